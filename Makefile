@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# `make help` lists the targets. The only things needed beforehand are make and Python 3.11 or later.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough; PYTHON=... chooses another one.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+
+LOCKS := requirements.lock requirements-build.lock
+# A stamp is named after what it depends on, so an unchanged tree costs one checksum, whatever the file times say.
+sum = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
+STAMP := $(VENV)/.run-$(call sum,$(LOCKS) pyproject.toml)
+DEV_STAMP := $(VENV)/.dev-$(call sum,$(LOCKS) pyproject.toml requirements-dev.lock)
+PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+CHECKED = $(wildcard coordinator protocol storage tests bench)
+ARGS ?=
+
+.PHONY: help install install-dev run test lint format demo bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Groupkeeper needs Python 3.11 or later: install it, or name one with PYTHON=..." >&2; exit 1; }
+	@echo "creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "could not create $(VENV); on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+
+$(STAMP): | $(BIN)/python
+	@echo "installing Groupkeeper into $(VENV)"
+	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS))
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@rm -f $(VENV)/.run-* && touch $@
+
+$(DEV_STAMP): $(STAMP)
+	@echo "installing the development packages into $(VENV)"
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@rm -f $(VENV)/.dev-* && touch $@
+
+install: $(STAMP) ## prepare .venv with the command .venv/bin/groupkeeper
+
+install-dev: $(DEV_STAMP) ## the same plus what the tests, lint and bench need
+
+run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9308 (more flags: ARGS="...")
+	@exec $(BIN)/groupkeeper serve --data-dir data $(ARGS)
+
+test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment")
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(DEV_STAMP) ## ruff, mypy --strict, import rules, generated code up to date
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CHECKED)
+	$(BIN)/lint-imports
+	$(BIN)/python -m protocol.codegen --check
+
+format: $(DEV_STAMP) ## format the code and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: $(DEV_STAMP) ## two consumers, a takeover and a crash, told step by step
+	@exec $(BIN)/python -m bench.demo $(ARGS)
+
+bench: $(DEV_STAMP) ## measure a node (bench/ says how)
+	@exec $(BIN)/python -m bench $(ARGS)
+
+lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
+	@rm -f $(VENV)/.lock-*
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
+		pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
+		--group build -c requirements.lock -o requirements-build.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
+		pyproject.toml --group dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+
+clean: ## remove .venv, caches and build results; data stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
