@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong below the coordinator.
+
+Two families: `StorageError` says that the disk, or what is on it, let us down (whoever appended must
+fail and load again); the `ValueError`s say that some bytes are not what they claim to be, or that a
+record cannot be written at all, and leave the log as it was.
+"""
+
+import errno
+import os
+
+
+class StorageError(Exception):
+    """A file operation failed. Nothing that it should have made durable may be acknowledged."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        reason: str,
+        *,
+        position: int | None = None,
+        errno: int | None = None,
+    ) -> None:
+        where = os.fspath(path) if position is None else f"{os.fspath(path)} at byte {position}"
+        super().__init__(f"{where}: {reason}")
+        self.path = os.fspath(path)
+        self.position = position
+        self.reason = reason
+        self.errno = errno
+
+
+class StorageFull(StorageError):
+    """No space, or no quota, is left on the device."""
+
+
+class StorageFailed(StorageError):
+    """An earlier append failed, and the log refuses more of them until it has been repaired."""
+
+
+class CorruptLog(StorageError):
+    """Bytes inside a log or journal are damaged; they are kept as they are for somebody to look at."""
+
+
+class DirectoryLocked(StorageError):
+    """Another process uses this data directory; `pid` is its process id where that could be read."""
+
+    def __init__(self, path: str | os.PathLike[str], pid: int | None) -> None:
+        holder = "another process" if pid is None else f"process {pid}"
+        super().__init__(path, f"the data directory is in use by {holder}")
+        self.pid = pid
+
+
+class RecordTooLarge(ValueError):
+    """Records that must be written together do not fit in one batch; nothing was written."""
+
+
+class CorruptRecord(ValueError):
+    """A record's key or value is not what its version says it is."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class CorruptBatch(ValueError):
+    """A record batch is cut short or damaged; `position` is the byte at which the batch starts."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"record batch at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class IncompleteBatch(CorruptBatch):
+    """The bytes end before the batch does: more may follow in the file, or a write was torn."""
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def storage_error(path: str | os.PathLike[str], error: OSError, doing: str) -> StorageError:
+    """The `StorageError` that stands for an `OSError` met while `doing` something to `path`."""
+    kind = StorageFull if error.errno in _FULL else StorageError
+    return kind(path, f"{doing} failed: {error.strerror or error}", errno=error.errno)
