@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every setting: its type, bounds, default, and a sentence on what it does.
+
+A setting has Kafka's name, default and bounds wherever Kafka 4.3 has the thing (GroupCoordinatorConfig,
+SocketServerConfigs, ServerLogConfigs, TopicConfig); the attribute has underscores for the name's dots.
+"""
+
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from coordinator.config.values import Address
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+MINUTE_MS: Final = 60_000
+MIB: Final = 1024 * 1024
+
+Natural = Annotated[int, Meta(ge=0, le=INT_MAX)]
+Positive = Annotated[int, Meta(ge=1, le=INT_MAX)]
+LongNatural = Annotated[int, Meta(ge=0, le=LONG_MAX)]
+LongPositive = Annotated[int, Meta(ge=1, le=LONG_MAX)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+# Kafka sets no bound; ours keeps a mistyped count from filling the memory.
+PartitionCount = Annotated[int, Meta(ge=1, le=100_000)]
+BufferSize = Annotated[int, Meta(ge=1_024, le=INT_MAX)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
+    """All settings of one node; times in milliseconds and sizes in bytes unless a name says otherwise."""
+
+    # --- Addresses and identity
+    listen: Annotated[Address, "Where Kafka clients connect; port 0 takes a free one."] = Address(
+        "127.0.0.1", 9092
+    )
+    advertise: Annotated[
+        Address | None,
+        "The address that clients are told; empty means `listen`, and port 0 the port that was bound.",
+    ] = None
+    metrics_listen: Annotated[
+        Address | None, "Where /metrics, /health and /ready are served over HTTP; empty turns them off."
+    ] = Address("127.0.0.1", 9308)
+    node_id: Annotated[Natural, "The id of this node, which clients see as a broker's."] = 1
+    cluster_id: Annotated[
+        str | None, "The cluster's id; empty takes the one in `data.dir`, and makes one at the first start."
+    ] = None
+
+    # --- The log
+    data_dir: Annotated[Path, "The directory that holds all data; one process at a time may use it."] = Path(
+        "data"
+    )
+    log_flush: Annotated[
+        Literal["always", "interval", "os"],
+        "When a reply may leave: `always` once its records are on disk; `interval` and `os` once the "
+        "operating system has them, synced every `log.flush.interval.ms` or when the system likes.",
+    ] = "always"
+    log_flush_interval_ms: Annotated[LongPositive, "How often `log.flush = interval` syncs the log."] = 1_000
+    journal_checkpoint_bytes: Annotated[
+        Annotated[int, Meta(ge=65_536, le=LONG_MAX)],
+        "A journal this long is checkpointed: its records are synced where they belong, and it starts anew.",
+    ] = 64 * MIB
+    journal_checkpoint_interval_ms: Annotated[
+        Annotated[int, Meta(ge=100, le=LONG_MAX)], "A journal that holds anything is checkpointed this often."
+    ] = MINUTE_MS
+    message_max_bytes: Annotated[
+        BufferSize, "The largest record batch; a request that needs more is refused."
+    ] = MIB + 12
+    offsets_topic_num_partitions: Annotated[
+        PartitionCount,
+        "The partitions of `__consumer_offsets`; fixed once there is data, as they place the groups.",
+    ] = 50
+    offsets_topic_segment_bytes: Annotated[
+        BufferSize, "The size at which a segment file is followed by a new one."
+    ] = 100 * MIB
+    offsets_topic_compression_codec: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], "How new batches are compressed; each can be read."
+    ] = "none"
+    offsets_load_buffer_size: Annotated[
+        Positive, "How many bytes are read at a time while a partition loads."
+    ] = 5 * MIB
+    offsets_value_version: Annotated[
+        Literal[3, 4],
+        "The version of new offset records: 3, which every tool knows, or 4, as Kafka 4.3 writes, with the "
+        "topic's id.",
+    ] = 3
+    segment_ms: Annotated[LongPositive, "The age at which a segment file is followed by a new one."] = (
+        7 * 24 * 60 * MINUTE_MS
+    )
+    delete_retention_ms: Annotated[
+        LongNatural, "How long compaction keeps tombstones for readers of the log."
+    ] = 24 * 60 * MINUTE_MS
+    min_cleanable_dirty_ratio: Annotated[
+        Share, "The share of a log that must be new before it is compacted."
+    ] = 0.5
+
+    # --- Groups and offsets
+    group_min_session_timeout_ms: Annotated[Natural, "The shortest session timeout a member may ask for."] = (
+        6_000
+    )
+    group_max_session_timeout_ms: Annotated[Natural, "The longest session timeout a member may ask for."] = (
+        30 * MINUTE_MS
+    )
+    group_initial_rebalance_delay_ms: Annotated[
+        Natural, "How long a new group waits for more members before its first assignment."
+    ] = 3_000
+    group_new_member_join_timeout_ms: Annotated[
+        Positive, "How long a new member may wait in its first join; Kafka's is fixed at the same 5 minutes."
+    ] = 5 * MINUTE_MS
+    group_max_size: Annotated[Positive, "The most members that a group may have."] = INT_MAX
+    offset_metadata_max_bytes: Annotated[Natural, "The longest metadata text that may go with an offset."] = (
+        4_096
+    )
+    offsets_retention_minutes: Annotated[
+        Positive, "How long offsets outlive the members of their group, or its interest in their topic."
+    ] = 7 * 24 * 60
+    offsets_retention_check_interval_ms: Annotated[
+        LongPositive, "How often expired offsets are looked for."
+    ] = 10 * MINUTE_MS
+
+    # --- Topics
+    auto_create_topics_enable: Annotated[
+        bool, "Whether asking for an unknown topic creates it, if the client allows that."
+    ] = True
+    num_partitions: Annotated[
+        PartitionCount, "The partitions of a topic that is created without a count."
+    ] = 1
+
+    # --- Connections
+    max_connections: Annotated[Natural, "The most connections at a time."] = INT_MAX
+    max_connections_per_ip: Annotated[Natural, "The most connections at a time from one address."] = INT_MAX
+    connections_max_idle_ms: Annotated[
+        LongPositive, "A connection that asks nothing for this long is closed."
+    ] = 10 * MINUTE_MS
+    socket_request_max_bytes: Annotated[
+        Positive, "The largest request; a larger one closes its connection."
+    ] = 100 * MIB
+    queued_max_request_bytes_per_connection: Annotated[
+        BufferSize,
+        "A connection is read no further while requests of this size wait in it; Kafka's "
+        "`queued.max.request.bytes` counts all connections together.",
+    ] = MIB
+    shutdown_timeout_ms: Annotated[Natural, "How long SIGTERM waits for the requests that are under way."] = (
+        10_000
+    )
+
+    # --- Logs
+    log_format: Annotated[
+        Literal["auto", "console", "json"],
+        "How log lines look; `auto` is `console` on a terminal and `json` elsewhere.",
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], "The least grave log lines that are written."
+    ] = "info"
+
+    def advertised(self, bound_port: int) -> Address:
+        """The address that clients are told, given the port that the listener has."""
+        host, port = self.advertise or self.listen
+        return Address(host, port or bound_port)
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        """`offsets.retention.minutes` in milliseconds."""
+        return self.offsets_retention_minutes * MINUTE_MS

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One setting's value: what it may be, in words, and how text or TOML becomes it."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Final, Literal, NamedTuple, get_args, get_origin
+
+import msgspec
+
+_WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+
+
+class ConfigError(ValueError):
+    """The settings cannot be used; the message is one line that says which, where and why."""
+
+
+class Address(NamedTuple):
+    """Where a socket listens or is reached; port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether this names every interface of a machine, so that nobody can connect to it by that name."""
+        return self.host in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound to
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Read HOST:PORT, [IPV6]:PORT or :PORT (every interface); ValueError for anything else."""
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise ValueError("an IPv6 address needs brackets")
+        if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise ValueError("no port")
+        if any(c.isspace() or c in "/[]" for c in host):
+            raise ValueError("not a host")
+        return cls(host, int(port))
+
+
+class Kind(NamedTuple):
+    """What one setting accepts: `read` raises ValueError or TypeError, `expected` says it in words."""
+
+    read: Callable[[object], object]
+    expected: str
+
+
+def kind_of(annotation: object) -> Kind:
+    """The kind behind a field's annotation, with the bounds of its msgspec.Meta."""
+    low: int | float | None = None
+    high: int | float | None = None
+    if get_origin(annotation) is Annotated:
+        annotation, *extras = get_args(annotation)
+        for meta in extras:
+            if isinstance(meta, msgspec.Meta):
+                low, high = meta.ge, meta.le
+    inner = [arg for arg in get_args(annotation) if arg is not NoneType]
+    if NoneType in get_args(annotation):
+        kind = kind_of(inner[0])
+        return Kind(lambda value: None if value == "" else kind.read(value), f"{kind.expected}, or nothing")
+    if get_origin(annotation) is Literal:
+        return _one_of(inner)
+    if annotation in (int, float):
+        return _number(int if annotation is int else float, low, high)
+    simple: dict[object, Kind] = {
+        bool: Kind(_read_bool, "true or false"),
+        str: Kind(_read_name, "1 to 200 characters out of a-z, A-Z, 0-9, '.', '_' and '-'"),
+        Path: Kind(lambda value: Path(_text(value)), "a path"),
+        Address: Kind(lambda value: Address.parse(_text(value)), "HOST:PORT with a port from 0 to 65535"),
+    }
+    return simple[annotation]
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    if not value or "\0" in value:
+        raise ValueError(value)
+    return value
+
+
+def _read_name(value: object) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", text):
+        raise ValueError(text)
+    return text
+
+
+def _read_bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "false": False}[_text(value).lower()]
+
+
+def _one_of(choices: list[object]) -> Kind:
+    by_text = {str(choice): choice for choice in choices}
+    *most, last = by_text
+
+    return Kind(lambda value: by_text[str(value)], f"{', '.join(most)} or {last}")
+
+
+def _number(number: type[int] | type[float], low: int | float | None, high: int | float | None) -> Kind:
+    assert low is not None, "every number has a bound below"
+    assert high is not None, "every number has a bound above"
+
+    def read(value: object) -> object:
+        if isinstance(value, str) and (number is float or _WHOLE_NUMBER.fullmatch(value)):
+            value = number(value)
+        if isinstance(value, bool) or not isinstance(value, int if number is int else (int, float)):
+            raise TypeError(value)
+        if not low <= value <= high:  # NaN is outside of every range, too
+            raise ValueError(value)
+        return number(value)
+
+    return Kind(read, f"a {'whole ' if number is int else ''}number from {low} to {high}")

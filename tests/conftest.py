@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for all tests: how hard hypothesis tries, and a real Kafka for those that ask for one."""
+
+import os
+
+import hypothesis
+import pytest
+
+from coordinator import logs  # noqa: F401 - before anything else imports structlog, see its head
+from tests.kafka.jars import require_kafka_classpath
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+hypothesis.settings.register_profile("dev", max_examples=30, derandomize=True, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)
+hypothesis.settings.register_profile("soak", max_examples=5_000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip `kafka` tests where Java 17 or Maven is missing, with the reason; fail them if that is in CI."""
+    if item.get_closest_marker("kafka") is not None:
+        require_kafka_classpath()
