@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the decode function of one message and version.
+
+The code reads without looking where the buffer ends: a fixed-size read past it raises, and a slice past it
+leaves `pos` behind the end, which the last line of every function finds. Lengths below 128 of the flexible
+versions, which are one byte, are handled in line; longer ones by `protocol.wire`.
+"""
+
+from protocol.codegen.layout import Run, Step, min_bytes, steps
+from protocol.codegen.schema import Field, Message
+from protocol.codegen.source import Source
+from protocol.codegen.types import default, python_type, value_type
+
+
+class Decoder:
+    """Writes one function into `source`."""
+
+    def __init__(self, source: Source, version: int, *, flexible: bool) -> None:
+        self._source = source
+        self._version = version
+        self._flexible = flexible
+
+    def emit(self, message: Message) -> None:
+        """Write the body of `decode(buf, pos)`."""
+        line = self._source.line
+        if any(field.is_array and self._version in field.versions for field in message.fields):
+            line("size = len(buf)")
+        with self._source.block("try:"):
+            self._struct(message.fields, "", in_array=False)
+        with self._source.block("except (IndexError, error):"):
+            line(f'raise Truncated("{message.name}") from None')
+        with self._source.block("if pos > len(buf):"):
+            line(f'raise Truncated("{message.name}")')
+        line(f"return {self._construct(message.name, message.fields, '')}")
+
+    def _struct(self, fields: tuple[Field, ...], prefix: str, *, in_array: bool) -> None:
+        todo = steps(fields, self._version)
+        while todo:
+            step = todo.pop(0)
+            if isinstance(step, Run):
+                follower = todo.pop(0) if todo else None
+                self._run(step, follower, prefix, in_array=in_array)
+            else:
+                self._variable(step, prefix, may_be_empty=False)
+        if self._flexible:
+            with self._source.block("if buf[pos]:"):
+                self._source.line("pos = skip_tags(buf, pos)")
+            with self._source.block("else:"):
+                self._source.line("pos += 1")
+
+    def _run(self, run: Run, follower: Step | None, prefix: str, *, in_array: bool) -> None:
+        """Read neighbours of fixed size, together with the length of the field behind them."""
+        line = self._source.line
+        names = [prefix + field.name for field in run.fields]
+        fmt, advance = run.fmt, run.size_bytes
+        if isinstance(follower, Field):
+            length_fmt, length_bytes = self._length_format(follower)
+            names.append("n")
+            fmt += length_fmt
+            advance += length_bytes
+        unpack = self._source.structs.unpack(fmt)
+        targets = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
+        line(f"{targets} = {unpack}(buf, pos)")
+        line(f"pos += {advance}")
+        if isinstance(follower, Field):
+            self._after_length(follower, prefix, may_be_empty=in_array)
+
+    def _variable(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
+        """Read a length and what it is the length of."""
+        length_fmt, length_bytes = self._length_format(field)
+        if self._flexible:
+            self._source.line("n = buf[pos]")
+        else:
+            self._source.line(f"(n,) = {self._source.structs.unpack(length_fmt)}(buf, pos)")
+            self._source.line(f"pos += {length_bytes}")
+        self._after_length(field, prefix, may_be_empty=may_be_empty)
+
+    def _length_format(self, field: Field) -> tuple[str, int]:
+        """Return the format of a length, and by how much to advance: a varint is left for its reader."""
+        if self._flexible:
+            return "B", 0
+        return ("h", 2) if field.type == "string" and not field.is_array else ("i", 4)
+
+    def _after_length(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
+        if field.is_array:
+            self._array(field, prefix)
+        elif self._flexible:
+            self._compact(field, prefix, may_be_empty=may_be_empty)
+        else:
+            self._classic(field, prefix)
+
+    def _compact(self, field: Field, prefix: str, *, may_be_empty: bool) -> None:
+        """Read a string or bytes whose varint, of which `n` is the first byte, is at `pos`."""
+        line, block = self._source.line, self._source.block
+        target, nullable = prefix + field.name, self._version in field.nullable
+        declared = f"{target}: {python_type(field)}" if nullable else target
+        if may_be_empty:
+            with block("if n == 1:"):
+                line(f"{declared} = {self._empty(field)}")
+                line("pos += 1")
+            declared = target
+        with block(("elif" if may_be_empty else "if") + " 0 < n < 128:"):
+            line("end = pos + n")
+            line(f"{declared} = {self._slice(field, 'pos + 1')}")
+            line("pos = end")
+        if nullable:
+            with block("elif n == 0:"):
+                line(f"{target} = None")
+                line("pos += 1")
+        kind = f"nullable_{field.type}" if nullable else field.type
+        with block("else:"):
+            line(f'{target}, pos = read_compact_{kind}(buf, pos, "{field.name}")')
+
+    def _classic(self, field: Field, prefix: str) -> None:
+        """Read a string or bytes of length `n` at `pos`."""
+        line, block = self._source.line, self._source.block
+        target, nullable = prefix + field.name, self._version in field.nullable
+        with block("if n >= 0:"):
+            line("end = pos + n")
+            line(f"{target}{': ' + python_type(field) if nullable else ''} = {self._slice(field, 'pos')}")
+            line("pos = end")
+        if nullable:
+            with block("elif n == -1:"):
+                line(f"{target} = None")
+        with block("else:"):
+            line(f'raise bad_length(n, "{field.name}")')
+
+    @staticmethod
+    def _slice(field: Field, start: str) -> str:
+        taken = f"buf[{start}:end]"
+        return f'{taken}.decode("utf-8", "replace")' if field.type == "string" else taken
+
+    @staticmethod
+    def _empty(field: Field) -> str:
+        return '""' if field.type == "string" else 'b""'
+
+    def _array(self, field: Field, prefix: str) -> None:
+        """Read an array: its count is `n`, or in the varint at `pos`, of which `n` is the first byte."""
+        line, block = self._source.line, self._source.block
+        target, nullable = prefix + field.name, self._version in field.nullable
+        count = f"{target}_count"
+        if self._flexible:
+            line(f"{count} = n - 1")
+            with block(f"if {count} < 127:"):
+                line("pos += 1")
+            with block("else:"):
+                line(f"{count}, pos = read_compact_count(buf, pos)")
+        else:
+            line(f"{count} = n")
+        item_bytes = min_bytes(field.fields, self._version, flexible=self._flexible) if field.fields else 4
+        if nullable:
+            with block(f"if {count} == -1:"):
+                line(f"{target}: {python_type(field)} = None")
+        with block(f"{'elif' if nullable else 'if'} not 0 <= {count} * {item_bytes} <= size - pos:"):
+            line(f'raise bad_count({count}, "{field.name}", size - pos)')
+        if nullable:
+            with block("else:"):
+                self._items(field, target, count, declared=target)
+        else:
+            self._items(field, target, count, declared=f"{target}: {value_type(field)}")
+
+    def _items(self, field: Field, target: str, count: str, *, declared: str) -> None:
+        line = self._source.line
+        if not field.fields:
+            line(f'{declared} = list(repeated("i", {count}).unpack_from(buf, pos))')
+            line(f"pos += 4 * {count}")
+            return
+        line(f"{declared} = []")
+        prefix = field.item_name + "_"
+        with self._source.block(f"for _ in range({count}):"):
+            self._struct(field.fields, prefix, in_array=True)
+            line(f"{target}.append({self._construct(field.type, field.fields, prefix)})")
+
+    def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
+        """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
+        values = [
+            prefix + field.name if self._version in field.versions else default(field) for field in fields
+        ]
+        return f"{name}({', '.join(values)})"

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the module of one API together: imports, Structs, classes, functions, and the table of codecs."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from protocol.codegen.decoder import Decoder
+from protocol.codegen.encoder import Encoder
+from protocol.codegen.schema import Message, load
+from protocol.codegen.source import Source, Structs
+from protocol.codegen.types import emit_classes
+
+HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# Generated from Apache Kafka's message schemas by `python -m protocol.codegen`. Do not edit.
+# fmt: off
+"""
+
+_WIRE = (
+    "NULL_INT16", "NULL_INT32", "PACK_INT32", "ZERO_UUID", "bad_count", "bad_length", "pack_bytes",
+    "pack_compact_bytes", "pack_compact_string", "pack_string", "read_compact_bytes", "read_compact_count",
+    "read_compact_nullable_string", "read_compact_string", "repeated", "skip_tags", "uvarint",
+)  # fmt: skip
+
+
+def render_api(api: str) -> str:
+    """Return the source of the module for an API, for example "Heartbeat"."""
+    request, response = load(f"{api}Request"), load(f"{api}Response")
+    structs = Structs()
+    functions: list[str] = []
+    for message in (request, response):
+        functions += _functions(message, structs)
+    classes = [*emit_classes(request), *emit_classes(response)]
+    table = list(_table(request))
+    body = "\n".join([*structs.emit(), "", "", *classes, *functions, *table]) + "\n"
+    first, last = request.versions.min, request.versions.max
+    doc = f'"""{api} v{first}-v{last}: the request and the response, both ways."""\n\n'
+    return HEADER + doc + "\n".join(_imports(body)) + "\n\n" + body
+
+
+def _functions(message: Message, structs: Structs) -> Iterator[str]:
+    kind = "request" if message.name.endswith("Request") else "response"
+    directions: tuple[tuple[str, str, Callable[..., Decoder | Encoder]], ...] = (
+        (f"decode_{kind}", f"(buf: bytes, pos: int) -> {message.name}:", Decoder),
+        (f"encode_{kind}", f"(message: {message.name}) -> bytes:", Encoder),
+    )
+    for name, signature, emitter in directions:
+        written: dict[str, int] = {}
+        for version in range(message.versions.min, message.versions.max + 1):
+            source = Source(structs)
+            with source.block(f"def {name}_v{version}{signature}"):
+                emitter(source, version, flexible=version in message.flexible).emit(message)
+            same = written.setdefault("\n".join(source.lines[1:]), version)
+            if same != version:
+                yield f"{name}_v{version} = {name}_v{same}"
+            else:
+                yield from source.lines
+            yield ""
+            yield ""
+
+
+def _table(request: Message) -> Iterator[str]:
+    yield f"API_KEY: Final = {request.api_key}"
+    yield ""
+    yield "CODECS: Final[dict[int, Codec]] = {"
+    for version in range(request.versions.min, request.versions.max + 1):
+        names = ("decode_request", "encode_response", "decode_response", "encode_request")
+        functions = ", ".join(f"{name}_v{version}" for name in names)
+        yield f"    {version}: Codec({functions}, {version in request.flexible}),"
+    yield "}"
+
+
+def _imports(body: str) -> Iterator[str]:
+    used = set(re.findall(r"\w+", body))
+    from_struct = [name for name in ("Struct", "error") if name in used]
+    yield f"from struct import {', '.join(from_struct)}"
+    yield "from typing import Final"
+    yield ""
+    yield "import msgspec"
+    yield ""
+    yield "from protocol.codec import Codec"
+    yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
+    wire = [name for name in _WIRE if name in used]
+    if wire:
+        yield "from protocol.wire import ("
+        yield from (f"    {name}," for name in wire)
+        yield ")"
+
+
+def render_package(apis: dict[str, str]) -> str:
+    """Return the source of the package's `__init__`, with all classes; `apis` is API → module name."""
+    lines = [
+        '"""Flat codecs of the messages that a coordinator handles most."""',
+        "",
+        "from typing import Final",
+        "",
+        "from protocol.codec import Codec",
+    ]
+    modules = sorted(apis.values())
+    lines += ["from protocol.hot import (", *(f"    {module}," for module in modules), ")"]
+    names: list[str] = []
+    for api, module in sorted(apis.items(), key=lambda item: item[1]):
+        classes = sorted(_class_names(api))
+        lines += [f"from protocol.hot.{module} import (", *(f"    {name}," for name in classes), ")"]
+        names += classes
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(["CODECS", *names])), "]", ""]
+    lines += ["# API key → version → codec", "CODECS: Final[dict[int, dict[int, Codec]]] = {"]
+    lines += [f"    {module}.API_KEY: {module}.CODECS," for module in modules]
+    return HEADER + "\n".join(lines) + "\n}\n"
+
+
+def _class_names(api: str) -> Iterator[str]:
+    for kind in ("Request", "Response"):
+        for line in emit_classes(load(api + kind)):
+            if line.startswith("class "):
+                yield line.removeprefix("class ").partition("(")[0]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of source with their indentation, and the Structs that they need."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Structs:
+    """The precompiled Structs of a module, each under a name made of its format."""
+
+    def __init__(self) -> None:
+        self._unpackers: set[str] = set()
+        self._packers: set[str] = set()
+
+    def unpack(self, fmt: str) -> str:
+        """Return the name of the function that unpacks this format."""
+        self._unpackers.add(fmt)
+        return f"_UNPACK_{_name(fmt)}"
+
+    def pack(self, fmt: str) -> str:
+        """Return the name of the function that packs this format."""
+        self._packers.add(fmt)
+        return f"_PACK_{_name(fmt)}"
+
+    def emit(self) -> Iterator[str]:
+        """Write the definitions."""
+        for fmt in sorted(self._unpackers):
+            yield f'_UNPACK_{_name(fmt)}: Final = Struct(">{fmt}").unpack_from'
+        for fmt in sorted(self._packers):
+            yield f'_PACK_{_name(fmt)}: Final = Struct(">{fmt}").pack'
+
+
+class Source:
+    """Collects lines."""
+
+    def __init__(self, structs: Structs) -> None:
+        self.structs = structs
+        self.lines: list[str] = []
+        self._indent = ""
+
+    def line(self, text: str) -> None:
+        """Add one line at the present indentation."""
+        self.lines.append(self._indent + text if text else "")
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Add `head`, and what follows inside it."""
+        self.line(head)
+        self._indent += "    "
+        yield
+        self._indent = self._indent[:-4]
+
+
+def _name(fmt: str) -> str:
+    return fmt.replace("?", "t")  # the one format character that is no letter: a truth value

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the classes: one msgspec Struct per message and nested struct, with every field of every version."""
+
+from collections.abc import Iterator
+
+from protocol.codegen.schema import Field, Message
+
+_PYTHON_TYPES = {
+    "bool": "bool",
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "int",
+    "uuid": "bytes",
+    "string": "str",
+    "bytes": "bytes",
+}
+
+
+def python_type(field: Field) -> str:
+    """Return the annotation of a field: null is in it when any version allows null, or it is the default."""
+    return f"{value_type(field)} | None" if may_be_none(field) else value_type(field)
+
+
+def value_type(field: Field) -> str:
+    """Return the type of a field that is not null."""
+    base = field.type if field.fields else _PYTHON_TYPES[field.type]
+    return f"list[{base}]" if field.is_array else base
+
+
+def may_be_none(field: Field) -> bool:
+    """Whether null is among the field's values in some version."""
+    return field.nullable.max >= field.nullable.min or field.default == "null"
+
+
+def default(field: Field) -> str:
+    """Return the schema's default, as an expression."""
+    if field.default == "null":
+        return "None"
+    if field.is_array:
+        return "[]"
+    if field.type == "bool":
+        return "True" if field.default == "true" else "False"
+    if field.type == "uuid":
+        return "ZERO_UUID"
+    if field.type == "bytes":
+        return 'b""'
+    if field.type == "string":
+        return f'"{field.default or ""}"'
+    return str(int(field.default or 0))
+
+
+def emit_classes(message: Message) -> Iterator[str]:
+    """Write the nested structs first, then the message."""
+    yield from _nested(message.fields)
+    yield from _class(message.name, message.fields)
+
+
+def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
+    for field in fields:
+        if field.fields:
+            yield from _nested(field.fields)
+            yield from _class(field.type, field.fields)
+
+
+def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    yield f"class {name}(msgspec.Struct, gc=False):"
+    for field in fields:
+        yield f"    {field.name}: {python_type(field)} = {default(field)}"
+    yield ""
+    yield ""

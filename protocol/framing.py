@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cuts a stream of bytes into Kafka's frames: an int32 length, then that many bytes. Does no I/O."""
+
+from struct import Struct
+from typing import Final
+
+from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
+
+LENGTH_BYTES: Final = 4
+_LENGTH: Final = Struct(">i").unpack_from
+
+
+class FrameReader:
+    """Collects what a connection receives and hands out the frames that are complete.
+
+    What is kept is what has arrived of one frame: a length that is only announced takes no memory.
+    """
+
+    __slots__ = ("_buffer", "_failed", "_max_frame_bytes", "_wanted_bytes")
+
+    def __init__(self, max_frame_bytes: int) -> None:
+        """Refuse frames whose body is longer than `max_frame_bytes` (Kafka's socket.request.max.bytes)."""
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+        self._wanted_bytes = LENGTH_BYTES  # nothing can be cut from the buffer before it holds so many
+        self._failed: ProtocolError | None = None
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that wait for the rest of their frame."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the bodies of the frames that `data` completes, in order, without their length.
+
+        A bad length ends the stream: InvalidLength for zero or less (Kafka closes the connection),
+        FrameTooLarge above the limit, raised as soon as the four bytes are there. Frames before it in the
+        same `data` are returned first; the next call raises, as does every later one. `failure` tells that at
+        once.
+        """
+        if self._failed is not None:
+            raise self._failed
+        buffer = self._buffer
+        if buffer:
+            buffer += data
+            if len(buffer) < self._wanted_bytes:
+                return []
+            data = bytes(buffer)
+            buffer.clear()
+        return self._cut(data)
+
+    @property
+    def failure(self) -> ProtocolError | None:
+        """The bad length that ended the stream, else None."""
+        return self._failed
+
+    def _cut(self, data: bytes) -> list[bytes]:
+        frames: list[bytes] = []
+        pos = 0
+        size = len(data)
+        while size - pos >= LENGTH_BYTES:
+            (length,) = _LENGTH(data, pos)
+            if not 0 < length <= self._max_frame_bytes:
+                self._fail(length, has_frames=bool(frames))
+                return frames
+            end = pos + LENGTH_BYTES + length
+            if end > size:
+                self._keep(data[pos:], LENGTH_BYTES + length)
+                return frames
+            frames.append(data[pos + LENGTH_BYTES : end])
+            pos = end
+        if pos < size:
+            self._keep(data[pos:], LENGTH_BYTES)
+        return frames
+
+    def _keep(self, rest: bytes, wanted_bytes: int) -> None:
+        self._buffer += rest
+        self._wanted_bytes = wanted_bytes
+
+    def _fail(self, length: int, *, has_frames: bool) -> None:
+        if length <= 0:
+            self._failed = InvalidLength(f"a frame of {length} bytes")
+        else:
+            self._failed = FrameTooLarge(f"a frame of {length} bytes; the limit is {self._max_frame_bytes}")
+        if not has_frames:
+            raise self._failed

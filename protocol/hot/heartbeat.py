@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+# Generated from Apache Kafka's message schemas by `python -m protocol.codegen`. Do not edit.
+# fmt: off
+"""Heartbeat v0-v4: the request and the response, both ways."""
+
+from struct import Struct, error
+from typing import Final
+
+import msgspec
+
+from protocol.codec import Codec
+from protocol.errors import Truncated
+from protocol.wire import (
+    NULL_INT16,
+    bad_length,
+    pack_compact_string,
+    pack_string,
+    read_compact_nullable_string,
+    read_compact_string,
+    skip_tags,
+)
+
+_UNPACK_h: Final = Struct(">h").unpack_from
+_UNPACK_iB: Final = Struct(">iB").unpack_from
+_UNPACK_ih: Final = Struct(">ih").unpack_from
+_PACK_h: Final = Struct(">h").pack
+_PACK_i: Final = Struct(">i").pack
+_PACK_ih: Final = Struct(">ih").pack
+_PACK_ihx: Final = Struct(">ihx").pack
+
+
+class HeartbeatRequest(msgspec.Struct, gc=False):
+    group_id: str = ""
+    generation_id: int = 0
+    member_id: str = ""
+    group_instance_id: str | None = None
+
+
+class HeartbeatResponse(msgspec.Struct, gc=False):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+
+
+def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+    except (IndexError, error):
+        raise Truncated("HeartbeatRequest") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatRequest")
+    return HeartbeatRequest(group_id, generation_id, member_id, None)
+
+
+decode_request_v1 = decode_request_v0
+
+
+decode_request_v2 = decode_request_v0
+
+
+def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        elif n == -1:
+            group_instance_id = None
+        else:
+            raise bad_length(n, "group_instance_id")
+    except (IndexError, error):
+        raise Truncated("HeartbeatRequest") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatRequest")
+    return HeartbeatRequest(group_id, generation_id, member_id, group_instance_id)
+
+
+def decode_request_v4(buf: bytes, pos: int) -> HeartbeatRequest:
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("HeartbeatRequest") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatRequest")
+    return HeartbeatRequest(group_id, generation_id, member_id, group_instance_id)
+
+
+def encode_request_v0(message: HeartbeatRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_string(message.member_id))
+    return b"".join(out)
+
+
+encode_request_v1 = encode_request_v0
+
+
+encode_request_v2 = encode_request_v0
+
+
+def encode_request_v3(message: HeartbeatRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_string(message.member_id))
+    out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
+    return b"".join(out)
+
+
+def encode_request_v4(message: HeartbeatRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_compact_string(message.member_id))
+    out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def decode_response_v0(buf: bytes, pos: int) -> HeartbeatResponse:
+    try:
+        (error_code,) = _UNPACK_h(buf, pos)
+        pos += 2
+    except (IndexError, error):
+        raise Truncated("HeartbeatResponse") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatResponse")
+    return HeartbeatResponse(0, error_code)
+
+
+def decode_response_v1(buf: bytes, pos: int) -> HeartbeatResponse:
+    try:
+        throttle_time_ms, error_code = _UNPACK_ih(buf, pos)
+        pos += 6
+    except (IndexError, error):
+        raise Truncated("HeartbeatResponse") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatResponse")
+    return HeartbeatResponse(throttle_time_ms, error_code)
+
+
+decode_response_v2 = decode_response_v1
+
+
+decode_response_v3 = decode_response_v1
+
+
+def decode_response_v4(buf: bytes, pos: int) -> HeartbeatResponse:
+    try:
+        throttle_time_ms, error_code = _UNPACK_ih(buf, pos)
+        pos += 6
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("HeartbeatResponse") from None
+    if pos > len(buf):
+        raise Truncated("HeartbeatResponse")
+    return HeartbeatResponse(throttle_time_ms, error_code)
+
+
+def encode_response_v0(message: HeartbeatResponse) -> bytes:
+    return _PACK_h(message.error_code)
+
+
+def encode_response_v1(message: HeartbeatResponse) -> bytes:
+    return _PACK_ih(message.throttle_time_ms, message.error_code)
+
+
+encode_response_v2 = encode_response_v1
+
+
+encode_response_v3 = encode_response_v1
+
+
+def encode_response_v4(message: HeartbeatResponse) -> bytes:
+    return _PACK_ihx(message.throttle_time_ms, message.error_code)
+
+
+API_KEY: Final = 12
+
+CODECS: Final[dict[int, Codec]] = {
+    0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
+    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True),
+}

@@ -1,0 +1,947 @@
+# SPDX-License-Identifier: Apache-2.0
+# Generated from Apache Kafka's message schemas by `python -m protocol.codegen`. Do not edit.
+# fmt: off
+"""OffsetCommit v2-v10: the request and the response, both ways."""
+
+from struct import Struct, error
+from typing import Final
+
+import msgspec
+
+from protocol.codec import Codec
+from protocol.errors import Truncated
+from protocol.wire import (
+    NULL_INT16,
+    PACK_INT32,
+    ZERO_UUID,
+    bad_count,
+    bad_length,
+    pack_compact_string,
+    pack_string,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    repeated,
+    skip_tags,
+    uvarint,
+)
+
+_UNPACK_16sB: Final = Struct(">16sB").unpack_from
+_UNPACK_h: Final = Struct(">h").unpack_from
+_UNPACK_i: Final = Struct(">i").unpack_from
+_UNPACK_iB: Final = Struct(">iB").unpack_from
+_UNPACK_ih: Final = Struct(">ih").unpack_from
+_UNPACK_ii: Final = Struct(">ii").unpack_from
+_UNPACK_iqh: Final = Struct(">iqh").unpack_from
+_UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
+_UNPACK_iqih: Final = Struct(">iqih").unpack_from
+_UNPACK_qi: Final = Struct(">qi").unpack_from
+_PACK_16s: Final = Struct(">16s").pack
+_PACK_i: Final = Struct(">i").pack
+_PACK_iq: Final = Struct(">iq").pack
+_PACK_iqh: Final = Struct(">iqh").pack
+_PACK_iqi: Final = Struct(">iqi").pack
+_PACK_iqiBx: Final = Struct(">iqiBx").pack
+_PACK_iqih: Final = Struct(">iqih").pack
+_PACK_q: Final = Struct(">q").pack
+
+
+class OffsetCommitRequestPartition(msgspec.Struct, gc=False):
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    commit_timestamp: int = -1
+    committed_metadata: str | None = ""
+
+
+class OffsetCommitRequestTopic(msgspec.Struct, gc=False):
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
+    partitions: list[OffsetCommitRequestPartition] = []
+
+
+class OffsetCommitRequest(msgspec.Struct, gc=False):
+    group_id: str = ""
+    generation_id_or_member_epoch: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_time_ms: int = -1
+    topics: list[OffsetCommitRequestTopic] = []
+
+
+class OffsetCommitResponsePartition(msgspec.Struct, gc=False):
+    partition_index: int = 0
+    error_code: int = 0
+
+
+class OffsetCommitResponseTopic(msgspec.Struct, gc=False):
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
+    partitions: list[OffsetCommitResponsePartition] = []
+
+
+class OffsetCommitResponse(msgspec.Struct, gc=False):
+    throttle_time_ms: int = 0
+    topics: list[OffsetCommitResponseTopic] = []
+
+
+def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        retention_time_ms, n = _UNPACK_qi(buf, pos)
+        pos += 12
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 14 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, retention_time_ms, topics)
+
+
+decode_request_v3 = decode_request_v2
+
+
+decode_request_v4 = decode_request_v2
+
+
+def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 14 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, -1, topics)
+
+
+def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
+                pos += 18
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, -1, topics)
+
+
+def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        elif n == -1:
+            group_instance_id = None
+        else:
+            raise bad_length(n, "group_instance_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
+                pos += 18
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
+def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                topic_name, pos = read_compact_string(buf, pos, "name")
+            n = buf[pos]
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                pos += 16
+                if n == 1:
+                    partition_committed_metadata: str | None = ""
+                    pos += 1
+                elif 0 < n < 128:
+                    end = pos + n
+                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == 0:
+                    partition_committed_metadata = None
+                    pos += 1
+                else:
+                    partition_committed_metadata, pos = read_compact_nullable_string(buf, pos, "committed_metadata")
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
+decode_request_v9 = decode_request_v8
+
+
+def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 18 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            topic_topic_id, n = _UNPACK_16sB(buf, pos)
+            pos += 16
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                pos += 16
+                if n == 1:
+                    partition_committed_metadata: str | None = ""
+                    pos += 1
+                elif 0 < n < 128:
+                    end = pos + n
+                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == 0:
+                    partition_committed_metadata = None
+                    pos += 1
+                else:
+                    partition_committed_metadata, pos = read_compact_nullable_string(buf, pos, "committed_metadata")
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitRequestTopic("", topic_topic_id, topic_partitions))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
+def encode_request_v2(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_string(message.member_id))
+    out.append(_PACK_q(message.retention_time_ms))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
+            else:
+                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+    return b"".join(out)
+
+
+encode_request_v3 = encode_request_v2
+
+
+encode_request_v4 = encode_request_v2
+
+
+def encode_request_v5(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_string(message.member_id))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
+            else:
+                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+    return b"".join(out)
+
+
+def encode_request_v6(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_string(message.member_id))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+    return b"".join(out)
+
+
+def encode_request_v7(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_string(message.member_id))
+    out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+    return b"".join(out)
+
+
+def encode_request_v8(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_compact_string(message.member_id))
+    out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
+    topics = message.topics
+    out.append(uvarint(len(topics) + 1))
+    for topic in topics:
+        out.append(pack_compact_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(uvarint(len(topic_partitions) + 1))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
+                out.append(b"\0")
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+encode_request_v9 = encode_request_v8
+
+
+def encode_request_v10(message: OffsetCommitRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_compact_string(message.member_id))
+    out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
+    topics = message.topics
+    out.append(uvarint(len(topics) + 1))
+    for topic in topics:
+        out.append(_PACK_16s(topic.topic_id))
+        topic_partitions = topic.partitions
+        out.append(uvarint(len(topic_partitions) + 1))
+        for partition in topic_partitions:
+            if partition.committed_metadata == "":
+                out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
+                out.append(b"\0")
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 6 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
+                pos += 6
+                topic_partitions.append(OffsetCommitResponsePartition(partition_partition_index, partition_error_code))
+            topics.append(OffsetCommitResponseTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitResponse")
+    return OffsetCommitResponse(0, topics)
+
+
+def decode_response_v3(buf: bytes, pos: int) -> OffsetCommitResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_ii(buf, pos)
+        pos += 8
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 6 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
+                pos += 6
+                topic_partitions.append(OffsetCommitResponsePartition(partition_partition_index, partition_error_code))
+            topics.append(OffsetCommitResponseTopic(topic_name, ZERO_UUID, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetCommitResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitResponse")
+    return OffsetCommitResponse(throttle_time_ms, topics)
+
+
+decode_response_v4 = decode_response_v3
+
+
+decode_response_v5 = decode_response_v3
+
+
+decode_response_v6 = decode_response_v3
+
+
+decode_response_v7 = decode_response_v3
+
+
+def decode_response_v8(buf: bytes, pos: int) -> OffsetCommitResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitResponseTopic] = []
+        for _ in range(topics_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                topic_name, pos = read_compact_string(buf, pos, "name")
+            n = buf[pos]
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 7 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
+                pos += 6
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitResponsePartition(partition_partition_index, partition_error_code))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitResponseTopic(topic_name, ZERO_UUID, topic_partitions))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitResponse")
+    return OffsetCommitResponse(throttle_time_ms, topics)
+
+
+decode_response_v9 = decode_response_v8
+
+
+def decode_response_v10(buf: bytes, pos: int) -> OffsetCommitResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 18 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetCommitResponseTopic] = []
+        for _ in range(topics_count):
+            topic_topic_id, n = _UNPACK_16sB(buf, pos)
+            pos += 16
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 7 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetCommitResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_error_code = _UNPACK_ih(buf, pos)
+                pos += 6
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitResponsePartition(partition_partition_index, partition_error_code))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitResponseTopic("", topic_topic_id, topic_partitions))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitResponse")
+    return OffsetCommitResponse(throttle_time_ms, topics)
+
+
+def encode_response_v2(message: OffsetCommitResponse) -> bytes:
+    out: list[bytes] = []
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        partition_values: list[int] = []
+        for partition in topic_partitions:
+            partition_values.append(partition.partition_index)
+            partition_values.append(partition.error_code)
+        out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
+    return b"".join(out)
+
+
+def encode_response_v3(message: OffsetCommitResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        partition_values: list[int] = []
+        for partition in topic_partitions:
+            partition_values.append(partition.partition_index)
+            partition_values.append(partition.error_code)
+        out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
+    return b"".join(out)
+
+
+encode_response_v4 = encode_response_v3
+
+
+encode_response_v5 = encode_response_v3
+
+
+encode_response_v6 = encode_response_v3
+
+
+encode_response_v7 = encode_response_v3
+
+
+def encode_response_v8(message: OffsetCommitResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(uvarint(len(topics) + 1))
+    for topic in topics:
+        out.append(pack_compact_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(uvarint(len(topic_partitions) + 1))
+        partition_values: list[int] = []
+        for partition in topic_partitions:
+            partition_values.append(partition.partition_index)
+            partition_values.append(partition.error_code)
+        out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+encode_response_v9 = encode_response_v8
+
+
+def encode_response_v10(message: OffsetCommitResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(uvarint(len(topics) + 1))
+    for topic in topics:
+        out.append(_PACK_16s(topic.topic_id))
+        topic_partitions = topic.partitions
+        out.append(uvarint(len(topic_partitions) + 1))
+        partition_values: list[int] = []
+        for partition in topic_partitions:
+            partition_values.append(partition.partition_index)
+            partition_values.append(partition.error_code)
+        out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+API_KEY: Final = 8
+
+CODECS: Final[dict[int, Codec]] = {
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False),
+    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, False),
+    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, False),
+    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True),
+    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True),
+    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True),
+}

@@ -1,0 +1,1324 @@
+# SPDX-License-Identifier: Apache-2.0
+# Generated from Apache Kafka's message schemas by `python -m protocol.codegen`. Do not edit.
+# fmt: off
+"""OffsetFetch v1-v10: the request and the response, both ways."""
+
+from struct import Struct, error
+from typing import Final
+
+import msgspec
+
+from protocol.codec import Codec
+from protocol.errors import Truncated, UnexpectedNull
+from protocol.wire import (
+    NULL_INT16,
+    NULL_INT32,
+    PACK_INT32,
+    ZERO_UUID,
+    bad_count,
+    bad_length,
+    pack_compact_string,
+    pack_string,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    repeated,
+    skip_tags,
+    uvarint,
+)
+
+_UNPACK_16sB: Final = Struct(">16sB").unpack_from
+_UNPACK_t: Final = Struct(">?").unpack_from
+_UNPACK_h: Final = Struct(">h").unpack_from
+_UNPACK_i: Final = Struct(">i").unpack_from
+_UNPACK_iB: Final = Struct(">iB").unpack_from
+_UNPACK_ii: Final = Struct(">ii").unpack_from
+_UNPACK_iqh: Final = Struct(">iqh").unpack_from
+_UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
+_UNPACK_iqih: Final = Struct(">iqih").unpack_from
+_PACK_16s: Final = Struct(">16s").pack
+_PACK_tx: Final = Struct(">?x").pack
+_PACK_h: Final = Struct(">h").pack
+_PACK_hx: Final = Struct(">hx").pack
+_PACK_i: Final = Struct(">i").pack
+_PACK_iq: Final = Struct(">iq").pack
+_PACK_iqhh: Final = Struct(">iqhh").pack
+_PACK_iqi: Final = Struct(">iqi").pack
+_PACK_iqiBhx: Final = Struct(">iqiBhx").pack
+_PACK_iqihh: Final = Struct(">iqihh").pack
+
+
+class OffsetFetchRequestTopic(msgspec.Struct, gc=False):
+    name: str = ""
+    partition_indexes: list[int] = []
+
+
+class OffsetFetchRequestTopics(msgspec.Struct, gc=False):
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
+    partition_indexes: list[int] = []
+
+
+class OffsetFetchRequestGroup(msgspec.Struct, gc=False):
+    group_id: str = ""
+    member_id: str | None = None
+    member_epoch: int = -1
+    topics: list[OffsetFetchRequestTopics] | None = []
+
+
+class OffsetFetchRequest(msgspec.Struct, gc=False):
+    group_id: str = ""
+    topics: list[OffsetFetchRequestTopic] | None = []
+    groups: list[OffsetFetchRequestGroup] = []
+    require_stable: bool = False
+
+
+class OffsetFetchResponsePartition(msgspec.Struct, gc=False):
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+    error_code: int = 0
+
+
+class OffsetFetchResponseTopic(msgspec.Struct, gc=False):
+    name: str = ""
+    partitions: list[OffsetFetchResponsePartition] = []
+
+
+class OffsetFetchResponsePartitions(msgspec.Struct, gc=False):
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    metadata: str | None = ""
+    error_code: int = 0
+
+
+class OffsetFetchResponseTopics(msgspec.Struct, gc=False):
+    name: str = ""
+    topic_id: bytes = ZERO_UUID
+    partitions: list[OffsetFetchResponsePartitions] = []
+
+
+class OffsetFetchResponseGroup(msgspec.Struct, gc=False):
+    group_id: str = ""
+    topics: list[OffsetFetchResponseTopics] = []
+    error_code: int = 0
+
+
+class OffsetFetchResponse(msgspec.Struct, gc=False):
+    throttle_time_ms: int = 0
+    topics: list[OffsetFetchResponseTopic] = []
+    error_code: int = 0
+    groups: list[OffsetFetchResponseGroup] = []
+
+
+def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partition_indexes_count = n
+            if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+            topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+            pos += 4 * topic_partition_indexes_count
+            topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            topics = []
+            for _ in range(topics_count):
+                (n,) = _UNPACK_h(buf, pos)
+                pos += 2
+                if n >= 0:
+                    end = pos + n
+                    topic_name = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    raise bad_length(n, "name")
+                (n,) = _UNPACK_i(buf, pos)
+                pos += 4
+                topic_partition_indexes_count = n
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                pos += 4 * topic_partition_indexes_count
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+decode_request_v3 = decode_request_v2
+
+
+decode_request_v4 = decode_request_v2
+
+
+decode_request_v5 = decode_request_v2
+
+
+def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            topics = []
+            for _ in range(topics_count):
+                n = buf[pos]
+                if 0 < n < 128:
+                    end = pos + n
+                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    topic_name, pos = read_compact_string(buf, pos, "name")
+                n = buf[pos]
+                topic_partition_indexes_count = n - 1
+                if topic_partition_indexes_count < 127:
+                    pos += 1
+                else:
+                    topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                pos += 4 * topic_partition_indexes_count
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            topics = []
+            for _ in range(topics_count):
+                n = buf[pos]
+                if 0 < n < 128:
+                    end = pos + n
+                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    topic_name, pos = read_compact_string(buf, pos, "name")
+                n = buf[pos]
+                topic_partition_indexes_count = n - 1
+                if topic_partition_indexes_count < 127:
+                    pos += 1
+                else:
+                    topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                pos += 4 * topic_partition_indexes_count
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], require_stable)
+
+
+def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 3 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 3 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                group_topics = []
+                for _ in range(group_topics_count):
+                    n = buf[pos]
+                    if 0 < n < 128:
+                        end = pos + n
+                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    else:
+                        topic_name, pos = read_compact_string(buf, pos, "name")
+                    n = buf[pos]
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics(topic_name, ZERO_UUID, topic_partition_indexes))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, None, -1, group_topics))
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
+def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 8 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            elif n == 0:
+                group_member_id = None
+                pos += 1
+            else:
+                group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
+            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            pos += 4
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 3 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                group_topics = []
+                for _ in range(group_topics_count):
+                    n = buf[pos]
+                    if 0 < n < 128:
+                        end = pos + n
+                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    else:
+                        topic_name, pos = read_compact_string(buf, pos, "name")
+                    n = buf[pos]
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics(topic_name, ZERO_UUID, topic_partition_indexes))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
+def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 8 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            elif n == 0:
+                group_member_id = None
+                pos += 1
+            else:
+                group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
+            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            pos += 4
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 18 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                group_topics = []
+                for _ in range(group_topics_count):
+                    topic_topic_id, n = _UNPACK_16sB(buf, pos)
+                    pos += 16
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics("", topic_topic_id, topic_partition_indexes))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
+def encode_request_v1(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    topics = message.topics
+    if topics is None:
+        raise UnexpectedNull("topics")
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partition_indexes = topic.partition_indexes
+        out.append(PACK_INT32(len(topic_partition_indexes)))
+        out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+    return b"".join(out)
+
+
+def encode_request_v2(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    topics = message.topics
+    if topics is None:
+        out.append(NULL_INT32)
+    else:
+        out.append(PACK_INT32(len(topics)))
+        for topic in topics:
+            out.append(pack_string(topic.name))
+            topic_partition_indexes = topic.partition_indexes
+            out.append(PACK_INT32(len(topic_partition_indexes)))
+            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+    return b"".join(out)
+
+
+encode_request_v3 = encode_request_v2
+
+
+encode_request_v4 = encode_request_v2
+
+
+encode_request_v5 = encode_request_v2
+
+
+def encode_request_v6(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    topics = message.topics
+    if topics is None:
+        out.append(b"\0")
+    else:
+        out.append(uvarint(len(topics) + 1))
+        for topic in topics:
+            out.append(pack_compact_string(topic.name))
+            topic_partition_indexes = topic.partition_indexes
+            out.append(uvarint(len(topic_partition_indexes) + 1))
+            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+            out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def encode_request_v7(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    topics = message.topics
+    if topics is None:
+        out.append(b"\0")
+    else:
+        out.append(uvarint(len(topics) + 1))
+        for topic in topics:
+            out.append(pack_compact_string(topic.name))
+            topic_partition_indexes = topic.partition_indexes
+            out.append(uvarint(len(topic_partition_indexes) + 1))
+            out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+            out.append(b"\0")
+    out.append(_PACK_tx(message.require_stable))
+    return b"".join(out)
+
+
+def encode_request_v8(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    groups = message.groups
+    out.append(uvarint(len(groups) + 1))
+    for group in groups:
+        out.append(pack_compact_string(group.group_id))
+        group_topics = group.topics
+        if group_topics is None:
+            out.append(b"\0")
+        else:
+            out.append(uvarint(len(group_topics) + 1))
+            for topic in group_topics:
+                out.append(pack_compact_string(topic.name))
+                topic_partition_indexes = topic.partition_indexes
+                out.append(uvarint(len(topic_partition_indexes) + 1))
+                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(b"\0")
+        out.append(b"\0")
+    out.append(_PACK_tx(message.require_stable))
+    return b"".join(out)
+
+
+def encode_request_v9(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    groups = message.groups
+    out.append(uvarint(len(groups) + 1))
+    for group in groups:
+        out.append(pack_compact_string(group.group_id))
+        out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
+        out.append(_PACK_i(group.member_epoch))
+        group_topics = group.topics
+        if group_topics is None:
+            out.append(b"\0")
+        else:
+            out.append(uvarint(len(group_topics) + 1))
+            for topic in group_topics:
+                out.append(pack_compact_string(topic.name))
+                topic_partition_indexes = topic.partition_indexes
+                out.append(uvarint(len(topic_partition_indexes) + 1))
+                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(b"\0")
+        out.append(b"\0")
+    out.append(_PACK_tx(message.require_stable))
+    return b"".join(out)
+
+
+def encode_request_v10(message: OffsetFetchRequest) -> bytes:
+    out: list[bytes] = []
+    groups = message.groups
+    out.append(uvarint(len(groups) + 1))
+    for group in groups:
+        out.append(pack_compact_string(group.group_id))
+        out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
+        out.append(_PACK_i(group.member_epoch))
+        group_topics = group.topics
+        if group_topics is None:
+            out.append(b"\0")
+        else:
+            out.append(uvarint(len(group_topics) + 1))
+            for topic in group_topics:
+                out.append(_PACK_16s(topic.topic_id))
+                topic_partition_indexes = topic.partition_indexes
+                out.append(uvarint(len(topic_partition_indexes) + 1))
+                out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
+                out.append(b"\0")
+        out.append(b"\0")
+    out.append(_PACK_tx(message.require_stable))
+    return b"".join(out)
+
+
+def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 16 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetFetchResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_metadata = None
+                else:
+                    raise bad_length(n, "metadata")
+                (partition_error_code,) = _UNPACK_h(buf, pos)
+                pos += 2
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+            topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(0, topics, 0, [])
+
+
+def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 16 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetFetchResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_metadata = None
+                else:
+                    raise bad_length(n, "metadata")
+                (partition_error_code,) = _UNPACK_h(buf, pos)
+                pos += 2
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+            topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
+        (error_code,) = _UNPACK_h(buf, pos)
+        pos += 2
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(0, topics, error_code, [])
+
+
+def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_ii(buf, pos)
+        pos += 8
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 16 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetFetchResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_metadata = None
+                else:
+                    raise bad_length(n, "metadata")
+                (partition_error_code,) = _UNPACK_h(buf, pos)
+                pos += 2
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+            topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
+        (error_code,) = _UNPACK_h(buf, pos)
+        pos += 2
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(throttle_time_ms, topics, error_code, [])
+
+
+decode_response_v4 = decode_response_v3
+
+
+def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_ii(buf, pos)
+        pos += 8
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchResponseTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 20 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetFetchResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
+                pos += 18
+                if n >= 0:
+                    end = pos + n
+                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_metadata = None
+                else:
+                    raise bad_length(n, "metadata")
+                (partition_error_code,) = _UNPACK_h(buf, pos)
+                pos += 2
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+            topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
+        (error_code,) = _UNPACK_h(buf, pos)
+        pos += 2
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(throttle_time_ms, topics, error_code, [])
+
+
+def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        topics: list[OffsetFetchResponseTopic] = []
+        for _ in range(topics_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                topic_name, pos = read_compact_string(buf, pos, "name")
+            n = buf[pos]
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 20 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            topic_partitions: list[OffsetFetchResponsePartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                pos += 16
+                if n == 1:
+                    partition_metadata: str | None = ""
+                    pos += 1
+                elif 0 < n < 128:
+                    end = pos + n
+                    partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == 0:
+                    partition_metadata = None
+                    pos += 1
+                else:
+                    partition_metadata, pos = read_compact_nullable_string(buf, pos, "metadata")
+                (partition_error_code,) = _UNPACK_h(buf, pos)
+                pos += 2
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
+        (error_code,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(throttle_time_ms, topics, error_code, [])
+
+
+decode_response_v7 = decode_response_v6
+
+
+def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 5 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        groups: list[OffsetFetchResponseGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if not 0 <= group_topics_count * 3 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            group_topics: list[OffsetFetchResponseTopics] = []
+            for _ in range(group_topics_count):
+                n = buf[pos]
+                if 0 < n < 128:
+                    end = pos + n
+                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    topic_name, pos = read_compact_string(buf, pos, "name")
+                n = buf[pos]
+                topic_partitions_count = n - 1
+                if topic_partitions_count < 127:
+                    pos += 1
+                else:
+                    topic_partitions_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partitions_count * 20 <= size - pos:
+                    raise bad_count(topic_partitions_count, "partitions", size - pos)
+                topic_partitions: list[OffsetFetchResponsePartitions] = []
+                for _ in range(topic_partitions_count):
+                    partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                    pos += 16
+                    if n == 1:
+                        partition_metadata: str | None = ""
+                        pos += 1
+                    elif 0 < n < 128:
+                        end = pos + n
+                        partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    elif n == 0:
+                        partition_metadata = None
+                        pos += 1
+                    else:
+                        partition_metadata, pos = read_compact_nullable_string(buf, pos, "metadata")
+                    (partition_error_code,) = _UNPACK_h(buf, pos)
+                    pos += 2
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                group_topics.append(OffsetFetchResponseTopics(topic_name, ZERO_UUID, topic_partitions))
+            (group_error_code,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchResponseGroup(group_group_id, group_topics, group_error_code))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(throttle_time_ms, [], 0, groups)
+
+
+decode_response_v9 = decode_response_v8
+
+
+def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
+    size = len(buf)
+    try:
+        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 5 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        groups: list[OffsetFetchResponseGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if not 0 <= group_topics_count * 18 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            group_topics: list[OffsetFetchResponseTopics] = []
+            for _ in range(group_topics_count):
+                topic_topic_id, n = _UNPACK_16sB(buf, pos)
+                pos += 16
+                topic_partitions_count = n - 1
+                if topic_partitions_count < 127:
+                    pos += 1
+                else:
+                    topic_partitions_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partitions_count * 20 <= size - pos:
+                    raise bad_count(topic_partitions_count, "partitions", size - pos)
+                topic_partitions: list[OffsetFetchResponsePartitions] = []
+                for _ in range(topic_partitions_count):
+                    partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                    pos += 16
+                    if n == 1:
+                        partition_metadata: str | None = ""
+                        pos += 1
+                    elif 0 < n < 128:
+                        end = pos + n
+                        partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    elif n == 0:
+                        partition_metadata = None
+                        pos += 1
+                    else:
+                        partition_metadata, pos = read_compact_nullable_string(buf, pos, "metadata")
+                    (partition_error_code,) = _UNPACK_h(buf, pos)
+                    pos += 2
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                group_topics.append(OffsetFetchResponseTopics("", topic_topic_id, topic_partitions))
+            (group_error_code,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchResponseGroup(group_group_id, group_topics, group_error_code))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchResponse") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchResponse")
+    return OffsetFetchResponse(throttle_time_ms, [], 0, groups)
+
+
+def encode_response_v1(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.metadata == "":
+                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+            else:
+                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                out.append(_PACK_h(partition.error_code))
+    return b"".join(out)
+
+
+def encode_response_v2(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.metadata == "":
+                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+            else:
+                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                out.append(_PACK_h(partition.error_code))
+    out.append(_PACK_h(message.error_code))
+    return b"".join(out)
+
+
+def encode_response_v3(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.metadata == "":
+                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+            else:
+                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                out.append(_PACK_h(partition.error_code))
+    out.append(_PACK_h(message.error_code))
+    return b"".join(out)
+
+
+encode_response_v4 = encode_response_v3
+
+
+def encode_response_v5(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(PACK_INT32(len(topics)))
+    for topic in topics:
+        out.append(pack_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(PACK_INT32(len(topic_partitions)))
+        for partition in topic_partitions:
+            if partition.metadata == "":
+                out.append(_PACK_iqihh(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0, partition.error_code))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                out.append(_PACK_h(partition.error_code))
+    out.append(_PACK_h(message.error_code))
+    return b"".join(out)
+
+
+def encode_response_v6(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    topics = message.topics
+    out.append(uvarint(len(topics) + 1))
+    for topic in topics:
+        out.append(pack_compact_string(topic.name))
+        topic_partitions = topic.partitions
+        out.append(uvarint(len(topic_partitions) + 1))
+        for partition in topic_partitions:
+            if partition.metadata == "":
+                out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+            else:
+                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                out.append(_PACK_hx(partition.error_code))
+        out.append(b"\0")
+    out.append(_PACK_hx(message.error_code))
+    return b"".join(out)
+
+
+encode_response_v7 = encode_response_v6
+
+
+def encode_response_v8(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    groups = message.groups
+    out.append(uvarint(len(groups) + 1))
+    for group in groups:
+        out.append(pack_compact_string(group.group_id))
+        group_topics = group.topics
+        out.append(uvarint(len(group_topics) + 1))
+        for topic in group_topics:
+            out.append(pack_compact_string(topic.name))
+            topic_partitions = topic.partitions
+            out.append(uvarint(len(topic_partitions) + 1))
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                    out.append(_PACK_hx(partition.error_code))
+            out.append(b"\0")
+        out.append(_PACK_hx(group.error_code))
+    out.append(b"\0")
+    return b"".join(out)
+
+
+encode_response_v9 = encode_response_v8
+
+
+def encode_response_v10(message: OffsetFetchResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_i(message.throttle_time_ms))
+    groups = message.groups
+    out.append(uvarint(len(groups) + 1))
+    for group in groups:
+        out.append(pack_compact_string(group.group_id))
+        group_topics = group.topics
+        out.append(uvarint(len(group_topics) + 1))
+        for topic in group_topics:
+            out.append(_PACK_16s(topic.topic_id))
+            topic_partitions = topic.partitions
+            out.append(uvarint(len(topic_partitions) + 1))
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                    out.append(_PACK_hx(partition.error_code))
+            out.append(b"\0")
+        out.append(_PACK_hx(group.error_code))
+    out.append(b"\0")
+    return b"".join(out)
+
+
+API_KEY: Final = 9
+
+CODECS: Final[dict[int, Codec]] = {
+    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False),
+    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, True),
+    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, True),
+    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True),
+    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True),
+    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True),
+}

@@ -1,0 +1,553 @@
+# SPDX-License-Identifier: Apache-2.0
+# Generated from Apache Kafka's message schemas by `python -m protocol.codegen`. Do not edit.
+# fmt: off
+"""SyncGroup v0-v5: the request and the response, both ways."""
+
+from struct import Struct, error
+from typing import Final
+
+import msgspec
+
+from protocol.codec import Codec
+from protocol.errors import Truncated
+from protocol.wire import (
+    NULL_INT16,
+    PACK_INT32,
+    bad_count,
+    bad_length,
+    pack_bytes,
+    pack_compact_bytes,
+    pack_compact_string,
+    pack_string,
+    read_compact_bytes,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    skip_tags,
+    uvarint,
+)
+
+_UNPACK_h: Final = Struct(">h").unpack_from
+_UNPACK_hi: Final = Struct(">hi").unpack_from
+_UNPACK_i: Final = Struct(">i").unpack_from
+_UNPACK_iB: Final = Struct(">iB").unpack_from
+_UNPACK_ih: Final = Struct(">ih").unpack_from
+_UNPACK_ihB: Final = Struct(">ihB").unpack_from
+_UNPACK_ihi: Final = Struct(">ihi").unpack_from
+_PACK_h: Final = Struct(">h").pack
+_PACK_i: Final = Struct(">i").pack
+_PACK_ih: Final = Struct(">ih").pack
+
+
+class SyncGroupRequestAssignment(msgspec.Struct, gc=False):
+    member_id: str = ""
+    assignment: bytes = b""
+
+
+class SyncGroupRequest(msgspec.Struct, gc=False):
+    group_id: str = ""
+    generation_id: int = 0
+    member_id: str = ""
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: list[SyncGroupRequestAssignment] = []
+
+
+class SyncGroupResponse(msgspec.Struct, gc=False):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        assignments_count = n
+        if not 0 <= assignments_count * 6 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "member_id")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            if n >= 0:
+                end = pos + n
+                assignment_assignment = buf[pos:end]
+                pos = end
+            else:
+                raise bad_length(n, "assignment")
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, None, None, None, assignments)
+
+
+decode_request_v1 = decode_request_v0
+
+
+decode_request_v2 = decode_request_v0
+
+
+def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
+    size = len(buf)
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        elif n == -1:
+            group_instance_id = None
+        else:
+            raise bad_length(n, "group_instance_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        assignments_count = n
+        if not 0 <= assignments_count * 6 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "member_id")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            if n >= 0:
+                end = pos + n
+                assignment_assignment = buf[pos:end]
+                pos = end
+            else:
+                raise bad_length(n, "assignment")
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+
+
+def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        assignments_count = n - 1
+        if assignments_count < 127:
+            pos += 1
+        else:
+            assignments_count, pos = read_compact_count(buf, pos)
+        if not 0 <= assignments_count * 3 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_assignment = buf[pos + 1:end]
+                pos = end
+            else:
+                assignment_assignment, pos = read_compact_bytes(buf, pos, "assignment")
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+
+
+def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
+    size = len(buf)
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_type = None
+            pos += 1
+        else:
+            protocol_type, pos = read_compact_nullable_string(buf, pos, "protocol_type")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_name = None
+            pos += 1
+        else:
+            protocol_name, pos = read_compact_nullable_string(buf, pos, "protocol_name")
+        n = buf[pos]
+        assignments_count = n - 1
+        if assignments_count < 127:
+            pos += 1
+        else:
+            assignments_count, pos = read_compact_count(buf, pos)
+        if not 0 <= assignments_count * 3 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_assignment = buf[pos + 1:end]
+                pos = end
+            else:
+                assignment_assignment, pos = read_compact_bytes(buf, pos, "assignment")
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+
+
+def encode_request_v0(message: SyncGroupRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_string(message.member_id))
+    assignments = message.assignments
+    out.append(PACK_INT32(len(assignments)))
+    for assignment in assignments:
+        out.append(pack_string(assignment.member_id))
+        out.append(pack_bytes(assignment.assignment))
+    return b"".join(out)
+
+
+encode_request_v1 = encode_request_v0
+
+
+encode_request_v2 = encode_request_v0
+
+
+def encode_request_v3(message: SyncGroupRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_string(message.member_id))
+    out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
+    assignments = message.assignments
+    out.append(PACK_INT32(len(assignments)))
+    for assignment in assignments:
+        out.append(pack_string(assignment.member_id))
+        out.append(pack_bytes(assignment.assignment))
+    return b"".join(out)
+
+
+def encode_request_v4(message: SyncGroupRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_compact_string(message.member_id))
+    out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
+    assignments = message.assignments
+    out.append(uvarint(len(assignments) + 1))
+    for assignment in assignments:
+        out.append(pack_compact_string(assignment.member_id))
+        out.append(pack_compact_bytes(assignment.assignment))
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def encode_request_v5(message: SyncGroupRequest) -> bytes:
+    out: list[bytes] = []
+    out.append(pack_compact_string(message.group_id))
+    out.append(_PACK_i(message.generation_id))
+    out.append(pack_compact_string(message.member_id))
+    out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
+    out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
+    out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
+    assignments = message.assignments
+    out.append(uvarint(len(assignments) + 1))
+    for assignment in assignments:
+        out.append(pack_compact_string(assignment.member_id))
+        out.append(pack_compact_bytes(assignment.assignment))
+        out.append(b"\0")
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def decode_response_v0(buf: bytes, pos: int) -> SyncGroupResponse:
+    try:
+        error_code, n = _UNPACK_hi(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            assignment = buf[pos:end]
+            pos = end
+        else:
+            raise bad_length(n, "assignment")
+    except (IndexError, error):
+        raise Truncated("SyncGroupResponse") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupResponse")
+    return SyncGroupResponse(0, error_code, None, None, assignment)
+
+
+def decode_response_v1(buf: bytes, pos: int) -> SyncGroupResponse:
+    try:
+        throttle_time_ms, error_code, n = _UNPACK_ihi(buf, pos)
+        pos += 10
+        if n >= 0:
+            end = pos + n
+            assignment = buf[pos:end]
+            pos = end
+        else:
+            raise bad_length(n, "assignment")
+    except (IndexError, error):
+        raise Truncated("SyncGroupResponse") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupResponse")
+    return SyncGroupResponse(throttle_time_ms, error_code, None, None, assignment)
+
+
+decode_response_v2 = decode_response_v1
+
+
+decode_response_v3 = decode_response_v1
+
+
+def decode_response_v4(buf: bytes, pos: int) -> SyncGroupResponse:
+    try:
+        throttle_time_ms, error_code, n = _UNPACK_ihB(buf, pos)
+        pos += 6
+        if 0 < n < 128:
+            end = pos + n
+            assignment = buf[pos + 1:end]
+            pos = end
+        else:
+            assignment, pos = read_compact_bytes(buf, pos, "assignment")
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupResponse") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupResponse")
+    return SyncGroupResponse(throttle_time_ms, error_code, None, None, assignment)
+
+
+def decode_response_v5(buf: bytes, pos: int) -> SyncGroupResponse:
+    try:
+        throttle_time_ms, error_code, n = _UNPACK_ihB(buf, pos)
+        pos += 6
+        if 0 < n < 128:
+            end = pos + n
+            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_type = None
+            pos += 1
+        else:
+            protocol_type, pos = read_compact_nullable_string(buf, pos, "protocol_type")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_name = None
+            pos += 1
+        else:
+            protocol_name, pos = read_compact_nullable_string(buf, pos, "protocol_name")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            assignment = buf[pos + 1:end]
+            pos = end
+        else:
+            assignment, pos = read_compact_bytes(buf, pos, "assignment")
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupResponse") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupResponse")
+    return SyncGroupResponse(throttle_time_ms, error_code, protocol_type, protocol_name, assignment)
+
+
+def encode_response_v0(message: SyncGroupResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_h(message.error_code))
+    out.append(pack_bytes(message.assignment))
+    return b"".join(out)
+
+
+def encode_response_v1(message: SyncGroupResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_bytes(message.assignment))
+    return b"".join(out)
+
+
+encode_response_v2 = encode_response_v1
+
+
+encode_response_v3 = encode_response_v1
+
+
+def encode_response_v4(message: SyncGroupResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_compact_bytes(message.assignment))
+    out.append(b"\0")
+    return b"".join(out)
+
+
+def encode_response_v5(message: SyncGroupResponse) -> bytes:
+    out: list[bytes] = []
+    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
+    out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
+    out.append(pack_compact_bytes(message.assignment))
+    out.append(b"\0")
+    return b"".join(out)
+
+
+API_KEY: Final = 14
+
+CODECS: Final[dict[int, Codec]] = {
+    0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
+    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, True),
+}

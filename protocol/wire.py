@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's primitive types: the parts that the generated codecs do not write out in line.
+
+A reader takes `(buf, pos)` and returns the value with the position after it. Reading past the end raises
+`IndexError` or `struct.error` in a fixed-size read, and leaves a position past the end after a slice; whoever
+calls a whole decoder turns both into `Truncated`, so that no read has to check by itself.
+"""
+
+from functools import lru_cache
+from struct import Struct
+from typing import Final
+
+from protocol.errors import InvalidLength, UnexpectedNull
+
+ZERO_UUID: Final = bytes(16)
+"""Kafka's null for a uuid. Uuids are `bytes` of length 16 here: they are keys, and never computed with."""
+
+MAX_STRING_BYTES: Final = 0x7FFF
+"""Kafka holds compact strings to the limit of the classic ones, which have an int16 for their length."""
+
+MAX_INT32: Final = 0x7FFFFFFF
+
+CACHED_ARRAY_ITEMS: Final = 1024
+"""Struct objects for arrays up to this count are kept; a longer one is compiled for its own message only."""
+
+INT16: Final = Struct(">h").unpack_from
+INT32: Final = Struct(">i").unpack_from
+PACK_INT16: Final = Struct(">h").pack
+PACK_INT32: Final = Struct(">i").pack
+NULL_INT16: Final = b"\xff\xff"
+NULL_INT32: Final = b"\xff\xff\xff\xff"
+
+UVARINT: Final[tuple[bytes, ...]] = tuple(bytes((value,)) for value in range(128))
+"""The one-byte varints, by value."""
+
+
+def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most 31 bits.
+
+    Raises InvalidLength above that, for at most five bytes are read (Kafka's ByteUtils.readUnsignedVarint).
+    """
+    value = shift = 0
+    while True:
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift > 28:
+            raise InvalidLength(f"varint before byte {pos} is longer than five bytes")
+    if value > MAX_INT32:
+        raise InvalidLength(f"varint before byte {pos} is above {MAX_INT32}")
+    return value, pos
+
+
+def uvarint(value: int) -> bytes:
+    """Write an unsigned varint."""
+    if value < 0x80:
+        return UVARINT[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def skip_tags(buf: bytes, pos: int) -> int:
+    """Return the position after a section of tagged fields (KIP-482), none of which is known here."""
+    count, pos = read_uvarint(buf, pos)
+    for _ in range(count):
+        _tag, pos = read_uvarint(buf, pos)
+        size, pos = read_uvarint(buf, pos)
+        pos += size
+    return pos
+
+
+def read_compact_string(buf: bytes, pos: int, name: str) -> tuple[str, int]:
+    """Read a compact string of any length; raises UnexpectedNull, InvalidLength."""
+    value, pos = read_compact_nullable_string(buf, pos, name)
+    if value is None:
+        raise UnexpectedNull(name)
+    return value, pos
+
+
+def read_compact_nullable_string(buf: bytes, pos: int, name: str) -> tuple[str | None, int]:
+    """Read a compact string of any length, or null; raises InvalidLength."""
+    size, pos = read_uvarint(buf, pos)
+    if size == 0:
+        return None, pos
+    if size > MAX_STRING_BYTES + 1:
+        raise InvalidLength(f"{name}: a string of {size - 1} bytes")
+    end = pos + size - 1
+    return buf[pos:end].decode("utf-8", "replace"), end
+
+
+def read_compact_bytes(buf: bytes, pos: int, name: str) -> tuple[bytes, int]:
+    """Read compact bytes of any length; raises UnexpectedNull, InvalidLength."""
+    size, pos = read_uvarint(buf, pos)
+    if size == 0:
+        raise UnexpectedNull(name)
+    end = pos + size - 1
+    return buf[pos:end], end
+
+
+def read_compact_count(buf: bytes, pos: int) -> tuple[int, int]:
+    """Read the length of a compact array: -1 for null; raises InvalidLength."""
+    count, pos = read_uvarint(buf, pos)
+    return count - 1, pos
+
+
+def bad_count(count: int, name: str, left: int) -> UnexpectedNull | InvalidLength:
+    """Make the error for an array whose count is negative, or whose items cannot be in the `left` bytes."""
+    if count == -1:
+        return UnexpectedNull(name)
+    return InvalidLength(f"{name}: {count} items in {left} bytes")
+
+
+def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:
+    """Make the error for a classic string or bytes of negative length."""
+    if length == -1:
+        return UnexpectedNull(name)
+    return InvalidLength(f"{name}: length {length}")
+
+
+def pack_compact_string(value: str) -> bytes:
+    """Write a compact string; raises InvalidLength above 32,767 bytes."""
+    raw = value.encode()
+    size = len(raw)
+    if size < 127:
+        return UVARINT[size + 1] + raw
+    if size > MAX_STRING_BYTES:
+        raise InvalidLength(f"a string of {size} bytes")
+    return uvarint(size + 1) + raw
+
+
+def pack_string(value: str) -> bytes:
+    """Write a classic string; raises InvalidLength above 32,767 bytes."""
+    raw = value.encode()
+    if len(raw) > MAX_STRING_BYTES:
+        raise InvalidLength(f"a string of {len(raw)} bytes")
+    return PACK_INT16(len(raw)) + raw
+
+
+def pack_compact_bytes(value: bytes) -> bytes:
+    """Write compact bytes."""
+    return uvarint(len(value) + 1) + value
+
+
+def pack_bytes(value: bytes) -> bytes:
+    """Write classic bytes."""
+    return PACK_INT32(len(value)) + value
+
+
+@lru_cache(maxsize=CACHED_ARRAY_ITEMS)
+def _repeated(unit: str, count: int) -> Struct:
+    return Struct(">" + unit * count)
+
+
+def repeated(unit: str, count: int) -> Struct:
+    """Return the Struct for `count` items of the struct format `unit`."""
+    return _repeated(unit, count) if count <= CACHED_ARRAY_ITEMS else Struct(">" + unit * count)
