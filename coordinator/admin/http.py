@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/metrics for Prometheus, /health (the process is alive), /ready (every partition that it leads is loaded)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+
+class AdminServer:
+    """A small HTTP server beside the Kafka listener; bound to loopback unless `metrics.listen` says otherwise."""
+
+    def __init__(self, registry: CollectorRegistry, readiness: Callable[[], dict[str, Any]]) -> None:
+        self._registry = registry
+        self._readiness = readiness
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/ready", self._ready)
+        self._runner = web.AppRunner(app, access_log=None)
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port, which is another one if `port` was 0. Raises OSError when it is taken."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host or None, port)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def close(self) -> None:
+        """Stop listening."""
+        await self._runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+
+    async def _health(self, _request: web.Request) -> web.Response:
+        return web.json_response({"status": "alive"})
+
+    async def _ready(self, _request: web.Request) -> web.Response:
+        state = self._readiness()
+        return web.json_response(state, status=200 if state["ready"] else 503)

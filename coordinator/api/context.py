@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One request on its way through a node, and the answer `PARKED`."""
+
+import enum
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from protocol.errors import ErrorCode
+
+
+class Parked(enum.Enum):
+    """The type of `PARKED`."""
+
+    PARKED = "parked"
+
+
+PARKED: Final = Parked.PARKED
+"""Returned by a handler whose answer comes later, through `RequestContext.complete`."""
+
+
+class Sink(Protocol):
+    """Where a parked request's answer goes: its connection."""
+
+    def complete(self, ctx: "RequestContext", response: Any) -> None:
+        """Answer a parked request."""
+
+
+class RequestContext(msgspec.Struct, gc=False, kw_only=True, eq=False):
+    """One request: who sent it, and what its reply has to wait for.
+
+    It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one,
+    `flush` the number of the flush that must be durable before the reply may leave (0: none).
+    """
+
+    sink: Sink
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+    client_host: str  # as Kafka shows it: "/127.0.0.1"
+    api: Any = None  # the `Api` that serves it
+    request: Any = None
+    frame: bytes | None = None
+    flush: int = 0
+
+    def complete(self, response: Any) -> None:
+        """Answer a request that was parked. Only the first answer counts."""
+        self.sink.complete(self, response)
+
+    def wait_for(self, flush: int) -> None:
+        """Hold the reply until this flush is durable, too."""
+        self.flush = max(self.flush, flush)
+
+
+Handler = Callable[[Any, Any, RequestContext], Any]
+"""(node, request, ctx) -> response or PARKED; never awaits, never blocks."""
+ErrorResponse = Callable[[Any, ErrorCode, int], Any]
+"""(request, error, version) -> the response that says this error wherever the request would have got an answer."""

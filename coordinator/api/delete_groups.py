@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeleteGroups v0-v2. v1: throttle time. v2: flexible."""
+
+from coordinator.api.context import RequestContext
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
+
+
+def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
+    """Delete groups without members together with their offsets; each is answered by itself."""
+    results = []
+    for group_id in request.groups_names:
+        error, flush = node.manager.delete_group(group_id)
+        ctx.wait_for(flush)
+        results.append(_result(group_id, error))
+    return DeleteGroupsResponse(results=results)
+
+
+def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGroupResult:
+    return DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=int(error))
+
+
+def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGroupsResponse:
+    """The same error for every group."""
+    return DeleteGroupsResponse(results=[_result(group_id, error) for group_id in request.groups_names])

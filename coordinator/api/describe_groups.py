@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DescribeGroups v0-v6.
+
+v1: throttle time. v3: authorized operations (KIP-430). v4: group.instance.id (KIP-345). v5: flexible.
+v6: GROUP_ID_NOT_FOUND and an error message (KIP-1043); before, an unknown group is Dead without an error.
+"""
+
+from coordinator.api.context import RequestContext
+from coordinator.groups.member import MemberSummary
+from coordinator.groups.state import GroupState
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+
+NOT_FOUND_FROM = 6
+NOT_REQUESTED = None
+# Without an authorizer every operation on a group is allowed (AclEntry.supportedOperations): READ, DELETE, DESCRIBE,
+# DESCRIBE_CONFIGS and ALTER_CONFIGS, by their codes.
+ALL_OPERATIONS = {3, 6, 8, 10, 11}
+
+Described = DescribeGroupsResponse.DescribedGroup
+
+
+def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
+    """Describe each group asked for, in that order."""
+    allowed = ALL_OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
+    groups = []
+    for group_id in request.groups:
+        described = _describe(node, group_id, ctx)
+        described.authorized_operations = NOT_REQUESTED if described.error_code else allowed
+        groups.append(described)
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _describe(node: Node, group_id: str, ctx: RequestContext) -> Described:
+    shard = node.manager.shard_for(group_id)
+    if isinstance(shard, ErrorCode):
+        return _error(group_id, shard)
+    group = shard.groups.get(group_id)
+    if group is None:
+        described = _error(group_id, ErrorCode.NONE)
+        described.group_state = GroupState.DEAD.value
+        if ctx.api_version >= NOT_FOUND_FROM:
+            described.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
+            described.error_message = f"Group {group_id} not found."
+        return described
+    ctx.wait_for(group.flush)
+    summary = group.summary()
+    return Described(
+        error_code=0,
+        error_message=None,
+        group_id=group_id,
+        group_state=summary.state,
+        protocol_type=summary.protocol_type,
+        protocol_data=summary.protocol,
+        members=[_member(member) for member in summary.members],
+    )
+
+
+def _member(member: MemberSummary) -> Described.DescribedGroupMember:
+    return Described.DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata,
+        member_assignment=member.assignment,
+    )
+
+
+def _error(group_id: str, error: ErrorCode) -> Described:
+    return Described(
+        error_code=int(error),
+        error_message=None,
+        group_id=group_id,
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+        authorized_operations=NOT_REQUESTED,
+    )
+
+
+def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: int) -> DescribeGroupsResponse:
+    """The same error for every group."""
+    return DescribeGroupsResponse(groups=[_error(group_id, error) for group_id in request.groups])

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JoinGroup v0-v9.
+
+v1: rebalance timeout, before that the session timeout counts for both. v2: throttle time. v4: a first join gets
+MEMBER_ID_REQUIRED (KIP-394). v5: group.instance.id (KIP-345). v6: flexible. v7: protocol type, and null instead
+of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (KIP-814).
+"""
+
+from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.groups.join import join
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
+
+NULLABLE_PROTOCOL_NAME_FROM = 7
+
+
+def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
+    """Let a member in; the answer waits for the rebalance that this sets off."""
+    manager = node.manager
+    config = manager.env.config
+    if not request.group_id:
+        return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
+    if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
+        return error_response(request, ErrorCode.INVALID_SESSION_TIMEOUT, ctx.api_version)
+    shard = manager.shard_for(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return error_response(request, shard, ctx.api_version)
+    if ctx.api_version == 0:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        if request.member_id:
+            return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
+        group = GroupMetadata(request.group_id)
+    outcome = join(manager.env, group, request, ctx, manager.clock.now())
+    if group.members or group.pending_members:
+        # A join that was refused leaves no new group behind.
+        manager.add_group(shard, group)
+    manager.run(shard, group, outcome)
+    return PARKED
+
+
+def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) -> JoinGroupResponse:
+    """The refusal of a join; it echoes the member id."""
+    return JoinGroupResponse(error_code=error, member_id=request.member_id, protocol_name=None)
+
+
+def adapt(response: JoinGroupResponse, version: int) -> None:
+    """Below v7 the protocol name cannot be null."""
+    if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
+        response.protocol_name = ""

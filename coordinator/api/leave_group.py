@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LeaveGroup v0-v5.
+
+v1: throttle time. v3: several members, by member or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
+"""
+
+from coordinator.api.context import RequestContext
+from coordinator.groups.membership import leave
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.hot.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+
+BATCHED_FROM = 3
+
+
+def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
+    """Take members out; up to v2 one, whose error is on top, later each with an answer of its own."""
+    manager = node.manager
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    shard = manager.shard_for(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return error_response(request, shard, ctx.api_version)
+    if ctx.api_version < BATCHED_FROM:
+        request.members = [MemberIdentity(member_id=request.member_id)]
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        answers = [_unknown(member) for member in request.members]
+    else:
+        answers, outcome = leave(manager.env, group, request, manager.clock.now())
+        manager.run(shard, group, outcome)
+        ctx.wait_for(group.flush)
+    if ctx.api_version < BATCHED_FROM:
+        return LeaveGroupResponse(error_code=answers[0].error_code)
+    return LeaveGroupResponse(members=answers)
+
+
+def _unknown(member: MemberIdentity) -> MemberResponse:
+    return MemberResponse(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+    )
+
+
+def error_response(request: LeaveGroupRequest, error: ErrorCode, version: int) -> LeaveGroupResponse:
+    """The refusal of the whole request."""
+    return LeaveGroupResponse(error_code=error)

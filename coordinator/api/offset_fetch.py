@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OffsetFetch v1-v10.
+
+v2: null for all topics, an error on top. v3: throttle time. v5: leader epoch (KIP-320). v6: flexible.
+v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-848). v10: topic ids (KIP-848).
+"""
+
+from coordinator.api.context import RequestContext
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
+from coordinator.node import Node
+from coordinator.shard import Shard
+from protocol.errors import ErrorCode
+from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from storage.records import OffsetAndMetadata
+
+GROUPS_FROM = 8
+TOPIC_IDS_FROM = 10
+TOP_ERROR_FROM = 2
+NO_TOPIC_ID = bytes(16)
+
+
+def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+    """Tell committed offsets: -1 for partitions that have none, and for groups that do not exist."""
+    if ctx.api_version >= GROUPS_FROM:
+        return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
+    group = _find(node, request.group_id, ctx)
+    if isinstance(group, ErrorCode):
+        return error_response(request, group, ctx.api_version)
+    offsets = {} if group is None else group.offsets
+    node.stats.offset_fetches += 1
+    if request.topics is None:
+        topics = [
+            OffsetFetchResponseTopic(
+                name=name, partitions=[fetch_partition_v7(partitions, index) for index in partitions]
+            )
+            for name, partitions in offsets.items()
+        ]
+    else:
+        topics = [
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    fetch_partition_v7(offsets.get(topic.name, {}), index)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    return OffsetFetchResponse(topics=topics)
+
+
+def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | None | ErrorCode:
+    shard: Shard | ErrorCode = node.manager.shard_for(group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
+    group = shard.groups.get(group_id)
+    if group is not None:
+        ctx.wait_for(group.flush)
+    return group
+
+
+def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
+    group = _find(node, wanted.group_id, ctx)
+    if isinstance(group, ErrorCode):
+        return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=group)
+    node.stats.offset_fetches += 1
+    offsets = {} if group is None else group.offsets
+    by_id = ctx.api_version >= TOPIC_IDS_FROM
+    if wanted.topics is None:
+        topics = []
+        for name, partitions in offsets.items():
+            topic_id = _id_of(node, name) if by_id else NO_TOPIC_ID
+            if topic_id is None:
+                continue  # the topic is gone, and by id it cannot be named
+            topics.append(
+                OffsetFetchResponseTopics(
+                    name=name,
+                    topic_id=topic_id,
+                    partitions=[fetch_partition(partitions, index) for index in partitions],
+                )
+            )
+    else:
+        topics = [_topic(node, topic, offsets, by_id=by_id) for topic in wanted.topics]
+    return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
+
+
+def _id_of(node: Node, name: str) -> bytes | None:
+    topic = node.catalogue.get(name)
+    return None if topic is None else topic.id
+
+
+def _topic(
+    node: Node,
+    topic: OffsetFetchRequestTopics,
+    offsets: dict[str, dict[int, OffsetAndMetadata]],
+    *,
+    by_id: bool,
+) -> OffsetFetchResponseTopics:
+    name = topic.name
+    if by_id:
+        known = node.catalogue.by_id(topic.topic_id)
+        if known is None:
+            return _unknown_topic_id(topic)
+        name = known.name
+    partitions = offsets.get(name, {})
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[fetch_partition(partitions, index) for index in topic.partition_indexes],
+    )
+
+
+def _unknown_topic_id(topic: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)
+            for index in topic.partition_indexes
+        ],
+    )
+
+
+def error_response(request: OffsetFetchRequest, error: ErrorCode, version: int) -> OffsetFetchResponse:
+    """The error for each group; on top from v2 to v7; for each partition in v1, which has no other place."""
+    if version >= GROUPS_FROM:
+        groups = [
+            OffsetFetchResponseGroup(group_id=group.group_id, error_code=error) for group in request.groups
+        ]
+        return OffsetFetchResponse(groups=groups)
+    if version >= TOP_ERROR_FROM:
+        return OffsetFetchResponse(error_code=error)
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", error)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or []
+        ]
+    )

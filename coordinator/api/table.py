@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which module serves which api, and the codec of every version: the one table of all that is served."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+from coordinator.api.context import ErrorResponse, Handler
+from coordinator.stats import Stats
+from protocol.apis import SUPPORTED, ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+
+MODULES: Final[Mapping[ApiKey, str]] = {
+    ApiKey.FETCH: "fetch",
+    ApiKey.LIST_OFFSETS: "list_offsets",
+    ApiKey.METADATA: "metadata",
+    ApiKey.OFFSET_COMMIT: "offset_commit",
+    ApiKey.OFFSET_FETCH: "offset_fetch",
+    ApiKey.FIND_COORDINATOR: "find_coordinator",
+    ApiKey.JOIN_GROUP: "join_group",
+    ApiKey.HEARTBEAT: "heartbeat",
+    ApiKey.LEAVE_GROUP: "leave_group",
+    ApiKey.SYNC_GROUP: "sync_group",
+    ApiKey.DESCRIBE_GROUPS: "describe_groups",
+    ApiKey.LIST_GROUPS: "list_groups",
+    ApiKey.API_VERSIONS: "api_versions",
+    ApiKey.CREATE_TOPICS: "create_topics",
+    ApiKey.DELETE_TOPICS: "delete_topics",
+    ApiKey.DESCRIBE_CONFIGS: "describe_configs",
+    ApiKey.CREATE_PARTITIONS: "create_partitions",
+    ApiKey.DELETE_GROUPS: "delete_groups",
+    ApiKey.OFFSET_DELETE: "offset_delete",
+    ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
+}
+
+
+class Api(msgspec.Struct, frozen=True):
+    """One version of one api as a connection needs it."""
+
+    key: ApiKey
+    name: str
+    decode: Callable[[bytes, int], Any]
+    handle: Handler
+    encode: Callable[[Any], bytes]
+    flexible_header: bool
+    error_response: ErrorResponse
+    adapt: Callable[[Any, int], None] | None
+
+    def count_errors(self, stats: Stats, response: Any) -> None:
+        """Count the error on top of a response, if it has that field and an error in it."""
+        code = getattr(response, "error_code", 0)
+        if code:
+            stats.error(self.key, code)
+
+
+class Apis:
+    """All that is served: by api key and version."""
+
+    def __init__(self) -> None:
+        self._apis: dict[tuple[int, int], Api] = {}
+        self._api_versions_unsupported: Api | None = None
+        for key, versions in SUPPORTED.items():
+            module = importlib.import_module(f"coordinator.api.{MODULES[key]}")
+            for version in range(versions.min, versions.max + 1):
+                self._apis[int(key), version] = _api(key, version, module)
+        self._unsupported = _unsupported_api_versions()
+
+    def get(self, api_key: int, version: int) -> Api:
+        """The api that serves a request whose header was accepted.
+
+        Only ApiVersions is accepted in versions that are not served: these are answered in version 0.
+        """
+        return self._apis.get((api_key, version), self._unsupported)
+
+
+def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
+    codec = codec_for(key, version)
+    return Api(
+        key=key,
+        name=key.name.lower(),
+        decode=codec.decode_request,
+        handle=module.handle,
+        encode=codec.encode_response,
+        # KIP-511: a client reads the answer to ApiVersions before it knows what the server speaks.
+        flexible_header=codec.flexible and key is not ApiKey.API_VERSIONS,
+        error_response=module.error_response,
+        adapt=getattr(module, "adapt", None),
+    )
+
+
+def _unsupported_api_versions() -> Api:
+    module = importlib.import_module("coordinator.api.api_versions")
+    codec = codec_for(ApiKey.API_VERSIONS, 0)
+    return Api(
+        key=ApiKey.API_VERSIONS,
+        name=ApiKey.API_VERSIONS.name.lower(),
+        decode=lambda _frame, _pos: None,
+        handle=lambda _node, request, ctx: module.error_response(
+            request, ErrorCode.UNSUPPORTED_VERSION, ctx.api_version
+        ),
+        encode=codec.encode_response,
+        flexible_header=False,
+        error_response=module.error_response,
+        adapt=None,
+    )

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only place where the parts of a node are made and joined, started and stopped."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+import uvloop
+from msgspec.structs import asdict
+
+from coordinator.append_errors import append_error, group_error
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.config import Address, Settings
+from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.outcome import Reply
+from coordinator.leadership import Leadership
+from coordinator.logs import get_logger
+from coordinator.manager import GroupMetadataManager
+from coordinator.net.connection import Server
+from coordinator.net.limits import Admission
+from coordinator.net.listener import Listener, bind
+from coordinator.node import Endpoint, Node
+from coordinator.runtime.clock import SystemClock
+from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
+from coordinator.runtime.expiry_task import delete_expired_offsets
+from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.loader import Loader
+from coordinator.runtime.scheduler import Scheduler
+from coordinator.runtime.timers import Timers
+from coordinator.stats import Stats
+from storage.errors import StorageError
+from storage.filesystem import RealFileSystem
+from storage.log_manager import LogManager
+from storage.properties import MetaProperties, load_or_create_meta
+from storage.recovery import LogSettings
+
+if TYPE_CHECKING:
+    from coordinator.admin.http import AdminServer
+
+log = get_logger("node")
+
+WRITE_BEHIND_INTERVAL_MS: Final = 500
+IDLE_CHECK_INTERVAL_MS: Final = 1_000
+LOOP_CHECK_INTERVAL_MS: Final = 100
+FIRST_EPOCH: Final = 0
+
+
+class CannotStart(Exception):
+    """The node cannot start; the message is one line for the person who starts it."""
+
+
+def serve(settings: Settings) -> int:
+    """Run a node until SIGTERM or SIGINT; returns the exit code. Raises CannotStart."""
+    # A node allocates few cycles and many small objects: a full collection of the default thresholds would walk
+    # the whole cache of groups again and again.
+    gc.set_threshold(50_000, 50, 100)
+    return uvloop.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    app = App(settings, asyncio.get_running_loop())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await app.start()
+        await stop.wait()
+    finally:
+        await app.stop()
+    return 0
+
+
+def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
+    """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
+    fs = RealFileSystem()
+    log_settings = LogSettings(segment_bytes=settings.offsets_topic_segment_bytes)
+    try:
+        log_manager = LogManager.open(settings.data_dir, log_settings, fs)
+    except StorageError as error:
+        raise CannotStart(str(error)) from error
+    try:
+        meta = load_or_create_meta(
+            fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
+        )
+    except StorageError as error:
+        log_manager.close()
+        raise CannotStart(str(error)) from error
+    for cut in log_manager.cuts:
+        log.warning("recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None})
+    for partition, damage in log_manager.failed_partitions.items():
+        log.error("partition is damaged", partition=partition, reason=str(damage))
+    return log_manager, meta
+
+
+class App:
+    """One node, from its settings."""
+
+    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+        self.settings = settings
+        self.loop = loop
+        self.log, self.meta = open_log(settings)
+        self.clock = SystemClock()
+        self.stats = Stats()
+        self.timers = Timers(loop, self.clock)
+        self.scheduler = Scheduler(self.timers, self.clock)
+        self.io = IoThread(loop)
+        self.committer = Committer(
+            loop,
+            self.log,
+            self.io,
+            self.clock,
+            self.stats,
+            FlushMode(settings.log_flush),
+            batch_bytes_max=settings.message_max_bytes,
+            offset_value_version=settings.offsets_value_version,
+        )
+        self.manager = GroupMetadataManager(
+            Environment(group_config(settings), lambda: str(uuid.uuid4())),
+            self.clock,
+            self.timers,
+            self.stats,
+            num_partitions=settings.offsets_topic_num_partitions,
+            deliver=deliver,
+        )
+        loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
+        self.leadership = Leadership(self.manager, loader, self.committer, self.log, self.io, self.stats)
+        self.server: Server | None = None
+        self.listener: Listener | None = None
+        self.admin: AdminServer | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self._checkpointing = False
+        self._writing_behind = False
+
+    # --- start ---
+
+    async def start(self) -> None:
+        """Listen, load, serve. Raises CannotStart when an address is taken or the data cannot be used.
+
+        The socket listens before the slower imports below: clients that come early wait in its queue.
+        """
+        settings = self.settings
+        try:
+            sock = bind(settings.listen)
+        except OSError as error:
+            raise CannotStart(f"listen: {error.strerror}") from error
+        port = sock.getsockname()[1]
+        for partition in range(settings.offsets_topic_num_partitions):
+            self.leadership.become_leader(partition, FIRST_EPOCH)
+        host, advertised_port = settings.advertised(port)
+        node = self._node(Endpoint(host, advertised_port))
+        self.server = self._server(node)
+        self.committer.on_flushed = self.server.on_flushed
+        self.committer.on_failed = self._on_flush_failed
+        self.listener = Listener(self.loop, self.server, sock)
+        await self.listener.start()
+        self._schedule()
+        metrics = await self._start_admin()
+        log.info(
+            "serving",
+            kafka=f"{settings.listen.host}:{port}",
+            advertised=f"{host}:{advertised_port}",
+            metrics=metrics,
+            data=str(settings.data_dir),
+            flush=settings.log_flush,
+        )
+
+    def _node(self, endpoint: Endpoint) -> Node:
+        store = CatalogueStore(self.settings.data_dir, self.io.submit)
+        try:
+            catalogue = store.load(self.settings.offsets_topic_num_partitions)
+        except StorageError as error:
+            raise CannotStart(str(error)) from error
+        store.on_topics_deleted = lambda names: self.manager.delete_offsets_of_topics(frozenset(names))
+        return Node(
+            settings=self.settings,
+            node_id=self.settings.node_id,
+            cluster_id=self.meta.cluster_id,
+            endpoint=endpoint,
+            manager=self.manager,
+            catalogue=catalogue,
+            catalogue_store=store,
+            timers=self.timers,
+            stats=self.stats,
+        )
+
+    def _server(self, node: Node) -> Server:
+        from coordinator.api.table import Apis
+
+        settings = self.settings
+        return Server(
+            node,
+            Apis(),
+            self.committer,
+            self.stats,
+            Admission(settings.max_connections, settings.max_connections_per_ip),
+            request_bytes_max=settings.socket_request_max_bytes,
+            queued_bytes_max=settings.queued_max_request_bytes_per_connection,
+        )
+
+    async def _start_admin(self) -> str | None:
+        """Serve /metrics and the rest, if wanted; imported here because it takes as long as all before it."""
+        address = self.settings.metrics_listen
+        if address is None:
+            return None
+        from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+
+        from coordinator.admin.http import AdminServer
+        from coordinator.metrics import NodeCollector
+
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        registry.register(
+            NodeCollector(
+                self.stats,
+                self.manager,
+                self.log,
+                connections=lambda: len(self.server.connections) if self.server else 0,
+                failed_partitions=lambda: len(self.leadership.failed_partitions),
+            )
+        )
+        admin = AdminServer(registry, self.readiness)
+        try:
+            port = await admin.start(address.host, address.port)
+        except OSError as error:
+            raise CannotStart(
+                f"metrics.listen: cannot listen on {address}: {error.strerror or error}"
+            ) from error
+        self.admin = admin
+        return f"http://{Address(address.host, port)}/metrics"
+
+    def readiness(self) -> dict[str, Any]:
+        """What /ready shows."""
+        return {
+            "ready": self.leadership.ready,
+            "partitions_owned": len(self.manager.owned_partitions),
+            "partitions_loading": sorted(self.manager.loading_partitions),
+            "partitions_failed": {str(p): why for p, why in self.leadership.failed_partitions.items()},
+        }
+
+    def _schedule(self) -> None:
+        settings, every = self.settings, self.scheduler.every
+        every("expire offsets", settings.offsets_retention_check_interval_ms, self._expire)
+        every("write behind", WRITE_BEHIND_INTERVAL_MS, self._write_behind)
+        every("checkpoint", settings.journal_checkpoint_interval_ms, self._checkpoint)
+        every("close idle connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
+        if settings.log_flush == "interval":
+            every("sync the log", settings.log_flush_interval_ms, self._sync)
+
+    # --- periodic jobs ---
+
+    def _spawn(self, coroutine: Any) -> None:
+        task = self.loop.create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _expire(self) -> None:
+        self._spawn(delete_expired_offsets(self.manager, self.clock))
+
+    def _write_behind(self) -> None:
+        if self.log.journal_bytes > self.settings.journal_checkpoint_bytes:
+            self._checkpoint()
+        elif self.log.pending_bytes and not self._writing_behind:
+            self._writing_behind = True
+            self.io.submit(self.log.write_behind, self._wrote_behind)
+
+    def _wrote_behind(self, result: BaseException | None) -> None:
+        self._writing_behind = False
+        self._report("segments", result)
+
+    def _checkpoint(self) -> None:
+        if self.log.journal_bytes and not self._checkpointing:
+            self._checkpointing = True
+            self.io.submit(self.log.checkpoint, self._checkpointed)
+
+    def _checkpointed(self, result: BaseException | None) -> None:
+        self._checkpointing = False
+        self._report("checkpoint", result)
+
+    def _sync(self) -> None:
+        self.io.submit(self.log.sync, lambda result: self._report("sync", result))
+
+    def _report(self, what: str, result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
+            log.error("writing to disk failed", what=what, reason=str(result))
+
+    def _close_idle(self) -> None:
+        if self.server is None:
+            return
+        deadline = self.loop.time() - self.settings.connections_max_idle_ms / 1000
+        for connection in [c for c in self.server.connections if c.last_active < deadline and c.is_idle]:
+            self.stats.connections_idle_closed += 1
+            log.debug("closing an idle connection", peer=connection.peer)
+            connection.close()
+
+    def _on_flush_failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
+        assert self.server is not None
+        self.server.on_failed(group_error(append_error(error)))
+        self.leadership.failed(writers, error)
+
+    # --- stop ---
+
+    async def stop(self) -> None:
+        """Stop accepting, answer what is under way, flush, and leave whole segments and no journal.
+
+        Takes at most `shutdown.timeout.ms` for the answers; parked requests are answered NOT_COORDINATOR, so that
+        their clients look for another coordinator at once.
+        """
+        log.info("stopping")
+        if self.listener is not None:
+            self.listener.stop_accepting()
+        self.scheduler.close()
+        for partition in list(self.leadership.epochs):
+            self._unload(partition)
+        if self.server is not None:
+            server = self.server
+            deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
+            while (server.busy or not self.committer.idle) and self.loop.time() < deadline:
+                await asyncio.sleep(0.005)
+            for connection in list(server.connections):
+                connection.close()
+        for task in self.tasks:
+            task.cancel()
+        await self.leadership.close()
+        if self.admin is not None:
+            await self.admin.close()
+        self.timers.close()
+        with contextlib.suppress(StorageError):
+            await self.io.run(self.log.close)
+        self.io.close()
+        log.info("stopped")
+
+    def _unload(self, partition: int) -> None:
+        self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
+
+
+def deliver(reply: Reply, flush: int) -> None:
+    """Give a group's reply to the request that it answers."""
+    caller: Any = reply.caller
+    caller.wait_for(flush)
+    caller.complete(reply.response)
+
+
+def group_config(settings: Settings) -> GroupConfig:
+    """The groups' part of the settings."""
+    return GroupConfig(
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        max_size=settings.group_max_size,
+        new_member_join_timeout_ms=settings.group_new_member_join_timeout_ms,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_ms,
+    )

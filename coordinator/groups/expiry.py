@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which offsets have expired, and what is left of a group that has lost them all."""
+
+from collections.abc import Callable
+
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
+
+
+def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -> list[Record]:
+    """A tombstone for each offset that has expired (ClassicGroup.offsetExpirationCondition).
+
+    | group                                 | the retention time counts from            |
+    |---------------------------------------|-------------------------------------------|
+    | Empty, with a protocol type           | the moment it became Empty                |
+    | Stable consumers, known subscriptions | the commit, for topics nobody consumes    |
+    | no protocol type (simple consumers)   | the commit                                |
+    | any other                             | never                                     |
+
+    A record with an expire timestamp of its own (value version 1) ends at that moment in all of these but the last.
+    """
+    base = _base_timestamp(group)
+    if base is None:
+        return []
+    consuming = group.subscribed_topics if group.state is GroupState.STABLE else None
+    return [
+        OffsetCommitRecord(group.group_id, topic, partition, None)
+        for topic, partition, committed in group.all_offsets()
+        if not (consuming and topic in consuming) and _has_expired(committed, base, now_wall_ms, retention_ms)
+    ]
+
+
+def _base_timestamp(group: GroupMetadata) -> Callable[[OffsetAndMetadata], int] | None:
+    if group.protocol_type is None:
+        return _commit_timestamp
+    if group.state is GroupState.EMPTY:
+        since = group.current_state_timestamp
+        return _commit_timestamp if since is None else lambda _: since
+    if (
+        group.uses_consumer_group_protocol
+        and group.state is GroupState.STABLE
+        and group.subscribed_topics is not None
+    ):
+        return _commit_timestamp
+    return None
+
+
+def _commit_timestamp(committed: OffsetAndMetadata) -> int:
+    return committed.commit_timestamp
+
+
+def _has_expired(
+    committed: OffsetAndMetadata,
+    base: Callable[[OffsetAndMetadata], int],
+    now_wall_ms: int,
+    retention_ms: int,
+) -> bool:
+    if committed.expire_timestamp is not None:
+        return now_wall_ms >= committed.expire_timestamp
+    return now_wall_ms - base(committed) >= retention_ms
+
+
+def is_finished(group: GroupMetadata, expiring: int) -> bool:
+    """Whether nothing is left of the group once `expiring` of its offsets are gone."""
+    return group.state is GroupState.EMPTY and not group.pending_members and group.num_offsets == expiring
+
+
+def group_tombstone(group: GroupMetadata) -> list[Record]:
+    """The record that removes a group from the log: none for one that never was in it (generation 0)."""
+    return [GroupMetadataRecord(group.group_id, None)] if group.generation_id > 0 else []
+
+
+def validate_delete_group(group: GroupMetadata) -> ErrorCode:
+    """Whether the group may be deleted: not while it has members (ClassicGroup.validateDeleteGroup)."""
+    if group.state is GroupState.DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+
+def delete_group(group: GroupMetadata) -> list[Record]:
+    """The tombstones of all the offsets of a group and then its own (DeleteGroups)."""
+    records: list[Record] = [
+        OffsetCommitRecord(group.group_id, topic, partition, None)
+        for topic, partition, _ in group.all_offsets()
+    ]
+    return records + group_tombstone(group)
+
+
+def offsets_of_topics(group: GroupMetadata, topics: frozenset[str]) -> list[Record]:
+    """A tombstone for each offset of these topics."""
+    return [
+        OffsetCommitRecord(group.group_id, topic, partition, None)
+        for topic in group.offsets.keys() & topics
+        for partition in group.offsets[topic]
+    ]

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JoinGroup: who may join, under which id, and what a join sets off.
+
+The caller has checked what needs no group: the group id and the limits of the session timeout.
+"""
+
+from coordinator.groups.config import Environment
+from coordinator.groups.member import MemberMetadata
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
+from coordinator.groups.rebalance import (
+    answer_join,
+    join_response,
+    maybe_complete_join,
+    prepare_or_complete,
+    prepare_rebalance,
+    reset_session,
+)
+from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.hot.sync_group import SyncGroupResponse
+
+REQUIRES_KNOWN_MEMBER_ID_FROM = 4  # KIP-394
+SKIPS_ASSIGNMENT_FROM = 9  # KIP-814
+
+
+def join(
+    env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: Caller, now: Instant
+) -> Outcome:
+    """Handle a JoinGroup request (GroupMetadataManager.classicGroupJoinToClassicGroup).
+
+    The reply may come in a later outcome: a join waits until its rebalance is complete.
+    """
+    return _Join(env, group, request, caller, now).run()
+
+
+def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
+    """The request's protocols in order; of a name that comes twice only the first counts."""
+    first: dict[str, bytes] = {}
+    for protocol in request.protocols:
+        first.setdefault(protocol.name, protocol.metadata)
+    return list(first.items())
+
+
+class _Join:
+    """One join while it is handled; holds what every step needs."""
+
+    __slots__ = ("caller", "env", "group", "now", "out", "protocols", "request")
+
+    def __init__(
+        self, env: Environment, group: GroupMetadata, request: JoinGroupRequest, caller: Caller, now: Instant
+    ) -> None:
+        self.env = env
+        self.group = group
+        self.request = request
+        self.caller = caller
+        self.now = now
+        self.out = Outcome()
+        self.protocols = unique_protocols(request)
+
+    def run(self) -> Outcome:
+        group, request = self.group, self.request
+        if not self._accepted():
+            group.remove(request.member_id)
+            return self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id="")
+        if group.state is GroupState.DEAD:
+            return self._refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        names = [name for name, _ in self.protocols]
+        if not group.supports_protocols(request.protocol_type, names):
+            return self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.member_id:
+            return self._known_member()
+        return self._unknown_member()
+
+    def _refuse(self, error: ErrorCode, member_id: str | None = None) -> Outcome:
+        response = JoinGroupResponse(
+            error_code=error,
+            member_id=self.request.member_id if member_id is None else member_id,
+            protocol_name=None,
+        )
+        return self.out.reply(self.caller, response)
+
+    def _accepted(self) -> bool:
+        """Whether there is room (GroupMetadataManager.acceptJoiningMember).
+
+        While members rejoin, those that wait are counted and not the members: the last ones to rejoin a group
+        that is over a lowered `group.max.size` are the ones that are turned away.
+        """
+        group, max_size = self.group, self.env.config.max_size
+        member = group.members.get(self.request.member_id)
+        match group.state:
+            case GroupState.EMPTY | GroupState.DEAD:
+                return True
+            case GroupState.PREPARING_REBALANCE:
+                waits = member is not None and member.awaiting_join is not None
+                return waits or group.num_members_awaiting_join < max_size
+            case _:
+                return member is not None or len(group.members) < max_size
+
+    # --- members without an id ---
+
+    def _unknown_member(self) -> Outcome:
+        request, group = self.request, self.group
+        instance_id = request.group_instance_id
+        prefix = self.caller.client_id if instance_id is None else instance_id
+        member_id = f"{prefix}-{self.env.new_member_suffix()}"
+        if instance_id is None:
+            if self.caller.api_version >= REQUIRES_KNOWN_MEMBER_ID_FROM:
+                return self._hand_out(member_id)
+            return self._add(member_id)
+        old_member_id = group.static_members.get(instance_id)
+        if old_member_id is None:
+            return self._add(member_id)
+        return self._replace_static(old_member_id, member_id)
+
+    def _hand_out(self, member_id: str) -> Outcome:
+        """Give the id out first, so that a client that never hears the answer leaves no member behind."""
+        deadline_ms = self.now.mono + self.request.session_timeout_ms
+        self.group.pending_members[member_id] = deadline_ms
+        self.group.wake_at(deadline_ms)
+        return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+
+    def _add(self, member_id: str) -> Outcome:
+        group, request, now = self.group, self.request, self.now
+        member = MemberMetadata(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=self.caller.client_id,
+            client_host=self.caller.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            supported_protocols=self.protocols,
+            awaiting_join=self.caller,
+            is_new=True,
+        )
+        if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+            group.new_member_added = True
+        group.add(member)
+        # A new member's client may be gone without a trace while its join waits: it gets a long session, but one.
+        member.session_deadline_ms = now.mono + self.env.config.new_member_join_timeout_ms
+        group.wake_at(member.session_deadline_ms)
+        reason = f"adding new member {member_id}; client reason: {self._client_reason()}"
+        prepare_or_complete(self.env, group, RebalanceCause.MEMBER_JOINED, reason, now, self.out)
+        return self.out
+
+    def _replace_static(self, old_member_id: str, member_id: str) -> Outcome:
+        """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
+        group, now = self.group, self.now
+        old = group.members[old_member_id]
+        fenced = ErrorCode.FENCED_INSTANCE_ID
+        refusal = JoinGroupResponse(error_code=fenced, member_id=old_member_id, protocol_name=None)
+        answer_join(group, old, refusal, self.out)
+        if old.awaiting_sync is not None:
+            self.out.reply(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
+            old.awaiting_sync = None
+        old_leader = group.leader_id
+        member = group.replace_static_member(old_member_id, member_id)
+        self._update(member)
+        reset_session(group, member, now)
+        self.out.note(
+            "static member replaced",
+            group=group.group_id,
+            instance=member.group_instance_id,
+            old_member=old_member_id,
+            new_member=member_id,
+        )
+        match group.state:
+            case GroupState.STABLE if group.select_protocol() == group.protocol_name:
+                assignments = {m.member_id: m.assignment for m in group.members.values()}
+                self.out.records.append(group_metadata_record(group, assignments))
+                return self.out.reply(self.caller, self._replaced_response(member_id, old_leader))
+            case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
+                # The leader may have been told of the old id already and would assign to it: start again.
+                self._wait(member)
+                reason = f"static member {member.group_instance_id} replaced; client reason: {self._client_reason()}"
+                prepare_rebalance(
+                    self.env, group, RebalanceCause.STATIC_MEMBER_REPLACED, reason, now, self.out
+                )
+            case _:
+                self._wait(member)
+                maybe_complete_join(group, now, self.out)
+        return self.out
+
+    def _replaced_response(self, member_id: str, old_leader: str | None) -> JoinGroupResponse:
+        """A replaced leader must not assign anew: it is told to skip that, or, before v9, that another one leads."""
+        if self.caller.api_version < SKIPS_ASSIGNMENT_FROM:
+            response = join_response(self.group, member_id, with_members=False)
+            response.leader = old_leader or ""
+            return response
+        leads = self.group.is_leader(member_id)
+        response = join_response(self.group, member_id, with_members=leads)
+        response.skip_assignment = leads
+        return response
+
+    # --- members with an id ---
+
+    def _known_member(self) -> Outcome:
+        group, request = self.group, self.request
+        if request.member_id in group.pending_members:
+            if request.group_instance_id is not None:
+                # Ids are given out to dynamic members only.
+                return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+            return self._add(request.member_id)
+        error = group.validate_member(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return self._refuse(error)
+        return self._rejoin(group.members[request.member_id])
+
+    def _rejoin(self, member: MemberMetadata) -> Outcome:
+        """A rejoin starts a rebalance if it brings something new, or comes from a Stable group's leader.
+
+        The leader rejoins when what it assigns has changed, of which its own metadata shows nothing.
+        """
+        group = self.group
+        leads = group.is_leader(member.member_id)
+        unchanged = member.matches(self.protocols)
+        match group.state:
+            case GroupState.PREPARING_REBALANCE:
+                cause = RebalanceCause.MEMBER_REJOINED
+            case GroupState.COMPLETING_REBALANCE if unchanged:
+                response = join_response(group, member.member_id, with_members=leads)
+                return self.out.reply(self.caller, response)
+            case GroupState.STABLE if unchanged and not leads:
+                response = join_response(group, member.member_id, with_members=False)
+                return self.out.reply(self.caller, response)
+            case GroupState.STABLE if leads:
+                cause = RebalanceCause.LEADER_REJOINED
+            case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
+                cause = RebalanceCause.METADATA_CHANGED
+            case _:
+                return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        self._update(member)
+        self._wait(member)
+        reason = (
+            f"{cause.value} {member.member_id} in {group.state.value}; client reason: {self._client_reason()}"
+        )
+        prepare_or_complete(self.env, group, cause, reason, self.now, self.out)
+        return self.out
+
+    def _update(self, member: MemberMetadata) -> None:
+        self.group.set_protocols(member, self.protocols)
+        member.rebalance_timeout_ms = self.request.rebalance_timeout_ms
+        member.session_timeout_ms = self.request.session_timeout_ms
+
+    def _wait(self, member: MemberMetadata) -> None:
+        """Park the join. A second join of a member takes the place of the first, which is never answered."""
+        if member.awaiting_join is None:
+            self.group.num_members_awaiting_join += 1
+        member.awaiting_join = self.caller
+
+    def _client_reason(self) -> str:
+        return self.request.reason or "not provided"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One member of a group, and the summary of it that DescribeGroups shows."""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import msgspec
+
+from coordinator.groups.outcome import Caller
+
+NEVER: Final = 1 << 62  # a deadline that does not come
+PROTOCOL_TYPE_CONSUMER: Final = "consumer"
+
+
+class MemberSummary(msgspec.Struct, frozen=True):
+    """A member as DescribeGroups shows it; `metadata` belongs to the selected protocol."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class MemberMetadata(msgspec.Struct):
+    """One member. `assignment` is hard state (it is in the log); the rest of the session is soft.
+
+    `supported_protocols` keeps the member's order of preference. `session_deadline_ms` is monotonic; a heartbeat
+    moves the number and no timer.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    supported_protocols: list[tuple[str, bytes]]
+    assignment: bytes = b""
+    awaiting_join: Caller | None = None
+    awaiting_sync: Caller | None = None
+    is_new: bool = False
+    session_deadline_ms: int = NEVER
+
+    @property
+    def is_static_member(self) -> bool:
+        """Whether the member came with a group.instance.id (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether a session deadline that has passed is forgiven.
+
+        Members that wait in a join or a sync cannot send heartbeats. New members can expire while they wait:
+        their client may be gone, and nobody else would notice (ClassicGroupMember.hasSatisfiedHeartbeat).
+        """
+        return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
+
+    @property
+    def protocol_names(self) -> list[str]:
+        """Names of the protocols that the member offers, the preferred one first."""
+        return [name for name, _ in self.supported_protocols]
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What the member sent for `protocol`; empty bytes where there is no protocol yet.
+
+        Raises KeyError when the member does not support it.
+        """
+        if protocol is None:
+            return b""
+        for name, metadata in self.supported_protocols:
+            if name == protocol:
+                return metadata
+        raise KeyError(f"member {self.member_id} does not support protocol {protocol}")
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """The first of the member's protocols that everybody supports. Raises KeyError when there is none."""
+        for name, _ in self.supported_protocols:
+            if name in candidates:
+                return name
+        raise KeyError(f"member {self.member_id} supports none of {sorted(candidates)}")
+
+    def matches(self, protocols: Iterable[tuple[str, bytes]]) -> bool:
+        """Whether the member already offers exactly these protocols, in this order and with these bytes."""
+        return self.supported_protocols == list(protocols)
+
+    def summary(self, protocol: str | None) -> MemberSummary:
+        """The member with its metadata for `protocol`; without metadata when it is None."""
+        return MemberSummary(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            metadata=self.metadata(protocol),
+            assignment=self.assignment,
+        )

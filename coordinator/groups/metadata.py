@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A group: its members, its generation, its votes and its committed offsets."""
+
+from collections.abc import Collection, Iterator
+
+import msgspec
+
+from coordinator.groups.member import NEVER, PROTOCOL_TYPE_CONSUMER, MemberMetadata, MemberSummary
+from coordinator.groups.state import GroupState, IllegalTransition
+from protocol.embedded import subscribed_topics
+from protocol.errors import ErrorCode
+from storage.records import OffsetAndMetadata
+
+
+class GroupOverview(msgspec.Struct, frozen=True):
+    """A group as ListGroups shows it."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+
+
+class GroupSummary(msgspec.Struct, frozen=True):
+    """A group as DescribeGroups shows it; `protocol` is empty until a generation has chosen one."""
+
+    state: str
+    protocol_type: str
+    protocol: str
+    members: list[MemberSummary]
+
+
+class GroupMetadata:
+    """One classic group (Kafka: GroupMetadata, today ClassicGroup).
+
+    This class keeps the group consistent (members with their votes, static ids, leader); when things happen is
+    decided by the modules beside it. All `*_deadline_ms` are monotonic milliseconds, NEVER when not set.
+    """
+
+    __slots__ = (
+        "armed_ms",
+        "current_state_timestamp",
+        "extension_left_ms",
+        "flush",
+        "generation_id",
+        "group_id",
+        "initial_delay_ms",
+        "join_deadline_ms",
+        "leader_id",
+        "members",
+        "new_member_added",
+        "num_members_awaiting_join",
+        "offsets",
+        "pending_members",
+        "pending_sync_members",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "static_members",
+        "subscribed_topics",
+        "supported_protocols",
+        "sync_deadline_ms",
+        "wakeup_ms",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.EMPTY
+        self.current_state_timestamp: int | None = None  # wall clock, in the log
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.generation_id = 0
+        self.leader_id: str | None = None
+        self.members: dict[str, MemberMetadata] = {}
+        self.static_members: dict[str, str] = {}  # group.instance.id -> member id
+        self.pending_members: dict[str, int] = {}  # ids given out, not yet joined -> deadline
+        self.pending_sync_members: set[str] = set()
+        self.num_members_awaiting_join = 0
+        self.supported_protocols: dict[str, int] = {}  # protocol -> how many members offer it
+        self.new_member_added = False
+        self.subscribed_topics: frozenset[str] | None = None
+        self.offsets: dict[str, dict[int, OffsetAndMetadata]] = {}  # topic -> partition -> committed
+        self.join_deadline_ms = NEVER
+        self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other
+        self.extension_left_ms = 0  # by how much the initial rebalance may still be prolonged
+        self.sync_deadline_ms = NEVER
+        self.wakeup_ms = NEVER  # the earliest moment at which this group has something to do
+        self.armed_ms = NEVER  # the runner's: when it will look at the group again
+        self.flush = 0  # the runner's: the flush that holds the group's newest record
+
+    # --- state ---
+
+    def is_in(self, *states: GroupState) -> bool:
+        """Whether the group is in one of these states."""
+        return self.state in states
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may start now: the state is a valid predecessor of PreparingRebalance."""
+        return self.state in GroupState.PREPARING_REBALANCE.valid_previous_states
+
+    def transition_to(self, state: GroupState, wall_ms: int) -> None:
+        """Enter `state`. Raises IllegalTransition, and changes nothing, when the table forbids it."""
+        if self.state not in state.valid_previous_states:
+            raise IllegalTransition(
+                f"group {self.group_id}: {self.state.value} must not become {state.value}"
+            )
+        self.previous_state, self.state = self.state, state
+        self.current_state_timestamp = wall_ms
+
+    def wake_at(self, deadline_ms: int) -> None:
+        """See to it that the group is looked at no later than `deadline_ms`."""
+        self.wakeup_ms = min(self.wakeup_ms, deadline_ms)
+
+    # --- members ---
+
+    def is_leader(self, member_id: str) -> bool:
+        """Whether this member makes the assignment of the generation."""
+        return self.leader_id == member_id
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """NONE for a member that may act under this id; FENCED_INSTANCE_ID for a replaced static member.
+
+        An instance id that the group does not know is UNKNOWN_MEMBER_ID even with a good member id
+        (ClassicGroup.validateMember).
+        """
+        if group_instance_id is not None:
+            owner = self.static_members.get(group_instance_id)
+            if owner is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if owner != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def add(self, member: MemberMetadata) -> None:
+        """Take a member in: it may become leader, its protocols count, its pending id is used up."""
+        assert member.member_id not in self.members, f"{member.member_id} joins {self.group_id} twice"
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self.static_members, (
+                f"static member {member.group_instance_id} joins {self.group_id} twice"
+            )
+            self.static_members[member.group_instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        assert self.protocol_type == member.protocol_type, (
+            f"group {self.group_id} is {self.protocol_type}, its new member is {member.protocol_type}"
+        )
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count_protocols(member, 1)
+        if member.awaiting_join is not None:
+            self.num_members_awaiting_join += 1
+        self.pending_members.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Take a member, or an id that was given out, away. The first of those left leads if it was the leader."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count_protocols(member, -1)
+            if member.awaiting_join is not None:
+                self.num_members_awaiting_join -= 1
+            if member.group_instance_id is not None:
+                self.static_members.pop(member.group_instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_members.pop(member_id, None)
+        self.pending_sync_members.discard(member_id)
+
+    def replace_static_member(self, old_member_id: str, new_member_id: str) -> MemberMetadata:
+        """Give a static member a new id and keep everything else but its waiting requests (KIP-345).
+
+        Returns the member. The caller answers the waiting requests of the old id before.
+        """
+        member = self.members.pop(old_member_id)
+        assert member.awaiting_join is None, f"{old_member_id} still waits in a join"
+        assert member.awaiting_sync is None, f"{old_member_id} still waits in a sync"
+        assert member.group_instance_id is not None, f"{old_member_id} is not a static member"
+        member.member_id = new_member_id
+        member.is_new = False
+        self.members[new_member_id] = member
+        self.static_members[member.group_instance_id] = new_member_id
+        if self.leader_id == old_member_id:
+            self.leader_id = new_member_id
+        if old_member_id in self.pending_sync_members:
+            self.pending_sync_members.discard(old_member_id)
+            self.pending_sync_members.add(new_member_id)
+        return member
+
+    def set_protocols(self, member: MemberMetadata, protocols: list[tuple[str, bytes]]) -> None:
+        """Replace what a member offers and keep the votes right."""
+        self._count_protocols(member, -1)
+        member.supported_protocols = protocols
+        self._count_protocols(member, 1)
+
+    def maybe_elect_new_joined_leader(self) -> bool:
+        """Whether a leader has joined this rebalance, electing the first joined member if the old one did not.
+
+        False when the group has no members, or none of them rejoined.
+        """
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].awaiting_join is not None:
+            return True
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                self.leader_id = member.member_id
+                return True
+        return False
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        """Whether every member waits in a join and no id that was given out is still to come."""
+        return len(self.members) == self.num_members_awaiting_join and not self.pending_members
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a rebalance waits: the largest of the members' own timeouts."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # --- protocols ---
+
+    def _count_protocols(self, member: MemberMetadata, step: int) -> None:
+        counts = self.supported_protocols
+        for name, _ in member.supported_protocols:
+            count = counts.get(name, 0) + step
+            if count:
+                counts[name] = count
+            else:
+                del counts[name]
+
+    @property
+    def candidate_protocols(self) -> set[str]:
+        """The protocols that every member offers."""
+        size = len(self.members)
+        return {name for name, votes in self.supported_protocols.items() if votes == size}
+
+    def supports_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
+        """Whether a member with this type and these protocols fits in (ClassicGroup.supportsProtocols).
+
+        An empty group takes any type; another one only its own, with a protocol that all the members share.
+        """
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(names)
+        size = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self.supported_protocols.get(name, 0) == size for name in names
+        )
+
+    def select_protocol(self) -> str:
+        """The protocol that wins the members' vote among those that all of them support."""
+        assert self.members, f"group {self.group_id} has nobody to vote"
+        candidates = self.candidate_protocols
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    @property
+    def uses_consumer_group_protocol(self) -> bool:
+        """Whether the members are consumers, whose subscriptions can be read."""
+        return self.protocol_type == PROTOCOL_TYPE_CONSUMER
+
+    def compute_subscribed_topics(self) -> frozenset[str] | None:
+        """The topics that the members subscribe to; None when they cannot be known.
+
+        Unknown: not a consumer group, no protocol chosen yet, or metadata that does not parse.
+        """
+        if not self.uses_consumer_group_protocol:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            subscribed = subscribed_topics(member.metadata(self.protocol_name))
+            if subscribed is None:
+                return None
+            topics |= subscribed
+        return frozenset(topics)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member consumes `topic` now; when it cannot be known, consumers are taken to do so."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_group_protocol
+        return topic in self.subscribed_topics
+
+    # --- offsets and views ---
+
+    @property
+    def num_offsets(self) -> int:
+        """How many partitions have a committed offset."""
+        return sum(map(len, self.offsets.values()))
+
+    def all_offsets(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+        """Every committed offset as (topic, partition, value), in the order of first commit."""
+        for topic, partitions in self.offsets.items():
+            for partition, committed in partitions.items():
+                yield topic, partition, committed
+
+    def overview(self) -> GroupOverview:
+        """What ListGroups shows."""
+        return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
+
+    def summary(self) -> GroupSummary:
+        """What DescribeGroups shows; member metadata only once Stable, as in Kafka (ClassicGroup.describe)."""
+        stable = self.state is GroupState.STABLE
+        shown = self.protocol_name if stable else None
+        return GroupSummary(
+            state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol=(self.protocol_name or "") if stable else "",
+            members=[member.summary(shown) for member in self.members.values()],
+        )

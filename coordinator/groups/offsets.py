@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Committing, fetching and deleting a group's offsets."""
+
+from collections.abc import Sequence
+
+from coordinator.groups.config import GroupConfig
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Instant
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record
+
+INVALID_OFFSET = -1
+NO_RETENTION_TIME = -1
+
+
+def validate_commit(group: GroupMetadata, request: OffsetCommitRequest) -> ErrorCode:
+    """Whether this commit may be taken (ClassicGroup.validateOffsetCommit).
+
+    Without a generation it must come from outside the group's membership, which only an empty group allows.
+    """
+    state = group.state
+    generation_id = request.generation_id_or_member_epoch
+    if state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if state is GroupState.EMPTY and generation_id < 0:
+        return ErrorCode.NONE
+    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = group.validate_member(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+    elif state is not GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def prolong_session(group: GroupMetadata, member_id: str, now_mono_ms: int) -> None:
+    """A commit of a member counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
+    member = group.members.get(member_id)
+    if member is not None:
+        member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
+
+
+def commit_topic(
+    config: GroupConfig,
+    group_id: str,
+    name: str,
+    topic: OffsetCommitRequestTopic,
+    retention_time_ms: int,
+    now: Instant,
+    records: list[Record],
+) -> OffsetCommitResponseTopic:
+    """Decide one topic of a valid commit: adds a record for each partition that is taken, and answers them all.
+
+    `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
+    partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
+    """
+    wall = now.wall
+    expire_timestamp = None if retention_time_ms == NO_RETENTION_TIME else wall + retention_time_ms
+    limit = config.offset_metadata_max_bytes
+    partitions = []
+    for partition in topic.partitions:
+        metadata = partition.committed_metadata or ""
+        index = partition.partition_index
+        if len(metadata) * 2 > limit and utf16_length(metadata) > limit:
+            partitions.append(OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+            continue
+        value = OffsetAndMetadata(
+            partition.committed_offset, partition.committed_leader_epoch, metadata, wall, expire_timestamp
+        )
+        records.append(OffsetCommitRecord(group_id, name, index, value))
+        partitions.append(OffsetCommitResponsePartition(index, 0))
+    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def utf16_length(text: str) -> int:
+    """The length that Java's String.length gives, by which Kafka measures metadata."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartitions:
+    """The committed offset of one partition as OffsetFetch v8+ shows it; offset -1 where there is none."""
+    committed = partitions.get(index)
+    if committed is None:
+        return OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", 0)
+    return OffsetFetchResponsePartitions(
+        index, committed.offset, committed.leader_epoch, committed.metadata, 0
+    )
+
+
+def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
+    """The same as OffsetFetch up to v7 shows it."""
+    committed = partitions.get(index)
+    if committed is None:
+        return OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", 0)
+    return OffsetFetchResponsePartition(
+        index, committed.offset, committed.leader_epoch, committed.metadata, 0
+    )
+
+
+def validate_delete_offsets(group: GroupMetadata) -> ErrorCode:
+    """Whether offsets of the group may be deleted: members that are no consumers might need any of them."""
+    if group.state is GroupState.DEAD:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not GroupState.EMPTY and not group.uses_consumer_group_protocol:
+        return ErrorCode.NON_EMPTY_GROUP
+    return ErrorCode.NONE
+
+
+def delete_offsets(
+    group: GroupMetadata, topic: str, partitions: Sequence[int]
+) -> tuple[list[ErrorCode], list[Record]]:
+    """Tombstones for the partitions that have an offset; one answer a partition, NONE also where there was none.
+
+    A topic that members consume keeps its offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+    """
+    if group.is_subscribed_to(topic):
+        return [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions), []
+    committed = group.offsets.get(topic, {})
+    records: list[Record] = [
+        OffsetCommitRecord(group.group_id, topic, partition, None)
+        for partition in dict.fromkeys(partitions)
+        if partition in committed
+    ]
+    return [ErrorCode.NONE] * len(partitions), records

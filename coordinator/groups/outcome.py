@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one step of a group asks of whoever runs it."""
+
+import enum
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from storage.records import Record
+
+
+class Caller(Protocol):
+    """One request as a group sees it. The caller is also the name of its reply: a parked join or sync keeps it."""
+
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def api_version(self) -> int: ...
+
+
+class RebalanceCause(enum.Enum):
+    """Why a rebalance began; the label of a metric, so the set is fixed."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_REJOINED = "member_rejoined"
+    LEADER_REJOINED = "leader_rejoined"
+    METADATA_CHANGED = "metadata_changed"
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    SYNC_EXPIRED = "sync_expired"
+    OVER_CAPACITY = "over_capacity"
+    STORE_FAILED = "store_failed"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that an operator may want to read in the log: `name` is the message, `fields` its values."""
+
+    name: str
+    fields: dict[str, Any]
+    cause: RebalanceCause | None = None
+
+    @property
+    def notable(self) -> bool:
+        """Whether an operator wants to read of it although all goes well: not of members that come and leave."""
+        return self.cause is not None and self.cause not in _ORDINARY
+
+
+_ORDINARY: Final = frozenset(
+    {RebalanceCause.MEMBER_JOINED, RebalanceCause.MEMBER_REJOINED, RebalanceCause.MEMBER_LEFT}
+)
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The answer to one request, which need not be the one being handled."""
+
+    caller: Caller
+    response: Any
+
+
+class Outcome(msgspec.Struct):
+    """Records are appended and applied first, in order; replies leave once these are durable."""
+
+    records: list[Record] = msgspec.field(default_factory=list)
+    replies: list[Reply] = msgspec.field(default_factory=list)
+    events: list[Event] = msgspec.field(default_factory=list)
+
+    def reply(self, caller: Caller, response: Any) -> "Outcome":
+        """Answer `caller`; returns self, so that a refusal can be one expression."""
+        self.replies.append(Reply(caller, response))
+        return self
+
+    def note(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
+        """Leave an event for the operator's log."""
+        self.events.append(Event(name, fields, cause))
+
+
+class Instant(msgspec.Struct, frozen=True, gc=False):
+    """One moment on both clocks, in milliseconds.
+
+    `mono` measures deadlines and never goes back; `wall` is the time since the epoch that records carry.
+    """
+
+    mono: int
+    wall: int

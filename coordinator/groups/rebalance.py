@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Beginning and completing a rebalance: the phase between Stable (or Empty) and CompletingRebalance."""
+
+from coordinator.groups.config import Environment
+from coordinator.groups.member import NEVER, MemberMetadata
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
+from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
+from protocol.hot.sync_group import SyncGroupResponse
+
+
+def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) -> None:
+    """Give a member a full session from now."""
+    member.session_deadline_ms = now.mono + member.session_timeout_ms
+    group.wake_at(member.session_deadline_ms)
+
+
+def answer_join(
+    group: GroupMetadata, member: MemberMetadata, response: JoinGroupResponse, out: Outcome
+) -> None:
+    """Answer the join that a member waits in, if it does."""
+    if member.awaiting_join is not None:
+        out.reply(member.awaiting_join, response)
+        member.awaiting_join = None
+        group.num_members_awaiting_join -= 1
+
+
+def join_response(group: GroupMetadata, member_id: str, *, with_members: bool) -> JoinGroupResponse:
+    """The current generation as one member is told of it; only a leader gets the members."""
+    return JoinGroupResponse(
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader_id or "",
+        member_id=member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata(group.protocol_name),
+            )
+            for member in group.members.values()
+        ]
+        if with_members
+        else [],
+    )
+
+
+def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: Outcome) -> None:
+    """Answer every waiting sync with `error` and forget the assignment that was being made."""
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            out.reply(member.awaiting_sync, SyncGroupResponse(error_code=error))
+            member.awaiting_sync = None
+            reset_session(group, member, now)
+
+
+def prepare_rebalance(
+    env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
+) -> None:
+    """Enter PreparingRebalance: the members are asked to rejoin, by the answer to their next heartbeat.
+
+    An empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134); another one until all
+    members came, at most for the largest rebalance timeout among them.
+    """
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        propagate_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
+    group.pending_sync_members.clear()
+    group.sync_deadline_ms = NEVER
+    initial = group.state is GroupState.EMPTY
+    group.transition_to(GroupState.PREPARING_REBALANCE, now.wall)
+    out.note(
+        "preparing to rebalance",
+        cause,
+        group=group.group_id,
+        generation=group.generation_id,
+        members=len(group.members),
+        reason=reason,
+    )
+    if initial:
+        delay_ms = env.config.initial_rebalance_delay_ms
+        group.new_member_added = False
+        group.initial_delay_ms = delay_ms
+        group.extension_left_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        set_join_deadline(group, now.mono + delay_ms)
+        if delay_ms == 0:
+            complete_join(group, now, out)
+    elif group.has_all_members_joined:
+        complete_join(group, now, out)
+    else:
+        group.initial_delay_ms = 0
+        set_join_deadline(group, now.mono + group.rebalance_timeout_ms)
+
+
+def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
+    """End the join phase at `deadline_ms` whoever is missing then."""
+    group.join_deadline_ms = deadline_ms
+    group.wake_at(deadline_ms)
+
+
+def prepare_or_complete(
+    env: Environment, group: GroupMetadata, cause: RebalanceCause, reason: str, now: Instant, out: Outcome
+) -> None:
+    """Begin a rebalance where one may begin; where one is under way, see whether its joins are complete."""
+    if group.can_rebalance:
+        prepare_rebalance(env, group, cause, reason, now, out)
+    else:
+        maybe_complete_join(group, now, out)
+
+
+def maybe_complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    """Form the generation once everybody came, but not before the initial delay has passed."""
+    if (
+        group.state is GroupState.PREPARING_REBALANCE
+        and group.previous_state is not GroupState.EMPTY
+        and group.has_all_members_joined
+    ):
+        complete_join(group, now, out)
+
+
+def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    """End the join phase: drop the dynamic members that did not come and form the next generation.
+
+    Static members stay although they did not rejoin, until their session ends (KIP-345). When nobody came at
+    all the phase is prolonged. A group that has lost all its members becomes Empty, which goes to the log.
+    """
+    group.join_deadline_ms = NEVER
+    missing = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static_member]
+    for member in missing:
+        group.remove(member.member_id)
+    if missing:
+        out.note(
+            "removed members that did not rejoin",
+            group=group.group_id,
+            members=[member.member_id for member in missing],
+        )
+    if not group.maybe_elect_new_joined_leader() and group.members:
+        group.initial_delay_ms = 0
+        set_join_deadline(group, now.mono + group.rebalance_timeout_ms)
+        return
+    if not group.members:
+        _become_empty(group, now, out)
+        return
+    _form_generation(group, now, out)
+
+
+def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    group.transition_to(GroupState.EMPTY, now.wall)
+    group.generation_id += 1
+    group.protocol_name = None
+    group.subscribed_topics = group.compute_subscribed_topics()
+    group.pending_sync_members.clear()
+    out.records.append(group_metadata_record(group, {}))
+    out.note("group is now empty", group=group.group_id, generation=group.generation_id)
+
+
+def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    group.generation_id += 1
+    group.protocol_name = group.select_protocol()
+    group.subscribed_topics = group.compute_subscribed_topics()
+    group.transition_to(GroupState.COMPLETING_REBALANCE, now.wall)
+    group.pending_sync_members = set(group.members)
+    group.sync_deadline_ms = now.mono + group.rebalance_timeout_ms
+    group.wake_at(group.sync_deadline_ms)
+    out.note(
+        "formed generation",
+        group=group.group_id,
+        generation=group.generation_id,
+        members=len(group.members),
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+    )
+    for member in group.members.values():
+        member.is_new = False
+        leads = group.is_leader(member.member_id)
+        answer_join(group, member, join_response(group, member.member_id, with_members=leads), out)
+        reset_session(group, member, now)
+
+
+def extend_or_complete_initial_rebalance(
+    env: Environment, group: GroupMetadata, now: Instant, out: Outcome
+) -> None:
+    """The initial delay has passed: wait on if somebody new came and time is left, else form the generation."""
+    if group.new_member_added and group.extension_left_ms:
+        group.new_member_added = False
+        delay_ms = min(env.config.initial_rebalance_delay_ms, group.extension_left_ms)
+        group.extension_left_ms = max(group.extension_left_ms - group.initial_delay_ms, 0)
+        group.initial_delay_ms = delay_ms
+        set_join_deadline(group, now.mono + delay_ms)
+    else:
+        complete_join(group, now, out)
+
+
+def refuse(
+    env: Environment, group: GroupMetadata, outcome: Outcome, error: ErrorCode, now: Instant
+) -> Outcome:
+    """What an outcome becomes when the log did not take its record: its replies say so and the group starts over."""
+    out = Outcome()
+    for reply in outcome.replies:
+        if isinstance(reply.response, SyncGroupResponse):
+            out.reply(reply.caller, SyncGroupResponse(error_code=error))
+        else:
+            member_id = reply.response.member_id
+            out.reply(
+                reply.caller, JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
+            )
+    if group.can_rebalance and group.members:
+        reason = f"storing the group failed with {error.name}"
+        prepare_rebalance(env, group, RebalanceCause.STORE_FAILED, reason, now, out)
+    return out

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The only writers of hard state: what a record of the log does to a group, live and while loading."""
+
+from collections.abc import Mapping
+
+from coordinator.groups.member import MemberMetadata
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
+from storage.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetAndMetadata
+
+
+def group_metadata_record(group: GroupMetadata, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
+    """The record that makes the group's generation, with these assignments by member id, survive a restart."""
+    timestamp = group.current_state_timestamp
+    return GroupMetadataRecord(
+        group=group.group_id,
+        value=GroupMetadataValue(
+            protocol_type=group.protocol_type or "",
+            generation=group.generation_id,
+            protocol=group.protocol_name,
+            leader=group.leader_id,
+            current_state_timestamp=-1 if timestamp is None else timestamp,
+            members=tuple(
+                MemberValue(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.metadata(group.protocol_name),
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in group.members.values()
+            ),
+        ),
+    )
+
+
+def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> None:
+    """Make the group what the record says (GroupMetadataManager.replay of GroupMetadataValue).
+
+    Members that the group has already keep their soft state, so that the live path, which made the record from
+    them, loses nothing; while loading there are none and they come from the record alone.
+    """
+    recorded = {member.member_id for member in value.members}
+    for member_id in [member_id for member_id in group.members if member_id not in recorded]:
+        group.remove(member_id)
+    group.protocol_type = value.protocol_type or None
+    for recorded_member in value.members:
+        member = group.members.get(recorded_member.member_id)
+        if member is None:
+            group.add(_member(recorded_member, value))
+        else:
+            member.assignment = recorded_member.assignment
+    group.generation_id = value.generation
+    group.protocol_name = value.protocol
+    group.leader_id = value.leader
+    timestamp = value.current_state_timestamp
+    group.current_state_timestamp = None if timestamp == -1 else timestamp
+    state = GroupState.STABLE if value.members else GroupState.EMPTY
+    if group.state is not state:
+        group.previous_state, group.state = group.state, state
+    group.subscribed_topics = group.compute_subscribed_topics()
+
+
+def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
+    # Value version 0 has no rebalance timeout: -1, for which the session timeout stands in.
+    rebalance_timeout_ms = recorded.rebalance_timeout
+    return MemberMetadata(
+        member_id=recorded.member_id,
+        group_instance_id=recorded.group_instance_id,
+        client_id=recorded.client_id,
+        client_host=recorded.client_host,
+        rebalance_timeout_ms=recorded.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
+        session_timeout_ms=recorded.session_timeout,
+        protocol_type=value.protocol_type,
+        supported_protocols=[(value.protocol or "", recorded.subscription)],
+        assignment=recorded.assignment,
+    )
+
+
+def forget_metadata(group: GroupMetadata) -> None:
+    """What a group tombstone does to a group whose offsets are still there: only they remain."""
+    for member_id in list(group.members):
+        group.remove(member_id)
+    group.pending_members.clear()
+    group.state = group.previous_state = GroupState.EMPTY
+    group.generation_id = 0
+    group.protocol_type = group.protocol_name = group.leader_id = None
+    group.current_state_timestamp = None
+    group.subscribed_topics = None
+
+
+def apply_offset_commit(
+    group: GroupMetadata, topic: str, partition: int, value: OffsetAndMetadata | None
+) -> None:
+    """Set a partition's committed offset, or take it away when the record is a tombstone."""
+    partitions = group.offsets.get(topic)
+    if value is None:
+        if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
+            del group.offsets[topic]
+    elif partitions is None:
+        group.offsets[topic] = {partition: value}
+    else:
+        partitions[partition] = value

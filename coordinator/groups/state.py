@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The five states of a classic group and which of them may follow which."""
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+
+class GroupState(enum.Enum):
+    """State of a classic group (Kafka: ClassicGroupState). The value is the spelling that clients see.
+
+    EMPTY: no members; offsets may remain. Joins start a rebalance, commits without a generation are taken.
+    PREPARING_REBALANCE: members are asked to rejoin; joins wait, syncs and heartbeats say REBALANCE_IN_PROGRESS.
+    COMPLETING_REBALANCE: a generation was formed; syncs wait for the leader's assignment.
+    STABLE: the assignment is known; syncs are answered with it.
+    DEAD: removed from the cache, or its partition was; every request is sent to look for the coordinator again.
+    """
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+    @property
+    def valid_previous_states(self) -> frozenset["GroupState"]:
+        """The states from which a group may enter this one."""
+        return VALID_PREVIOUS_STATES[self]
+
+
+VALID_PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.PREPARING_REBALANCE: frozenset(
+        {GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}
+    ),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.PREPARING_REBALANCE}),
+    GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
+    GroupState.DEAD: frozenset(GroupState),
+}
+
+
+class IllegalTransition(AssertionError):
+    """A transition that `VALID_PREVIOUS_STATES` does not allow: a bug of ours, never a client's doing."""

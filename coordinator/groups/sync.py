@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SyncGroup: the leader brings the assignment, everybody gets its part of it."""
+
+from coordinator.groups.member import NEVER
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Caller, Instant, Outcome
+from coordinator.groups.rebalance import reset_session
+from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def sync(group: GroupMetadata, request: SyncGroupRequest, caller: Caller, now: Instant) -> Outcome:
+    """Handle a SyncGroup request (GroupMetadataManager.classicGroupSyncToClassicGroup).
+
+    A follower's sync waits for the leader's; the reply then comes in the leader's outcome.
+    """
+    out = Outcome()
+    error = _validate(group, request)
+    if error is not ErrorCode.NONE:
+        return out.reply(caller, SyncGroupResponse(error_code=error))
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return out.reply(caller, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    member = group.members[request.member_id]
+    _no_longer_pending(group, request.member_id)
+    if group.state is GroupState.STABLE:
+        return out.reply(caller, _assignment_response(group, member.assignment))
+    member.awaiting_sync = caller
+    if group.is_leader(request.member_id):
+        _stabilise(group, request, now, out)
+    return out
+
+
+def _validate(group: GroupMetadata, request: SyncGroupRequest) -> ErrorCode:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.validate_member(request.member_id, request.group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    # KIP-559: clients from v5 on say what they believe the group to use; older ones say nothing.
+    for said, actual in (
+        (request.protocol_type, group.protocol_type),
+        (request.protocol_name, group.protocol_name),
+    ):
+        if said is not None and said != actual:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def _no_longer_pending(group: GroupMetadata, member_id: str) -> None:
+    group.pending_sync_members.discard(member_id)
+    if not group.pending_sync_members:
+        group.sync_deadline_ms = NEVER
+
+
+def _assignment_response(group: GroupMetadata, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=assignment
+    )
+
+
+def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, out: Outcome) -> None:
+    """Take the leader's assignment: it goes to the log, and applying that record makes the group Stable.
+
+    Members that the leader left out get nothing, ids that it made up are ignored.
+    """
+    assignments = {entry.member_id: entry.assignment for entry in request.assignments}
+    group.transition_to(GroupState.STABLE, now.wall)
+    out.records.append(group_metadata_record(group, assignments))
+    out.note(
+        "stabilized group",
+        group=group.group_id,
+        generation=group.generation_id,
+        members=len(group.members),
+        leader=group.leader_id,
+    )
+    for member in group.members.values():
+        if member.awaiting_sync is not None:
+            out.reply(
+                member.awaiting_sync, _assignment_response(group, assignments.get(member.member_id, b""))
+            )
+            member.awaiting_sync = None
+            # A session that ended while the sync waited was forgiven, and nothing would end it later.
+            reset_session(group, member, now)

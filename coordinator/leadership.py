@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gaining and losing partitions of `__consumer_offsets`, and getting them back after the log has failed."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.logs import get_logger
+from coordinator.manager import GroupMetadataManager
+from coordinator.runtime.committer import Committer, PartitionWriter
+from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.loader import Loader
+from coordinator.stats import Stats
+from storage.errors import StorageError
+from storage.log_manager import LogManager
+
+log = get_logger("leadership")
+
+RETRY_S: Final = 1.0
+"""How long a partition whose log cannot be used is left alone before the next try."""
+
+
+class Leadership:
+    """Which partitions this node leads, and under which epoch; loads those that it gains.
+
+    `failed_partitions` holds what could not be loaded, with the reason; the other partitions serve on.
+    """
+
+    def __init__(
+        self,
+        manager: GroupMetadataManager,
+        loader: Loader,
+        committer: Committer,
+        log_manager: LogManager,
+        io: IoThread,
+        stats: Stats,
+    ) -> None:
+        self._manager = manager
+        self._loader = loader
+        self._committer = committer
+        self._log = log_manager
+        self._io = io
+        self._stats = stats
+        self._loads: dict[int, asyncio.Task[None]] = {}
+        self.epochs: dict[int, int] = {}
+        self.failed_partitions: dict[int, str] = {}
+        self._repair: asyncio.Task[None] | None = None
+
+    def become_leader(self, partition: int, leader_epoch: int) -> None:
+        """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored."""
+        if leader_epoch <= self.epochs.get(partition, -1):
+            return
+        self.epochs[partition] = leader_epoch
+        self._drop(partition)
+        self._start_load(partition)
+
+    def resign(self, partition: int, leader_epoch: int) -> None:
+        """Lose a partition to another leader, also in the middle of its load."""
+        if leader_epoch < self.epochs.get(partition, -1):
+            return
+        self.epochs[partition] = leader_epoch
+        self._drop(partition)
+
+    def failed(self, writers: Iterable[PartitionWriter], error: BaseException) -> None:
+        """A flush failed: these partitions are void in memory and come back from what the log really holds."""
+        partitions = [writer.partition for writer in writers]
+        log.error("a flush failed", partitions=partitions, reason=str(error))
+        for partition in partitions:
+            self._drop(partition)
+            self._manager.begin_load(partition)
+        if self._repair is None or self._repair.done():
+            self._repair = asyncio.get_running_loop().create_task(self._repair_and_reload())
+
+    @property
+    def ready(self) -> bool:
+        """Whether every partition that this node leads is loaded."""
+        return not self._manager.loading_partitions and not self.failed_partitions
+
+    async def close(self) -> None:
+        """End all loads."""
+        tasks = [*self._loads.values(), *([self._repair] if self._repair else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _drop(self, partition: int) -> None:
+        self.failed_partitions.pop(partition, None)
+        task = self._loads.pop(partition, None)
+        if task is not None:
+            task.cancel()
+        self._manager.remove_groups_for_partition(partition)
+
+    def _start_load(self, partition: int) -> None:
+        self._manager.begin_load(partition)
+        task = asyncio.get_running_loop().create_task(self._load(partition))
+        self._loads[partition] = task
+
+    async def _load(self, partition: int) -> None:
+        manager = self._manager
+        shard = manager.loading_partitions[partition]
+        try:
+            await self._loader.load(shard, lambda: manager.loading_partitions.get(partition) is shard)
+        except (StorageError, ValueError) as error:
+            self._stats.partition_load_failures += 1
+            if manager.loading_partitions.get(partition) is shard:
+                # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
+                manager.remove_groups_for_partition(partition)
+                self.failed_partitions[partition] = str(error)
+            log.error("cannot load partition", partition=partition, reason=str(error))
+            return
+        if manager.loading_partitions.get(partition) is not shard:
+            return
+        writer = self._committer.writer(partition, self._log.end_offset(partition), self.epochs[partition])
+        manager.finish_load(shard, writer)
+        self._loads.pop(partition, None)
+
+    async def _repair_and_reload(self) -> None:
+        """Until the journal can be written again nothing is acknowledged; then every lost partition is loaded."""
+        while True:
+            try:
+                await self._io.run(self._log.repair)
+                break
+            except StorageError as error:
+                log.error("the journal is still not writable", reason=str(error))
+                await asyncio.sleep(RETRY_S)
+        for partition in list(self._manager.loading_partitions):
+            if partition not in self._loads:
+                self._manager.remove_groups_for_partition(partition)
+                self._start_load(partition)
+        log.info("the journal is writable again")

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from coordinator.append_errors import append_error, group_error
+from coordinator.groups import expiry, timeouts
+from coordinator.groups.config import Environment
+from coordinator.groups.member import NEVER
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Outcome, Reply
+from coordinator.groups.rebalance import refuse
+from coordinator.groups.state import GroupState
+from coordinator.logs import get_logger
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.timers import Timers
+from coordinator.shard import Appender, Shard
+from coordinator.stats import Stats
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupResponse
+from protocol.hot.sync_group import SyncGroupResponse
+from storage.errors import RecordTooLarge
+from storage.records import OffsetAndMetadata, Record
+
+log = get_logger("groups")
+
+TOMBSTONES_PER_APPEND: Final = 10
+"""A tombstone is as long as its key, at most 64 KiB: these fit into a batch however long the names are."""
+
+
+@lru_cache(maxsize=1 << 16)
+def java_string_hash(text: str) -> int:
+    """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
+    result = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        result = (result * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    return result - (1 << 32) if result >= 1 << 31 else result
+
+
+class GroupMetadataManager:
+    """Which partitions are owned or loading, and the groups in them.
+
+    A partition is in `loading_partitions` from the moment this node leads it until its log has been applied, and
+    in `owned_partitions` from then until it is lost. Everything runs on the event loop. Replies of outcomes are
+    given through `deliver`, with the number of the flush that they have to wait for.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        clock: Clock,
+        timers: Timers,
+        stats: Stats,
+        *,
+        num_partitions: int,
+        deliver: Callable[[Reply, int], None],
+    ) -> None:
+        self.env = env
+        self.clock = clock
+        self.stats = stats
+        self.num_partitions = num_partitions
+        self.owned_partitions: dict[int, Shard] = {}
+        self.loading_partitions: dict[int, Shard] = {}
+        self._timers = timers
+        self._deliver = deliver
+
+    # --- finding a group ---
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition that holds a group: abs(hashCode) modulo the number of partitions (Utils.abs)."""
+        hashed = java_string_hash(group_id)
+        return (0 if hashed == -(1 << 31) else abs(hashed)) % self.num_partitions
+
+    def shard_for(self, group_id: str) -> Shard | ErrorCode:
+        """The shard of a group, or why it cannot be had here now."""
+        partition = self.partition_for(group_id)
+        shard = self.owned_partitions.get(partition)
+        if shard is not None:
+            return shard
+        if partition in self.loading_partitions:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
+
+    def get_group(self, group_id: str) -> GroupMetadata | None:
+        """A group of an owned partition; None when there is no such group or its partition is not owned."""
+        shard = self.owned_partitions.get(self.partition_for(group_id))
+        return None if shard is None else shard.groups.get(group_id)
+
+    def get_or_create_group(self, group_id: str, *, create_if_not_exist: bool) -> GroupMetadata | None:
+        """The same; where the partition is owned a missing group can be made, Empty and not in the log."""
+        shard = self.owned_partitions.get(self.partition_for(group_id))
+        if shard is None:
+            return None
+        group = shard.groups.get(group_id)
+        if group is None and create_if_not_exist:
+            group = self.add_group(shard, GroupMetadata(group_id))
+        return group
+
+    def add_group(self, shard: Shard, group: GroupMetadata) -> GroupMetadata:
+        """Put a group in the cache; returns the one that is there already, if there is."""
+        return shard.groups.setdefault(group.group_id, group)
+
+    def current_groups(self) -> Iterator[GroupMetadata]:
+        """All groups of all owned partitions."""
+        for shard in self.owned_partitions.values():
+            yield from shard.groups.values()
+
+    # --- gaining and losing partitions ---
+
+    def begin_load(self, partition: int) -> Shard:
+        """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
+        assert partition not in self.owned_partitions, f"partition {partition} is owned already"
+        shard = self.loading_partitions[partition] = Shard(partition)
+        return shard
+
+    def finish_load(self, shard: Shard, appender: Appender) -> None:
+        """The partition's log has been applied to `shard`: serve it."""
+        del self.loading_partitions[shard.partition]
+        shard.appender = appender
+        self.owned_partitions[shard.partition] = shard
+        for group in list(shard.groups.values()):
+            self.load_group(shard, group)
+
+    def load_group(self, shard: Shard, group: GroupMetadata) -> None:
+        """A group has come from the log: give its members a full session from now."""
+        self.run(shard, group, timeouts.on_loaded(self.env, group, self.clock.now()))
+
+    def remove_groups_for_partition(
+        self, partition: int, on_group_unloaded: Callable[[GroupMetadata], None] | None = None
+    ) -> None:
+        """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
+
+        A partition that is loading is dropped as well.
+        """
+        self.loading_partitions.pop(partition, None)
+        shard = self.owned_partitions.pop(partition, None)
+        if shard is None:
+            return
+        offsets = 0
+        for group in shard.groups.values():
+            offsets += group.num_offsets
+            self._unload(group)
+            if on_group_unloaded is not None:
+                on_group_unloaded(group)
+        log.info(
+            "unloaded partition",
+            partition=partition,
+            groups_removed=len(shard.groups),
+            offsets_removed=offsets,
+        )
+        shard.groups.clear()
+
+    def _unload(self, group: GroupMetadata) -> None:
+        group.previous_state, group.state = group.state, GroupState.DEAD
+        error = ErrorCode.NOT_COORDINATOR
+        for member in group.members.values():
+            if member.awaiting_join is not None:
+                refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
+                self._deliver(Reply(member.awaiting_join, refusal), 0)
+            if member.awaiting_sync is not None:
+                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), 0)
+            member.awaiting_join = member.awaiting_sync = None
+
+    # --- running steps ---
+
+    def run(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> None:
+        """Carry out what a step decided: append, apply, arm the deadline, and give the replies their flush."""
+        if outcome.records and not self._append(shard, group, outcome):
+            return
+        if group.wakeup_ms < group.armed_ms:
+            self._arm(shard, group)
+        flush = group.flush
+        for reply in outcome.replies:
+            self._deliver(reply, flush)
+        for event in outcome.events:
+            (log.info if event.notable else log.debug)(event.name, **event.fields)
+            if event.cause is not None:
+                self.stats.rebalances[event.cause] += 1
+
+    def _append(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> bool:
+        try:
+            for record in outcome.records:
+                self.store_group(shard, group, record)
+        except RecordTooLarge as error:
+            code = group_error(append_error(error))
+            log.warning(
+                "group metadata cannot be stored", group=group.group_id, error=code.name, reason=str(error)
+            )
+            self.run(shard, group, refuse(self.env, group, outcome, code, self.clock.now()))
+            return False
+        return True
+
+    def store_group(self, shard: Shard, group: GroupMetadata, record: Record) -> None:
+        """Append and apply a group's metadata. Raises RecordTooLarge."""
+        group.flush = shard.append((record,))
+
+    def store_offsets(self, shard: Shard, group: GroupMetadata, records: Sequence[Record]) -> int:
+        """Append and apply committed offsets; returns the flush to wait for. Raises RecordTooLarge."""
+        self.stats.offset_commits += len(records)
+        return shard.append_offsets(group, records)
+
+    def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
+        """The committed offsets of one topic by partition; they are served from memory alone."""
+        return group.offsets.get(topic, {})
+
+    def _arm(self, shard: Shard, group: GroupMetadata) -> None:
+        group.armed_ms = group.wakeup_ms
+        self._timers.at(group.wakeup_ms, self._wake, (shard, group, group.wakeup_ms))
+
+    def _wake(self, armed: tuple[Shard, GroupMetadata, int]) -> None:
+        shard, group, armed_ms = armed
+        if group.armed_ms != armed_ms or group.state is GroupState.DEAD:
+            return  # an earlier deadline took over, or the group is gone
+        group.armed_ms = NEVER
+        self.run(shard, group, timeouts.expire(self.env, group, self.clock.now()))
+
+    # --- deleting and expiring ---
+
+    def delete_group(self, group_id: str) -> tuple[ErrorCode, int]:
+        """Delete a group and its offsets; returns the answer and the flush that it has to wait for."""
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard, 0
+        group = shard.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND, 0
+        error = expiry.validate_delete_group(group)
+        if error is not ErrorCode.NONE:
+            return error, group.flush
+        flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush
+        self.stats.offset_deletions += group.num_offsets
+        shard.remove(group)
+        log.info("group deleted", group=group_id)
+        return ErrorCode.NONE, flush
+
+    def cleanup_group(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> int:
+        """Append the tombstones of what has expired in one group; returns how many offsets that were.
+
+        A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
+        """
+        tombstones = expiry.expired_offsets(group, now_wall_ms, self.env.config.offsets_retention_ms)
+        expired = len(tombstones)
+        finished = expiry.is_finished(group, expired)
+        if finished:
+            tombstones += expiry.group_tombstone(group)
+        self.append_tombstones(shard, tombstones)
+        if finished:
+            log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
+            shard.remove(group)
+            self.stats.groups_expired += 1
+        self.stats.offset_expirations += expired
+        return expired
+
+    def delete_offsets_of_topics(self, topics: frozenset[str]) -> None:
+        """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted)."""
+        for shard in self.owned_partitions.values():
+            tombstones: list[Record] = []
+            for group in shard.groups.values():
+                tombstones += expiry.offsets_of_topics(group, topics)
+            self.append_tombstones(shard, tombstones)
+            self.stats.offset_deletions += len(tombstones)
+
+    def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+        """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none."""
+        flush = 0
+        for start in range(0, len(tombstones), TOMBSTONES_PER_APPEND):
+            flush = shard.append(tombstones[start : start + TOMBSTONES_PER_APPEND])
+        return flush

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus sees: every metric of a node, in base units, made from `Stats` when it is asked for.
+
+No label holds a group, a member or a topic: what clients name is not bounded.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from coordinator.groups.outcome import RebalanceCause
+from coordinator.groups.state import GroupState
+from coordinator.manager import GroupMetadataManager
+from coordinator.stats import Histogram, Stats
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from storage.log_manager import LogManager
+
+PREFIX: Final = "groupkeeper_"
+
+COUNTERS: Final = (
+    (
+        "unsupported_requests",
+        "unsupported_requests",
+        "Requests of an unknown api or version; each closed its connection.",
+    ),
+    (
+        "malformed_requests",
+        "malformed_requests",
+        "Requests that could not be read; each closed its connection.",
+    ),
+    ("received_bytes", "bytes_received", "Bytes read from Kafka clients."),
+    ("sent_bytes", "bytes_sent", "Bytes written to Kafka clients."),
+    ("connections_accepted", "connections_accepted", "Connections accepted."),
+    ("connections_refused", "connections_refused", "Connections refused by a limit."),
+    ("connections_idle_closed", "connections_idle_closed", "Connections closed because they asked nothing."),
+    ("offset_commits", "offset_commits", "Offsets committed, counted by partition."),
+    ("offset_fetches", "offset_fetches", "Groups whose offsets were fetched."),
+    ("offset_deletions", "offset_deletions", "Offsets deleted on request or with their group or topic."),
+    ("offset_expirations", "offset_expirations", "Offsets removed because they had expired."),
+    ("group_expirations", "groups_expired", "Groups removed because nothing was left of them."),
+    ("flush_failures", "flush_failures", "Flushes of the log that failed."),
+    ("partition_loads", "partition_loads", "Partitions loaded."),
+    ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
+    ("loaded_records", "records_loaded", "Records applied while loading."),
+    ("unknown_records", "unknown_records", "Records of a kind that is not served, skipped while loading."),
+)
+
+
+class NodeCollector(Collector):
+    """Turns a node's counters and state into metrics at the moment of the scrape."""
+
+    def __init__(
+        self,
+        stats: Stats,
+        manager: GroupMetadataManager,
+        log_manager: LogManager,
+        connections: Callable[[], int],
+        failed_partitions: Callable[[], int],
+    ) -> None:
+        self._stats = stats
+        self._manager = manager
+        self._log = log_manager
+        self._connections = connections
+        self._failed_partitions = failed_partitions
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics."""
+        yield from self._counters()
+        yield from self._labelled_counters()
+        yield from self._gauges()
+        yield _histogram(
+            "flush_duration_seconds", "Time from the start of a flush to its end.", self._stats.flushes
+        )
+
+    def _counters(self) -> Iterator[Metric]:
+        for name, attribute, text in COUNTERS:
+            yield CounterMetricFamily(PREFIX + name, text, value=getattr(self._stats, attribute))
+
+    def _labelled_counters(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(PREFIX + "requests", "Requests handled, by api.", labels=["api"])
+        for key, count in self._stats.requests.items():
+            requests.add_metric([ApiKey(key).name.lower()], count)
+        yield requests
+        errors = CounterMetricFamily(
+            PREFIX + "request_errors",
+            "Requests answered with an error, by api and error.",
+            labels=["api", "error"],
+        )
+        for (key, code), count in self._stats.errors.items():
+            errors.add_metric([ApiKey(key).name.lower(), ErrorCode(code).name.lower()], count)
+        yield errors
+        rebalances = CounterMetricFamily(
+            PREFIX + "rebalances", "Rebalances begun, by cause.", labels=["cause"]
+        )
+        for cause in RebalanceCause:
+            rebalances.add_metric([cause.value], self._stats.rebalances[cause])
+        yield rebalances
+
+    def _gauges(self) -> Iterator[Metric]:
+        states: Counter[GroupState] = Counter()
+        offsets = members = 0
+        for group in self._manager.current_groups():
+            states[group.state] += 1
+            offsets += group.num_offsets
+            members += len(group.members)
+        groups = GaugeMetricFamily(PREFIX + "groups", "Groups in memory, by state.", labels=["state"])
+        for state in GroupState:
+            groups.add_metric([state.value], states[state])
+        yield groups
+        partitions = GaugeMetricFamily(
+            PREFIX + "partitions", "Partitions, by what became of them.", labels=["state"]
+        )
+        partitions.add_metric(["owned"], len(self._manager.owned_partitions))
+        partitions.add_metric(["loading"], len(self._manager.loading_partitions))
+        partitions.add_metric(["failed"], self._failed_partitions())
+        yield partitions
+        for name, text, value in (
+            ("offsets", "Committed offsets in memory.", offsets),
+            ("members", "Members of all groups.", members),
+            ("connections", "Open connections.", self._connections()),
+            ("journal_bytes", "Bytes in the journal since the last checkpoint.", self._log.journal_bytes),
+            (
+                "partition_load_seconds_max",
+                "The longest load of a partition.",
+                self._stats.partition_load_ms_max / 1e3,
+            ),
+            (
+                "loop_pause_seconds_max",
+                "The longest pause of the event loop.",
+                self._stats.loop_pause_ns_max / 1e9,
+            ),
+        ):
+            yield GaugeMetricFamily(PREFIX + name, text, value=value)
+
+
+def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
+    return HistogramMetricFamily(
+        PREFIX + name, text, buckets=histogram.cumulative(), sum_value=histogram.sum_ns / 1e9
+    )

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client connection: frames in, replies out in the order of their requests.
+
+A request is handled as soon as it is read. Its reply may have to wait: for a flush that makes what it tells
+durable, or, when it was parked (a join, a sync, a long poll), for the rest of the group. Later requests go on
+being handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a
+connection one at a time, and clients rely on a request behind a join seeing what the join did.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+
+from coordinator.api.context import PARKED, RequestContext
+from coordinator.api.table import Api, Apis
+from coordinator.logs import get_logger
+from coordinator.net.limits import Admission
+from coordinator.runtime.committer import Committer
+from coordinator.stats import Stats
+from protocol.errors import ErrorCode, ProtocolError, UnsupportedVersion
+from protocol.framing import FrameReader
+from protocol.headers import decode_request_header, encode_response
+
+log = get_logger("connection")
+
+REPLIES_WAITING_MAX = 10_000
+"""A connection is read no further while so many of its replies wait."""
+
+
+class Server:
+    """What all connections of a listener share."""
+
+    def __init__(
+        self,
+        node: Any,
+        apis: Apis,
+        committer: Committer,
+        stats: Stats,
+        admission: Admission,
+        *,
+        request_bytes_max: int,
+        queued_bytes_max: int,
+    ) -> None:
+        self.node = node
+        self.apis = apis
+        self.committer = committer
+        self.stats = stats
+        self.admission = admission
+        self.request_bytes_max = request_bytes_max
+        self.queued_bytes_max = queued_bytes_max
+        self.connections: set[Connection] = set()
+        self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
+
+    def on_flushed(self) -> None:
+        """A flush is durable: let go of the replies that waited for it."""
+        waiting, self.waiting = self.waiting, set()
+        for connection in waiting:
+            connection.release()
+
+    def on_failed(self, error: ErrorCode) -> None:
+        """The flush failed: every reply that waits for one becomes this error."""
+        waiting, self.waiting = self.waiting, set()
+        for connection in waiting:
+            connection.refuse_waiting(error)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reply is still to come on any connection, but for the parked ones."""
+        return any(connection.busy for connection in self.connections)
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one socket (see the module's docstring)."""
+
+    __slots__ = (
+        "_backlog",
+        "_backlog_bytes",
+        "_client_host",
+        "_closing",
+        "_parked",
+        "_paused_for_backlog",
+        "_paused_for_peer",
+        "_reader",
+        "_replies",
+        "_server",
+        "_transport",
+        "last_active",
+        "peer",
+    )
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._reader = FrameReader(server.request_bytes_max)
+        self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
+        self._backlog: deque[bytes] = deque()  # frames behind a parked request
+        self._backlog_bytes = 0
+        self._parked: RequestContext | None = None
+        self._paused_for_peer = False
+        self._paused_for_backlog = False
+        self._closing = False
+        self._client_host = ""
+        self.peer = ""
+        self.last_active = 0.0
+
+    # --- the transport's calls ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Accept the socket, unless there are too many."""
+        self._transport = cast(asyncio.Transport, transport)
+        peername = transport.get_extra_info("peername")
+        address = peername[0] if peername else ""
+        self.peer = f"{address}:{peername[1]}" if peername else "?"
+        self._client_host = f"/{address}"
+        self.last_active = asyncio.get_running_loop().time()
+        server = self._server
+        if not server.admission.admit(address):
+            server.stats.connections_refused += 1
+            self._closing = True
+            self._transport.abort()
+            return
+        server.stats.connections_accepted += 1
+        server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the socket. A parked join still takes part in its group, its answer goes nowhere."""
+        server = self._server
+        if self in server.connections:
+            server.connections.discard(self)
+            server.waiting.discard(self)
+            server.admission.leave(self._client_host[1:])
+        self._closing = True
+        self._replies.clear()
+        self._backlog.clear()
+
+    def pause_writing(self) -> None:
+        """The peer does not read: do not read from it either."""
+        self._paused_for_peer = True
+        self._pause_or_resume()
+
+    def resume_writing(self) -> None:
+        """The peer reads again."""
+        self._paused_for_peer = False
+        self._pause_or_resume()
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what is complete; a stream that breaks the protocol ends its connection and no other."""
+        if self._closing:
+            return
+        server = self._server
+        server.stats.bytes_received += len(data)
+        self.last_active = asyncio.get_running_loop().time()
+        try:
+            frames = self._reader.feed(data)
+        except ProtocolError as error:
+            self._break(error)
+            return
+        if self._parked is not None or self._backlog:
+            self._keep(frames)
+        else:
+            self._handle_all(frames)
+        if self._reader.failure is not None and not self._closing:
+            self._break(self._reader.failure)
+
+    # --- requests ---
+
+    def _keep(self, frames: list[bytes]) -> None:
+        self._backlog.extend(frames)
+        self._backlog_bytes += sum(map(len, frames))
+        self._pause_or_resume()
+
+    def _handle_all(self, frames: list[bytes]) -> None:
+        out: list[bytes] = []
+        for index, frame in enumerate(frames):
+            self._handle(frame, out)
+            if self._parked is not None:
+                self._keep(frames[index + 1 :])
+                break
+            if self._closing:
+                break
+        self._write(out)
+
+    def _handle(self, frame: bytes, out: list[bytes]) -> None:
+        server = self._server
+        try:
+            header, pos = decode_request_header(frame)
+            api = server.apis.get(header.api_key, header.api_version)
+            request = api.decode(frame, pos)
+        except UnsupportedVersion as error:
+            server.stats.unsupported_requests += 1
+            self._break(error)
+            return
+        except ProtocolError as error:
+            server.stats.malformed_requests += 1
+            self._break(error)
+            return
+        server.stats.requests[header.api_key] += 1
+        ctx = RequestContext(
+            sink=self,
+            api_key=header.api_key,
+            api_version=header.api_version,
+            correlation_id=header.correlation_id,
+            client_id=header.client_id or "",
+            client_host=self._client_host,
+            api=api,
+            request=request,
+        )
+        self._parked = ctx  # until answered; a handler may answer a parked request before it returns
+        try:
+            response = api.handle(server.node, request, ctx)
+        except Exception:
+            log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
+            response = api.error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version)
+        if response is PARKED:
+            if ctx.frame is None:
+                self._replies.append(ctx)
+                return
+        else:
+            self._encode(ctx, response)
+        self._parked = None
+        frame_out = ctx.frame
+        assert frame_out is not None
+        if not self._replies and ctx.flush <= server.committer.durable:
+            out.append(frame_out)
+            return
+        self._replies.append(ctx)
+        if ctx.flush > server.committer.durable:
+            server.waiting.add(self)
+        if len(self._replies) >= REPLIES_WAITING_MAX:
+            self._pause_or_resume()
+
+    def _encode(self, ctx: RequestContext, response: Any) -> None:
+        api: Api = ctx.api
+        if api.adapt is not None:
+            api.adapt(response, ctx.api_version)
+        api.count_errors(self._server.stats, response)
+        ctx.frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
+
+    # --- replies ---
+
+    def complete(self, ctx: RequestContext, response: Any) -> None:
+        """Answer a parked request; only the first answer counts, and none on a connection that is gone."""
+        if ctx.frame is not None or self._closing:
+            return
+        self._encode(ctx, response)
+        if self._parked is ctx and self._replies and self._replies[-1] is ctx:
+            self._parked = None
+            if ctx.flush > self._server.committer.durable:
+                self._server.waiting.add(self)
+            # Not now: whoever completes this is in the middle of a step of the same group, perhaps.
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        if self._closing:
+            return
+        self.release()
+        while self._backlog and self._parked is None and not self._closing:
+            frame = self._backlog.popleft()
+            self._backlog_bytes -= len(frame)
+            self._handle_all([frame])
+        self._pause_or_resume()
+
+    def release(self) -> None:
+        """Send the replies at the head of the queue that wait for nothing any more."""
+        durable = self._server.committer.durable
+        replies = self._replies
+        out: list[bytes] = []
+        while replies and replies[0].frame is not None and replies[0].flush <= durable:
+            out.append(replies.popleft().frame or b"")
+        if replies and replies[0].frame is not None:
+            self._server.waiting.add(self)
+        self._write(out)
+        if self._paused_for_backlog:
+            self._pause_or_resume()
+
+    def refuse_waiting(self, error: ErrorCode) -> None:
+        """Give every reply that waits for a flush this error instead: what it tells may never become true."""
+        durable = self._server.committer.durable
+        for ctx in self._replies:
+            if ctx.frame is not None and ctx.flush > durable:
+                ctx.flush = 0
+                api: Api = ctx.api
+                self._encode(ctx, api.error_response(ctx.request, error, ctx.api_version))
+        self.release()
+
+    def _write(self, out: list[bytes]) -> None:
+        if out and not self._closing:
+            data = out[0] if len(out) == 1 else b"".join(out)
+            self._server.stats.bytes_sent += len(data)
+            self._transport.write(data)
+
+    # --- flow ---
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reply is owed that is not parked, or sent bytes have not left yet."""
+        owed = any(ctx.frame is not None for ctx in self._replies)
+        return owed or self._transport.get_write_buffer_size() > 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the client asks nothing and waits for nothing."""
+        return not self._replies and not self._backlog
+
+    def _pause_or_resume(self) -> None:
+        full = (
+            self._backlog_bytes > self._server.queued_bytes_max or len(self._replies) >= REPLIES_WAITING_MAX
+        )
+        self._paused_for_backlog = full
+        if self._closing:
+            return
+        if full or self._paused_for_peer:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _break(self, error: ProtocolError) -> None:
+        log.info("closing a connection that breaks the protocol", peer=self.peer, reason=str(error))
+        self.close()
+
+    def close(self) -> None:
+        """Close after what was written has left."""
+        self._closing = True
+        self._replies.clear()
+        self._backlog.clear()
+        self._transport.close()

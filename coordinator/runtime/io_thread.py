@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one thread that may wait for the disk."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class IoThread:
+    """Runs blocking calls one after the other and brings their results back to the event loop.
+
+    Lighter than an executor: no Future per call, which a flush per turn of the event loop would pay for.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "groupkeeper-io") -> None:
+        self._loop = loop
+        self._calls: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
+        """Run `call` in the thread, then `on_done` on the event loop with its result or the exception it raised."""
+        self._calls.put((call, on_done))
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """The same for coroutines. Raises what `call` raised."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def settle(result: T | BaseException) -> None:
+            if future.done():  # the waiting task was cancelled
+                return
+            if isinstance(result, BaseException):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        self.submit(call, settle)
+        return await future
+
+    def close(self) -> None:
+        """Finish what was submitted and end the thread."""
+        self._calls.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._calls.get()) is not None:
+            call, on_done = item
+            try:
+                result = call()
+            except BaseException as error:  # noqa: BLE001 - handed to on_done, which must hear of everything
+                result = error
+            try:
+                self._loop.call_soon_threadsafe(on_done, result)
+            except RuntimeError:
+                return  # the loop is closed: nobody is left to hear it

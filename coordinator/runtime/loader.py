@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bringing a partition's groups back from its log, in slices that leave the event loop to others."""
+
+import asyncio
+from collections.abc import Callable
+from time import perf_counter_ns
+from typing import Final
+
+import msgspec
+
+from coordinator.logs import get_logger
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.io_thread import IoThread
+from coordinator.shard import Shard
+from coordinator.stats import Stats
+from storage.loading import load_records
+from storage.log_manager import LogManager
+
+log = get_logger("loader")
+
+SLICE_NS: Final = 5_000_000
+"""For how long one slice of a load may keep the event loop."""
+
+
+class LoadProgress(msgspec.Struct):
+    """How far the load of one partition has come; offsets of the log."""
+
+    partition: int
+    began_ms: int
+    end_offset: int
+    offset: int = 0
+    records: int = 0
+
+
+class Loader:
+    """Loads partitions side by side; the disk is read in the io thread, the records are applied on the loop."""
+
+    def __init__(
+        self, log_manager: LogManager, io: IoThread, clock: Clock, stats: Stats, read_bytes_max: int
+    ) -> None:
+        self._log = log_manager
+        self._io = io
+        self._clock = clock
+        self._stats = stats
+        self._read_bytes_max = read_bytes_max
+        self.progress: dict[int, LoadProgress] = {}
+
+    async def load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
+        """Apply the whole log of a partition to `shard`; returns the offset at which the next record goes.
+
+        Stops early, with what it has, once `still_wanted()` is false. Raises StorageError when the log cannot be
+        read and CorruptRecord when a record in it makes no sense.
+        """
+        partition = shard.partition
+        end_offset = self._log.end_offset(partition)
+        progress = LoadProgress(partition, self._clock.mono_ms(), end_offset)
+        self.progress[partition] = progress
+        try:
+            offset = self._log.log(partition).start_offset
+            while offset < end_offset and still_wanted():
+                data, offset = await self._read(partition, offset)
+                await self._apply(shard, data, progress, still_wanted)
+                progress.offset = offset
+        finally:
+            del self.progress[partition]
+        took_ms = self._clock.mono_ms() - progress.began_ms
+        self._stats.partition_loads += 1
+        self._stats.partition_load_ms_max = max(self._stats.partition_load_ms_max, took_ms)
+        self._stats.records_loaded += progress.records
+        if progress.records:
+            log.info(
+                "loaded partition",
+                partition=partition,
+                records=progress.records,
+                groups=len(shard.groups),
+                milliseconds=took_ms,
+            )
+        return end_offset
+
+    async def _read(self, partition: int, offset: int) -> tuple[bytes, int]:
+        return await self._io.run(lambda: self._log.read(partition, offset, self._read_bytes_max))
+
+    async def _apply(
+        self, shard: Shard, data: bytes, progress: LoadProgress, still_wanted: Callable[[], bool]
+    ) -> None:
+        began_ns = perf_counter_ns()
+        for records in load_records(data):
+            for record in records:
+                if shard.apply(record) is None:
+                    self._count_unknown(record)
+            progress.records += len(records)
+            if perf_counter_ns() - began_ns > SLICE_NS:
+                await asyncio.sleep(0)
+                if not still_wanted():
+                    return
+                began_ns = perf_counter_ns()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All deadlines of a node in one heap, behind one timer of the event loop."""
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from coordinator.runtime.clock import Clock
+
+
+class Timer:
+    """One call to come; `cancel` makes it not come."""
+
+    __slots__ = ("argument", "callback")
+
+    def __init__(self, callback: Callable[[Any], None], argument: Any) -> None:
+        self.callback: Callable[[Any], None] | None = callback
+        self.argument = argument
+
+    def cancel(self) -> None:
+        """Take the call back; harmless when it was made already."""
+        self.callback = None
+        self.argument = None
+
+
+class Timers:
+    """Calls functions at monotonic milliseconds; never early, in the order of their deadlines."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._tie = count()
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+        """Call `callback(argument)` at `deadline_ms`."""
+        timer = Timer(callback, argument)
+        heapq.heappush(self._heap, (deadline_ms, next(self._tie), timer))
+        if self._handle is None or deadline_ms < self._armed_ms:
+            self._arm(deadline_ms)
+        return timer
+
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+        """Call `callback(argument)` in `delay_ms`."""
+        return self.at(self._clock.mono_ms() + delay_ms, callback, argument)
+
+    def close(self) -> None:
+        """Forget all calls."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self._heap.clear()
+
+    def _arm(self, deadline_ms: int) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._armed_ms = deadline_ms
+        delay_ms = max(deadline_ms - self._clock.mono_ms(), 0)
+        self._handle = self._loop.call_later(delay_ms / 1000, self._fire)
+
+    def _fire(self) -> None:
+        self._handle = None
+        now_ms = self._clock.mono_ms()
+        heap = self._heap
+        while heap and heap[0][0] <= now_ms:
+            timer = heapq.heappop(heap)[2]
+            if timer.callback is not None:
+                timer.callback(timer.argument)
+        if heap and self._handle is None:
+            self._arm(heap[0][0])

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.replay import apply_group_metadata, apply_offset_commit, forget_metadata
+from coordinator.groups.state import GroupState
+from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
+
+
+class Appender(Protocol):
+    """Where a shard's records go."""
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Take the records, all or none, and give the number of the flush that makes them durable."""
+
+
+class Shard:
+    """The groups of one partition; owned by the event loop.
+
+    `append` is the live path: records go to the log's writer and are applied in the same step. `apply` alone is
+    how loading uses the shard. Nothing else changes what the log holds of a group.
+    """
+
+    __slots__ = ("appender", "groups", "partition")
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.groups: dict[str, GroupMetadata] = {}
+        self.appender: Appender | None = None  # while loading there is none
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Append and apply; returns the flush to wait for. Raises RecordTooLarge before anything has changed."""
+        assert self.appender is not None, f"partition {self.partition} is still loading"
+        flush = self.appender.append(records)
+        for record in records:
+            group = self.apply(record)
+            if group is not None:
+                group.flush = flush
+        return flush
+
+    def append_offsets(self, group: GroupMetadata, records: Sequence[Record]) -> int:
+        """The same for the offset records of one group that is in the cache: the hot path of a commit."""
+        assert self.appender is not None, f"partition {self.partition} is still loading"
+        flush = self.appender.append(records)
+        offsets = group.offsets
+        for record in records:
+            assert type(record) is OffsetCommitRecord
+            value = record.value
+            partitions = offsets.get(record.topic)
+            if value is not None and partitions is not None:
+                partitions[record.partition] = value
+            else:
+                apply_offset_commit(group, record.topic, record.partition, value)
+        group.flush = flush
+        return flush
+
+    def apply(self, record: Record) -> GroupMetadata | None:
+        """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
+        if isinstance(record, OffsetCommitRecord):
+            return self.apply_offset_commit(record.group, record.topic, record.partition, record.value)
+        if isinstance(record, GroupMetadataRecord):
+            return self._apply_group_metadata(record)
+        return None
+
+    def apply_offset_commit(
+        self, group_id: str, topic: str, partition: int, value: OffsetAndMetadata | None
+    ) -> GroupMetadata | None:
+        """Apply one offset; a first offset brings a group of its own (a simple group) into being."""
+        group = self.groups.get(group_id)
+        if group is None:
+            if value is None:
+                return None
+            group = self.groups[group_id] = GroupMetadata(group_id)
+        apply_offset_commit(group, topic, partition, value)
+        return group
+
+    def _apply_group_metadata(self, record: GroupMetadataRecord) -> GroupMetadata | None:
+        group = self.groups.get(record.group)
+        if record.value is not None:
+            if group is None:
+                group = self.groups[record.group] = GroupMetadata(record.group)
+            apply_group_metadata(group, record.value)
+            return group
+        if group is None:
+            return None
+        if group.offsets:
+            # The tombstone of a group follows those of its offsets; should any be left, they are not lost with it.
+            forget_metadata(group)
+            return group
+        self.remove(group)
+        return None
+
+    def remove(self, group: GroupMetadata) -> None:
+        """Take a group out of the cache; it is Dead from then on."""
+        if self.groups.pop(group.group_id, None) is not None:
+            group.state = GroupState.DEAD
+
+    def states(self) -> Iterable[GroupState]:
+        """The state of each group."""
+        return (group.state for group in self.groups.values())
