@@ -6,10 +6,17 @@ leaves `pos` behind the end, which the last line of every function finds. Length
 versions, which are one byte, are handled in line; longer ones by `protocol.wire`.
 """
 
-from protocol.codegen.layout import Run, Step, min_bytes, steps
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, steps
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
 from protocol.codegen.types import default, python_type, value_type
+
+# From so many items on, iterating over one Struct pays for its setting up.
+ONE_PASS_FROM_ITEMS: Final = 4
 
 
 class Decoder:
@@ -166,14 +173,44 @@ class Decoder:
             line(f"pos += 4 * {count}")
             return
         line(f"{declared} = []")
+        layout = one_string(steps(field.fields, self._version))
+        if layout is not None:
+            self._items_with_empty_string(layout, field, target, count)
         prefix = field.item_name + "_"
         with self._source.block(f"for _ in range({count}):"):
             self._struct(field.fields, prefix, in_array=True)
             line(f"{target}.append({self._construct(field.type, field.fields, prefix)})")
 
-    def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
+    def _items_with_empty_string(self, layout: OneString, field: Field, target: str, count: str) -> None:
+        """Read a long array by one Struct for all items, up to the first that has a string or tagged fields."""
+        line, block = self._source.line, self._source.block
+        prefix = field.item_name + "_"
+        fmt = layout.before.fmt + ("B" if self._flexible else "h") + layout.after.fmt
+        size_bytes = min_bytes(field.fields, self._version, flexible=self._flexible)
+        values = [prefix + one.name for one in layout.before.fields]
+        values += ["n", *(prefix + one.name for one in layout.after.fields)]
+        if self._flexible:
+            fmt, values = fmt + "B", [*values, "tags"]
+        with block(f"if {count} >= {ONE_PASS_FROM_ITEMS}:"):
+            iterate = self._source.structs.iterate(fmt)
+            with block(f"for {', '.join(values)} in {iterate}(buf[pos:pos + {count} * {size_bytes}]):"):
+                with block("if n != 1 or tags:" if self._flexible else "if n:"):
+                    line("break")
+                item = self._construct(field.type, field.fields, prefix, given={layout.string.name: '""'})
+                line(f"{target}.append({item})")
+            line(f"pos += len({target}) * {size_bytes}")
+            line(f"{count} -= len({target})")
+
+    def _construct(
+        self,
+        name: str,
+        fields: tuple[Field, ...],
+        prefix: str,
+        given: Mapping[str, str] = MappingProxyType({}),
+    ) -> str:
         """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
         values = [
-            prefix + field.name if self._version in field.versions else default(field) for field in fields
+            given.get(field.name, prefix + field.name) if self._version in field.versions else default(field)
+            for field in fields
         ]
         return f"{name}({', '.join(values)})"

@@ -59,3 +59,26 @@ def _min_prefix_bytes(field: Field, *, flexible: bool) -> int:
     if flexible:
         return 1
     return 2 if field.type == "string" and not field.is_array else 4
+
+
+@dataclass(frozen=True, slots=True)
+class OneString:
+    """The layout of a struct that has one string among fields of fixed size, as the offset of a partition.
+
+    That string is its metadata, which hardly anybody sets: with an empty string the struct has a fixed size.
+    """
+
+    before: Run
+    string: Field
+    after: Run
+
+
+def one_string(parts: list[Step]) -> OneString | None:
+    """Return the parts of a struct that starts with a run and has one string, else None."""
+    match parts:
+        case [Run() as before, Field(type="string", is_array=False) as string]:
+            return OneString(before, string, Run(()))
+        case [Run() as before, Field(type="string", is_array=False) as string, Run() as after]:
+            return OneString(before, string, after)
+        case _:
+            return None

@@ -11,11 +11,17 @@ class Structs:
     def __init__(self) -> None:
         self._unpackers: set[str] = set()
         self._packers: set[str] = set()
+        self._iterators: set[str] = set()
 
     def unpack(self, fmt: str) -> str:
         """Return the name of the function that unpacks this format."""
         self._unpackers.add(fmt)
         return f"_UNPACK_{_name(fmt)}"
+
+    def iterate(self, fmt: str) -> str:
+        """Return the name of the function that unpacks this format over and over."""
+        self._iterators.add(fmt)
+        return f"_ITERATE_{_name(fmt)}"
 
     def pack(self, fmt: str) -> str:
         """Return the name of the function that packs this format."""
@@ -26,6 +32,8 @@ class Structs:
         """Write the definitions."""
         for fmt in sorted(self._unpackers):
             yield f'_UNPACK_{_name(fmt)}: Final = Struct(">{fmt}").unpack_from'
+        for fmt in sorted(self._iterators):
+            yield f'_ITERATE_{_name(fmt)}: Final = Struct(">{fmt}").iter_unpack'
         for fmt in sorted(self._packers):
             yield f'_PACK_{_name(fmt)}: Final = Struct(">{fmt}").pack'
 

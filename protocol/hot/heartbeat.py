@@ -12,6 +12,7 @@ from protocol.codec import Codec
 from protocol.errors import Truncated
 from protocol.wire import (
     NULL_INT16,
+    UVARINT,
     bad_length,
     pack_compact_string,
     pack_string,
@@ -170,9 +171,13 @@ def encode_request_v3(message: HeartbeatRequest) -> bytes:
 
 def encode_request_v4(message: HeartbeatRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_i(message.generation_id))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     out.append(b"\0")
     return b"".join(out)

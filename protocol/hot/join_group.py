@@ -13,6 +13,7 @@ from protocol.errors import Truncated, UnexpectedNull
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
+    UVARINT,
     bad_count,
     bad_length,
     pack_bytes,
@@ -490,16 +491,27 @@ def encode_request_v5(message: JoinGroupRequest) -> bytes:
 
 def encode_request_v6(message: JoinGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_ii(message.session_timeout_ms, message.rebalance_timeout_ms))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
-    out.append(pack_compact_string(message.protocol_type))
+    raw = message.protocol_type.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.protocol_type))
     protocols = message.protocols
-    out.append(uvarint(len(protocols) + 1))
+    n = len(protocols) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for protocol in protocols:
-        out.append(pack_compact_string(protocol.name))
-        out.append(pack_compact_bytes(protocol.metadata))
+        raw = protocol.name.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(protocol.name))
+        raw = protocol.metadata
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(protocol.metadata))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -510,16 +522,27 @@ encode_request_v7 = encode_request_v6
 
 def encode_request_v8(message: JoinGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_ii(message.session_timeout_ms, message.rebalance_timeout_ms))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
-    out.append(pack_compact_string(message.protocol_type))
+    raw = message.protocol_type.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.protocol_type))
     protocols = message.protocols
-    out.append(uvarint(len(protocols) + 1))
+    n = len(protocols) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for protocol in protocols:
-        out.append(pack_compact_string(protocol.name))
-        out.append(pack_compact_bytes(protocol.metadata))
+        raw = protocol.name.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(protocol.name))
+        raw = protocol.metadata
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(protocol.metadata))
         out.append(b"\0")
     out.append(b"\0" if message.reason is None else pack_compact_string(message.reason))
     out.append(b"\0")
@@ -1040,15 +1063,26 @@ def encode_response_v6(message: JoinGroupResponse) -> bytes:
     out.append(_PACK_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
     if message.protocol_name is None:
         raise UnexpectedNull("protocol_name")
-    out.append(pack_compact_string(message.protocol_name))
-    out.append(pack_compact_string(message.leader))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.protocol_name.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.protocol_name))
+    raw = message.leader.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.leader))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
-        out.append(pack_compact_bytes(member.metadata))
+        raw = member.metadata
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(member.metadata))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1059,14 +1093,23 @@ def encode_response_v7(message: JoinGroupResponse) -> bytes:
     out.append(_PACK_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
-    out.append(pack_compact_string(message.leader))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.leader.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.leader))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
-        out.append(pack_compact_bytes(member.metadata))
+        raw = member.metadata
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(member.metadata))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1080,15 +1123,24 @@ def encode_response_v9(message: JoinGroupResponse) -> bytes:
     out.append(_PACK_ihi(message.throttle_time_ms, message.error_code, message.generation_id))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
-    out.append(pack_compact_string(message.leader))
+    raw = message.leader.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.leader))
     out.append(_PACK_t(message.skip_assignment))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
-        out.append(pack_compact_bytes(member.metadata))
+        raw = member.metadata
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(member.metadata))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)

@@ -13,6 +13,7 @@ from protocol.errors import Truncated
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
+    UVARINT,
     bad_count,
     bad_length,
     pack_compact_string,
@@ -275,11 +276,16 @@ def encode_request_v3(message: LeaveGroupRequest) -> bytes:
 
 def encode_request_v4(message: LeaveGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
         out.append(b"\0")
     out.append(b"\0")
@@ -288,11 +294,16 @@ def encode_request_v4(message: LeaveGroupRequest) -> bytes:
 
 def encode_request_v5(message: LeaveGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
         out.append(b"\0" if member.reason is None else pack_compact_string(member.reason))
         out.append(b"\0")
@@ -442,9 +453,12 @@ def encode_response_v4(message: LeaveGroupResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
     members = message.members
-    out.append(uvarint(len(members) + 1))
+    n = len(members) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for member in members:
-        out.append(pack_compact_string(member.member_id))
+        raw = member.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(member.member_id))
         out.append(b"\0" if member.group_instance_id is None else pack_compact_string(member.group_instance_id))
         out.append(_PACK_hx(member.error_code))
     out.append(b"\0")

@@ -13,6 +13,7 @@ from protocol.errors import Truncated
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
+    UVARINT,
     ZERO_UUID,
     bad_count,
     bad_length,
@@ -36,8 +37,13 @@ _UNPACK_iqh: Final = Struct(">iqh").unpack_from
 _UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
 _UNPACK_iqih: Final = Struct(">iqih").unpack_from
 _UNPACK_qi: Final = Struct(">qi").unpack_from
+_ITERATE_iqh: Final = Struct(">iqh").iter_unpack
+_ITERATE_iqiBB: Final = Struct(">iqiBB").iter_unpack
+_ITERATE_iqih: Final = Struct(">iqih").iter_unpack
 _PACK_16s: Final = Struct(">16s").pack
 _PACK_i: Final = Struct(">i").pack
+_PACK_ih: Final = Struct(">ih").pack
+_PACK_ihx: Final = Struct(">ihx").pack
 _PACK_iq: Final = Struct(">iq").pack
 _PACK_iqh: Final = Struct(">iqh").pack
 _PACK_iqi: Final = Struct(">iqi").pack
@@ -125,6 +131,13 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 14 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, ""))
+                pos += len(topic_partitions) * 14
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -191,6 +204,13 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 14 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, ""))
+                pos += len(topic_partitions) * 14
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -251,6 +271,13 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                pos += len(topic_partitions) * 18
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -321,6 +348,13 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                pos += len(topic_partitions) * 18
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -395,6 +429,13 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
+                    if n != 1 or tags:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                pos += len(topic_partitions) * 18
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -482,6 +523,13 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
+                    if n != 1 or tags:
+                        break
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                pos += len(topic_partitions) * 18
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -608,16 +656,24 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
 
 def encode_request_v8(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_i(message.generation_id_or_member_epoch))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     topics = message.topics
-    out.append(uvarint(len(topics) + 1))
+    n = len(topics) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
-        out.append(pack_compact_string(topic.name))
+        raw = topic.name.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
         topic_partitions = topic.partitions
-        out.append(uvarint(len(topic_partitions) + 1))
+        n = len(topic_partitions) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for partition in topic_partitions:
             if partition.committed_metadata == "":
                 out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -635,16 +691,22 @@ encode_request_v9 = encode_request_v8
 
 def encode_request_v10(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_i(message.generation_id_or_member_epoch))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     topics = message.topics
-    out.append(uvarint(len(topics) + 1))
+    n = len(topics) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
         topic_partitions = topic.partitions
-        out.append(uvarint(len(topic_partitions) + 1))
+        n = len(topic_partitions) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for partition in topic_partitions:
             if partition.committed_metadata == "":
                 out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -854,11 +916,15 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[int] = []
-        for partition in topic_partitions:
-            partition_values.append(partition.partition_index)
-            partition_values.append(partition.error_code)
-        out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
+        if len(topic_partitions) < 8:
+            for partition in topic_partitions:
+                out.append(_PACK_ih(partition.partition_index, partition.error_code))
+        else:
+            partition_values: list[int] = []
+            for partition in topic_partitions:
+                partition_values.append(partition.partition_index)
+                partition_values.append(partition.error_code)
+            out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
 
@@ -871,11 +937,15 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[int] = []
-        for partition in topic_partitions:
-            partition_values.append(partition.partition_index)
-            partition_values.append(partition.error_code)
-        out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
+        if len(topic_partitions) < 8:
+            for partition in topic_partitions:
+                out.append(_PACK_ih(partition.partition_index, partition.error_code))
+        else:
+            partition_values: list[int] = []
+            for partition in topic_partitions:
+                partition_values.append(partition.partition_index)
+                partition_values.append(partition.error_code)
+            out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
 
@@ -895,16 +965,24 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_i(message.throttle_time_ms))
     topics = message.topics
-    out.append(uvarint(len(topics) + 1))
+    n = len(topics) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
-        out.append(pack_compact_string(topic.name))
+        raw = topic.name.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
         topic_partitions = topic.partitions
-        out.append(uvarint(len(topic_partitions) + 1))
-        partition_values: list[int] = []
-        for partition in topic_partitions:
-            partition_values.append(partition.partition_index)
-            partition_values.append(partition.error_code)
-        out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
+        n = len(topic_partitions) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        if len(topic_partitions) < 8:
+            for partition in topic_partitions:
+                out.append(_PACK_ihx(partition.partition_index, partition.error_code))
+        else:
+            partition_values: list[int] = []
+            for partition in topic_partitions:
+                partition_values.append(partition.partition_index)
+                partition_values.append(partition.error_code)
+            out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -917,16 +995,22 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_i(message.throttle_time_ms))
     topics = message.topics
-    out.append(uvarint(len(topics) + 1))
+    n = len(topics) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
         topic_partitions = topic.partitions
-        out.append(uvarint(len(topic_partitions) + 1))
-        partition_values: list[int] = []
-        for partition in topic_partitions:
-            partition_values.append(partition.partition_index)
-            partition_values.append(partition.error_code)
-        out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
+        n = len(topic_partitions) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
+        if len(topic_partitions) < 8:
+            for partition in topic_partitions:
+                out.append(_PACK_ihx(partition.partition_index, partition.error_code))
+        else:
+            partition_values: list[int] = []
+            for partition in topic_partitions:
+                partition_values.append(partition.partition_index)
+                partition_values.append(partition.error_code)
+            out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)

@@ -14,6 +14,7 @@ from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
     PACK_INT32,
+    UVARINT,
     ZERO_UUID,
     bad_count,
     bad_length,
@@ -36,6 +37,9 @@ _UNPACK_ii: Final = Struct(">ii").unpack_from
 _UNPACK_iqh: Final = Struct(">iqh").unpack_from
 _UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
 _UNPACK_iqih: Final = Struct(">iqih").unpack_from
+_ITERATE_iqhh: Final = Struct(">iqhh").iter_unpack
+_ITERATE_iqiBhB: Final = Struct(">iqiBhB").iter_unpack
+_ITERATE_iqihh: Final = Struct(">iqihh").iter_unpack
 _PACK_16s: Final = Struct(">16s").pack
 _PACK_tx: Final = Struct(">?x").pack
 _PACK_h: Final = Struct(">h").pack
@@ -598,16 +602,22 @@ encode_request_v5 = encode_request_v2
 
 def encode_request_v6(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     topics = message.topics
     if topics is None:
         out.append(b"\0")
     else:
-        out.append(uvarint(len(topics) + 1))
+        n = len(topics) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for topic in topics:
-            out.append(pack_compact_string(topic.name))
+            raw = topic.name.encode()
+            n = len(raw) + 1
+            out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
             topic_partition_indexes = topic.partition_indexes
-            out.append(uvarint(len(topic_partition_indexes) + 1))
+            n = len(topic_partition_indexes) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
             out.append(b"\0")
     out.append(b"\0")
@@ -616,16 +626,22 @@ def encode_request_v6(message: OffsetFetchRequest) -> bytes:
 
 def encode_request_v7(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     topics = message.topics
     if topics is None:
         out.append(b"\0")
     else:
-        out.append(uvarint(len(topics) + 1))
+        n = len(topics) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for topic in topics:
-            out.append(pack_compact_string(topic.name))
+            raw = topic.name.encode()
+            n = len(raw) + 1
+            out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
             topic_partition_indexes = topic.partition_indexes
-            out.append(uvarint(len(topic_partition_indexes) + 1))
+            n = len(topic_partition_indexes) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
             out.append(b"\0")
     out.append(_PACK_tx(message.require_stable))
@@ -635,18 +651,25 @@ def encode_request_v7(message: OffsetFetchRequest) -> bytes:
 def encode_request_v8(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
-    out.append(uvarint(len(groups) + 1))
+    n = len(groups) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for group in groups:
-        out.append(pack_compact_string(group.group_id))
+        raw = group.group_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         group_topics = group.topics
         if group_topics is None:
             out.append(b"\0")
         else:
-            out.append(uvarint(len(group_topics) + 1))
+            n = len(group_topics) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for topic in group_topics:
-                out.append(pack_compact_string(topic.name))
+                raw = topic.name.encode()
+                n = len(raw) + 1
+                out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
                 topic_partition_indexes = topic.partition_indexes
-                out.append(uvarint(len(topic_partition_indexes) + 1))
+                n = len(topic_partition_indexes) + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
                 out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
@@ -657,20 +680,27 @@ def encode_request_v8(message: OffsetFetchRequest) -> bytes:
 def encode_request_v9(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
-    out.append(uvarint(len(groups) + 1))
+    n = len(groups) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for group in groups:
-        out.append(pack_compact_string(group.group_id))
+        raw = group.group_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
         out.append(_PACK_i(group.member_epoch))
         group_topics = group.topics
         if group_topics is None:
             out.append(b"\0")
         else:
-            out.append(uvarint(len(group_topics) + 1))
+            n = len(group_topics) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for topic in group_topics:
-                out.append(pack_compact_string(topic.name))
+                raw = topic.name.encode()
+                n = len(raw) + 1
+                out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
                 topic_partition_indexes = topic.partition_indexes
-                out.append(uvarint(len(topic_partition_indexes) + 1))
+                n = len(topic_partition_indexes) + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
                 out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
@@ -681,20 +711,25 @@ def encode_request_v9(message: OffsetFetchRequest) -> bytes:
 def encode_request_v10(message: OffsetFetchRequest) -> bytes:
     out: list[bytes] = []
     groups = message.groups
-    out.append(uvarint(len(groups) + 1))
+    n = len(groups) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for group in groups:
-        out.append(pack_compact_string(group.group_id))
+        raw = group.group_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
         out.append(_PACK_i(group.member_epoch))
         group_topics = group.topics
         if group_topics is None:
             out.append(b"\0")
         else:
-            out.append(uvarint(len(group_topics) + 1))
+            n = len(group_topics) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for topic in group_topics:
                 out.append(_PACK_16s(topic.topic_id))
                 topic_partition_indexes = topic.partition_indexes
-                out.append(uvarint(len(topic_partition_indexes) + 1))
+                n = len(topic_partition_indexes) + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
                 out.append(repeated("i", len(topic_partition_indexes)).pack(*topic_partition_indexes))
                 out.append(b"\0")
         out.append(b"\0")
@@ -726,6 +761,13 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                pos += len(topic_partitions) * 16
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -772,6 +814,13 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                pos += len(topic_partitions) * 16
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -820,6 +869,13 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                pos += len(topic_partitions) * 16
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -871,6 +927,13 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 20 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code in _ITERATE_iqihh(buf[pos:pos + topic_partitions_count * 20]):
+                    if n:
+                        break
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                pos += len(topic_partitions) * 20
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -925,6 +988,13 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 20 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
+            if topic_partitions_count >= 4:
+                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
+                    if n != 1 or tags:
+                        break
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                pos += len(topic_partitions) * 20
+                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -1015,6 +1085,13 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
                     raise bad_count(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
+                if topic_partitions_count >= 4:
+                    for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
+                        if n != 1 or tags:
+                            break
+                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                    pos += len(topic_partitions) * 20
+                    topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                     pos += 16
@@ -1104,6 +1181,13 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
                     raise bad_count(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
+                if topic_partitions_count >= 4:
+                    for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
+                        if n != 1 or tags:
+                            break
+                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                    pos += len(topic_partitions) * 20
+                    topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                     pos += 16
@@ -1233,11 +1317,15 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_i(message.throttle_time_ms))
     topics = message.topics
-    out.append(uvarint(len(topics) + 1))
+    n = len(topics) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
-        out.append(pack_compact_string(topic.name))
+        raw = topic.name.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
         topic_partitions = topic.partitions
-        out.append(uvarint(len(topic_partitions) + 1))
+        n = len(topic_partitions) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for partition in topic_partitions:
             if partition.metadata == "":
                 out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -1257,15 +1345,22 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_i(message.throttle_time_ms))
     groups = message.groups
-    out.append(uvarint(len(groups) + 1))
+    n = len(groups) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for group in groups:
-        out.append(pack_compact_string(group.group_id))
+        raw = group.group_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         group_topics = group.topics
-        out.append(uvarint(len(group_topics) + 1))
+        n = len(group_topics) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for topic in group_topics:
-            out.append(pack_compact_string(topic.name))
+            raw = topic.name.encode()
+            n = len(raw) + 1
+            out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
             topic_partitions = topic.partitions
-            out.append(uvarint(len(topic_partitions) + 1))
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -1286,15 +1381,20 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_i(message.throttle_time_ms))
     groups = message.groups
-    out.append(uvarint(len(groups) + 1))
+    n = len(groups) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for group in groups:
-        out.append(pack_compact_string(group.group_id))
+        raw = group.group_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         group_topics = group.topics
-        out.append(uvarint(len(group_topics) + 1))
+        n = len(group_topics) + 1
+        out.append(UVARINT[n] if n < 128 else uvarint(n))
         for topic in group_topics:
             out.append(_PACK_16s(topic.topic_id))
             topic_partitions = topic.partitions
-            out.append(uvarint(len(topic_partitions) + 1))
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))

@@ -13,6 +13,7 @@ from protocol.errors import Truncated
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
+    UVARINT,
     bad_count,
     bad_length,
     pack_bytes,
@@ -369,15 +370,24 @@ def encode_request_v3(message: SyncGroupRequest) -> bytes:
 
 def encode_request_v4(message: SyncGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_i(message.generation_id))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     assignments = message.assignments
-    out.append(uvarint(len(assignments) + 1))
+    n = len(assignments) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for assignment in assignments:
-        out.append(pack_compact_string(assignment.member_id))
-        out.append(pack_compact_bytes(assignment.assignment))
+        raw = assignment.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(assignment.member_id))
+        raw = assignment.assignment
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(assignment.assignment))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -385,17 +395,26 @@ def encode_request_v4(message: SyncGroupRequest) -> bytes:
 
 def encode_request_v5(message: SyncGroupRequest) -> bytes:
     out: list[bytes] = []
-    out.append(pack_compact_string(message.group_id))
+    raw = message.group_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
     out.append(_PACK_i(message.generation_id))
-    out.append(pack_compact_string(message.member_id))
+    raw = message.member_id.encode()
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
     out.append(b"\0" if message.group_instance_id is None else pack_compact_string(message.group_instance_id))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
     assignments = message.assignments
-    out.append(uvarint(len(assignments) + 1))
+    n = len(assignments) + 1
+    out.append(UVARINT[n] if n < 128 else uvarint(n))
     for assignment in assignments:
-        out.append(pack_compact_string(assignment.member_id))
-        out.append(pack_compact_bytes(assignment.assignment))
+        raw = assignment.member_id.encode()
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(assignment.member_id))
+        raw = assignment.assignment
+        n = len(raw) + 1
+        out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(assignment.assignment))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -526,7 +545,9 @@ encode_response_v3 = encode_response_v1
 def encode_response_v4(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
     out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
-    out.append(pack_compact_bytes(message.assignment))
+    raw = message.assignment
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(message.assignment))
     out.append(b"\0")
     return b"".join(out)
 
@@ -536,7 +557,9 @@ def encode_response_v5(message: SyncGroupResponse) -> bytes:
     out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
-    out.append(pack_compact_bytes(message.assignment))
+    raw = message.assignment
+    n = len(raw) + 1
+    out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(message.assignment))
     out.append(b"\0")
     return b"".join(out)
 
