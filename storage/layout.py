@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the files of a data directory are called. All names but the journal's are Kafka's.
+
+.lock                                one process at a time
+meta.properties                      cluster id, node id
+.kafka_cleanshutdown                 there only after a clean close
+recovery-point-offset-checkpoint     up to where each partition is known to be on disk
+journal/<number>.journal             what is not in the segments yet; gone after a clean close
+__consumer_offsets-<p>/<base>.log    the log itself
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+LOCK_FILE: Final = ".lock"
+META_FILE: Final = "meta.properties"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
+JOURNAL_DIR: Final = "journal"
+SPARE_JOURNAL: Final = "spare"
+"""A journal that is not in use: about to get a number, or one whose space will be used again."""
+PARTITION_METADATA_FILE: Final = "partition.metadata"
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
+SWAP_SUFFIX: Final = ".swap"
+
+_JOURNAL: Final = re.compile(r"(\d{20})\.journal")
+_SEGMENT: Final = re.compile(r"(\d{20})\.log")
+
+
+def partition_dir(data_dir: Path, topic: str, partition: int) -> Path:
+    """The directory of a partition."""
+    return data_dir / f"{topic}-{partition}"
+
+
+def parse_partition_dir(name: str, topic: str) -> int | None:
+    """The partition of `topic` whose directory has this name, if it is one."""
+    start, _, number = name.rpartition("-")
+    if start != topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
+        return None
+    return int(number)
+
+
+def segment_name(base_offset: int) -> str:
+    """The name of the segment that starts at `base_offset`."""
+    return f"{base_offset:020d}{LOG_SUFFIX}"
+
+
+def parse_segment(name: str) -> int | None:
+    """The base offset of a segment of this name, if it is one."""
+    match = _SEGMENT.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+def journal_name(number: int) -> str:
+    """The name of the journal with this number."""
+    return f"{number:020d}.journal"
+
+
+def parse_journal(name: str) -> int | None:
+    """The number of a journal of this name, if it is one."""
+    match = _JOURNAL.fullmatch(name)
+    return int(match[1]) if match else None

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process per data directory."""
+
+import os
+from pathlib import Path
+
+from storage.errors import DirectoryLocked
+from storage.filesystem import File, FileSystem
+from storage.layout import LOCK_FILE
+
+
+class DirectoryLock:
+    """The lock on a data directory, held until `release`, or the end of the process, however it ends."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    @classmethod
+    def acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+        """Lock `data_dir`. Raises DirectoryLocked, with the holder's process id, and OSError."""
+        path = data_dir / LOCK_FILE
+        file = fs.open(path, create=True)
+        lock = cls(file)
+        try:
+            holder = None if file.lock() else file.pread(32, 0)
+            if holder is None:
+                file.truncate(0)
+                file.pwrite([f"{os.getpid()}\n".encode()], 0)
+        except BaseException:
+            lock.release()
+            raise
+        if holder is not None:
+            lock.release()
+            raise DirectoryLocked(data_dir, _pid(holder))
+        return lock
+
+    def release(self) -> None:
+        """Let go. The file stays: removing it would let two processes lock two files of one name."""
+        self._file.close()
+
+
+def _pid(content: bytes) -> int | None:
+    # Empty when the holder is a Kafka broker, or has not come to writing it yet.
+    text = content.strip()
+    return int(text) if text.isdigit() else None

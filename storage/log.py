@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of one partition: its segments, as Kafka lays them out.
+
+Not safe for several threads; `LogManager` sees to that. Indexes and compaction are not here: a reader
+finds its place by walking over batch headers, remembering where the last read ended.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES
+from storage.errors import CorruptLog, storage_error
+from storage.filesystem import FileSystem, atomic_write
+from storage.layout import PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
+from storage.properties import encode_uuid
+from storage.segment import Segment
+
+SEGMENT_BYTES_DEFAULT: Final = 104_857_600
+_RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
+"""Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
+_BASE_OFFSET: Final = Struct(">q")
+_LENGTH: Final = Struct(">i")
+_LAST_OFFSET_DELTA: Final = Struct(">i")
+
+
+def batch_offsets(batch: bytes) -> tuple[int, int]:
+    """The offset of the batch's first record, and the one that follows it."""
+    base_offset: int = _BASE_OFFSET.unpack_from(batch)[0]
+    delta: int = _LAST_OFFSET_DELTA.unpack_from(batch, 23)[0]
+    return base_offset, base_offset + delta + 1
+
+
+class PartitionLog:
+    """One partition's batches on disk. `append` reaches the page cache; `fsync` the disk."""
+
+    def __init__(
+        self, fs: FileSystem, directory: Path, partition: int, *, segment_bytes: int, topic_id: bytes
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.end_offset = 0
+        """The offset that the next record gets."""
+        self._fs = fs
+        self._segment_bytes = segment_bytes
+        self._topic_id = topic_id
+        self._segments: list[Segment] = []
+        self._entries_dirty = False
+        self._is_new = True
+        self._place: tuple[int, Segment, int] | None = None
+
+    def load(self) -> None:
+        """Find the segments on disk. `end_offset` is set by whoever scans them (see `recovery`).
+
+        Raises CorruptLog when a Kafka broker left an unfinished compaction here, and OSError.
+        """
+        names = self._fs.listdir(self.directory)
+        self._is_new = PARTITION_METADATA_FILE not in names
+        for name in names:
+            if name.endswith(SWAP_SUFFIX):
+                raise CorruptLog(self.directory / name, "a broker was stopped while it compacted this log")
+            base_offset = parse_segment(name)
+            if base_offset is not None:
+                segment = Segment(self._fs, self.directory, base_offset, create=False)
+                segment.close()
+                self._segments.append(segment)
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first; the last one is written to."""
+        return self._segments
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that a read can return."""
+        return self._segments[0].base_offset if self._segments else self.end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """What all segments hold together."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether `fsync` has something to do."""
+        return self._entries_dirty or any(segment.dirty for segment in self._segments)
+
+    def mark_dirty(self, offset: int) -> None:
+        """Let `fsync` sync everything from `offset` on, since nobody knows what of it is on disk."""
+        self._entries_dirty = True
+        for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
+            if following is None or following.base_offset > offset:
+                segment.dirty = True
+
+    def append(self, batch: bytes) -> None:
+        """Append one batch, whose base offset is `end_offset` or greater. Raises StorageError."""
+        self.append_all((batch,))
+
+    def append_all(self, batches: Sequence[bytes]) -> None:
+        """Append batches with as few writes as their segments allow.
+
+        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` tells how many
+        were appended, and the others can be appended again.
+        """
+        active = self._segments[-1] if self._segments else None
+        run: list[bytes] = []
+        run_bytes = 0
+        end = self.end_offset
+        for batch in batches:
+            base_offset, next_offset = batch_offsets(batch)
+            if base_offset < end:
+                raise ValueError(f"a batch at offset {base_offset} of a log that ends at {end}")
+            if active is None or self._is_full(active, run_bytes, len(batch), next_offset):
+                if active is not None and run:
+                    self._write(active, run, run_bytes, end)
+                    run, run_bytes = [], 0
+                active = self._start_segment(base_offset)
+            run.append(batch)
+            run_bytes += len(batch)
+            end = next_offset
+        if active is not None and run:
+            self._write(active, run, run_bytes, end)
+
+    def _is_full(self, active: Segment, run_bytes: int, batch_bytes: int, next_offset: int) -> bool:
+        used = active.size_bytes + run_bytes
+        if used and used + batch_bytes > self._segment_bytes:
+            return True
+        return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
+
+    def _write(self, active: Segment, batches: Sequence[bytes], size: int, end: int) -> None:
+        try:
+            active.write(batches, size)
+        except OSError as error:
+            raise storage_error(active.path, error, "appending") from error
+        self.end_offset = end
+
+    def roll(self) -> None:
+        """Begin a new segment at `end_offset`, unless the last one is empty. Raises StorageError."""
+        if self._segments and self._segments[-1].size_bytes:
+            self._start_segment(self.end_offset)
+
+    def _start_segment(self, base_offset: int) -> Segment:
+        try:
+            if self._is_new:
+                self._create_directory()
+            if self._segments and not self._segments[-1].size_bytes:
+                self._remove(self._segments.pop())
+            segment = Segment(self._fs, self.directory, base_offset, create=True)
+            segment.cut(0)
+        except OSError as error:
+            raise storage_error(self.directory, error, "starting a segment") from error
+        self._entries_dirty = True
+        self._segments.append(segment)
+        return segment
+
+    def _create_directory(self) -> None:
+        self._fs.mkdir(self.directory)
+        self._entries_dirty = True
+        text = f"version: 0\ntopic_id: {encode_uuid(self._topic_id)}\n"
+        atomic_write(self._fs, self.directory / PARTITION_METADATA_FILE, text.encode())
+        self._is_new = False
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        self._fs.remove(segment.path)
+        self._entries_dirty = True
+
+    def fsync(self) -> None:
+        """Make durable all that was appended. Raises OSError; then nothing since the last one is sure."""
+        for segment in self._segments:
+            segment.fsync()
+        if self._entries_dirty:
+            self._fs.fsync_dir(self.directory)
+            self._fs.fsync_dir(self.directory.parent)
+            self._entries_dirty = False
+        # What was rolled is rarely read again.
+        for segment in self._segments[:-1]:
+            segment.close()
+
+    def truncate(self, offset: int) -> None:
+        """Cut the log so that it ends at `offset`, which must be where a batch starts or the log ends.
+
+        Raises CorruptLog when a batch lies across it, and OSError.
+        """
+        self._place = None
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._remove(self._segments.pop())
+        if self._segments:
+            last = self._segments[-1]
+            position = last.find(offset)
+            if position < last.size_bytes:
+                base_offset = batch_offsets(last.read(position, HEADER_BYTES))[0]
+                if base_offset < offset:
+                    raise CorruptLog(
+                        last.path,
+                        f"a batch from {base_offset} on lies across offset {offset}",
+                        position=position,
+                    )
+            last.cut(position)
+        self.end_offset = offset
+
+    def read(self, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Whole batches from the one that holds `start_offset` on, and the offset to read from next.
+
+        At most `max_bytes`, but always at least one batch; no bytes, and `end_offset`, at the end. Offsets
+        before `start_offset` in the first batch are for the caller to skip; an offset before the log's
+        start reads from the start. Raises CorruptLog and StorageError.
+        """
+        try:
+            while start_offset < self.end_offset and self._segments:
+                index = max(bisect_right(self._segments, start_offset, key=lambda s: s.base_offset) - 1, 0)
+                segment = self._segments[index]
+                data, next_offset = self._read_segment(segment, start_offset, max_bytes)
+                if data:
+                    return data, next_offset
+                if index + 1 == len(self._segments):
+                    break
+                start_offset = self._segments[index + 1].base_offset
+        except OSError as error:
+            raise storage_error(self.directory, error, "reading") from error
+        return b"", self.end_offset
+
+    def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        place = self._place
+        hint = place[2] if place and place[1] is segment and place[0] <= offset else 0
+        position = segment.find(offset, hint)
+        data = segment.read(position, max(max_bytes, HEADER_BYTES))
+        if not data:
+            return b"", offset
+        first = LOG_OVERHEAD_BYTES + _length(data, 0)
+        if first > len(data):
+            data = segment.read(position, first)
+            if len(data) < first:
+                raise CorruptLog(segment.path, f"{len(data)} bytes are left of {first}", position=position)
+        end, next_offset = _whole_batches(data)
+        if end == 0:
+            raise CorruptLog(segment.path, "no record batch starts here", position=position)
+        self._place = (next_offset, segment, position + end)
+        return data[:end] if end < len(data) else data, next_offset
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in self._segments:
+            segment.close()
+
+
+def _length(data: bytes, pos: int) -> int:
+    length: int = _LENGTH.unpack_from(data, pos + 8)[0]
+    return length
+
+
+def _whole_batches(data: bytes) -> tuple[int, int]:
+    """Where the last whole batch in `data` ends, and the offset after it."""
+    pos = next_offset = 0
+    while pos + HEADER_BYTES <= len(data):
+        length = _length(data, pos)
+        end = pos + LOG_OVERHEAD_BYTES + length
+        if end > len(data) or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            break
+        base_offset: int = _BASE_OFFSET.unpack_from(data, pos)[0]
+        delta: int = _LAST_OFFSET_DELTA.unpack_from(data, pos + 23)[0]
+        next_offset = base_offset + delta + 1
+        pos = end
+    return pos, next_offset

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches that are safe in the journal and wait for their segments."""
+
+from collections.abc import Sequence
+
+
+class PendingBatches:
+    """A queue for each partition. Every method is one short step; the caller's lock makes it a whole one."""
+
+    __slots__ = ("_queues", "size_bytes")
+
+    def __init__(self) -> None:
+        self._queues: dict[int, list[bytes]] = {}
+        self.size_bytes = 0
+        """Of all batches that wait, those taken and not yet `written` included."""
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def __contains__(self, partition: int) -> bool:
+        return partition in self._queues
+
+    def add(self, entries: Sequence[tuple[int, int, bytes]]) -> None:
+        """Queue the batches of `(partition, base offset, batch)` entries."""
+        queues = self._queues
+        size = 0
+        for partition, _, batch in entries:
+            size += len(batch)
+            queue = queues.get(partition)
+            if queue is None:
+                queues[partition] = [batch]
+            else:
+                queue.append(batch)
+        self.size_bytes += size
+
+    def oldest(self) -> int | None:
+        """The partition that has waited longest, or None."""
+        return next(iter(self._queues), None)
+
+    def take(self, partition: int) -> list[bytes]:
+        """Everything queued for a partition; what of it is then `written` must be told."""
+        return self._queues.pop(partition, [])
+
+    def written(self, partition: int, batches: Sequence[bytes], count: int) -> int:
+        """The first `count` of the batches taken are in their segment; the others queue again, in front.
+
+        Returns the bytes of those written.
+        """
+        size = sum(map(len, batches[:count]))
+        self.size_bytes -= size
+        if count < len(batches):
+            self._queues[partition] = [*batches[count:], *self._queues.get(partition, ())]
+        return size

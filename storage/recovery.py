@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a data directory: what the segments hold, and over it what the journals hold.
+
+For each partition a recovery point says up to which offset everything is known to be on disk. Before it
+anything unreadable is damage: the partition is reported as failed, and its bytes are left alone. Behind it
+the journals are the truth. What the segments hold there is written once more from the journals, because
+after a failed fsync a page can look fine and still never have reached the disk. Behind the journals every
+whole batch is kept, and only a torn tail is cut.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.checkpoint_file import TopicPartition, read_offsets
+from storage.errors import CorruptLog, storage_error
+from storage.filesystem import FileSystem, atomic_write
+from storage.journal import Entry
+from storage.journal_reader import JournalContents, read_journals
+from storage.layout import JOURNAL_DIR, OFFSETS_TOPIC, RECOVERY_POINT_FILE, parse_partition_dir, partition_dir
+from storage.log import SEGMENT_BYTES_DEFAULT, PartitionLog, batch_offsets
+from storage.segment import Scan, Segment, find_batch
+
+JOURNAL_STEP_BYTES_DEFAULT: Final = 4 << 20
+
+
+class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the log is written. `segment_bytes` is Kafka's `offsets.topic.segment.bytes`."""
+
+    topic: str = OFFSETS_TOPIC
+    segment_bytes: int = SEGMENT_BYTES_DEFAULT
+    journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
+    journal_spare_bytes_max: int = 64 << 20
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Something that recovery left out, to be told to the operator.
+
+    `saved_as` is where the bytes went if there was anything readable in them.
+    """
+
+    path: Path
+    position: int
+    size_bytes: int
+    reason: str
+    partition: int | None = None
+    saved_as: Path | None = None
+
+
+class Recovered(msgspec.Struct):
+    """A data directory as it was found. The logs may have been written to, and are not synced."""
+
+    logs: dict[int, PartitionLog]
+    failed: dict[int, CorruptLog]
+    cuts: list[Cut]
+    recovery_points: dict[TopicPartition, int]
+    journals: list[JournalContents]
+    last_flush: int
+
+    @property
+    def journals_to_keep(self) -> set[Path]:
+        """Journals with entries of failed partitions, for whoever mends those."""
+        return {
+            journal.path
+            for journal in self.journals
+            if any(entry[0] in self.failed for frame in journal.frames for entry in frame.entries)
+        }
+
+
+class _Pending(msgspec.Struct):
+    """A journal's entry, with what is known about the time before it."""
+
+    entry: Entry
+    all_synced_before: bool
+
+
+def recover(
+    fs: FileSystem, data_dir: Path, settings: LogSettings, topic_id: bytes, *, last_flush: int | None = None
+) -> Recovered:
+    """Read a data directory, and bring its segments to what was accepted, up to flush `last_flush` if given.
+
+    Can be done again after any failure. Raises CorruptLog for a damaged journal, and StorageError.
+    """
+    try:
+        points = read_offsets(fs, data_dir / RECOVERY_POINT_FILE)
+        journals = read_journals(fs, data_dir / JOURNAL_DIR, last_flush=last_flush)
+        found = Recovered({}, {}, [], points or {}, journals, last_flush or 0)
+        for journal in journals:
+            if journal.frames:
+                found.last_flush = max(found.last_flush, journal.frames[-1].flush)
+            elif journal.void_from and last_flush is None:
+                found.last_flush = max(found.last_flush, journal.void_from - 1)
+            if journal.lost_bytes:
+                end = journal.frames[-1].end if journal.frames else 0
+                found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
+        entries = _by_partition(journals)
+        on_disk = [parse_partition_dir(name, settings.topic) for name in fs.listdir(data_dir)]
+        for partition in sorted({p for p in on_disk if p is not None} | entries.keys()):
+            directory = partition_dir(data_dir, settings.topic, partition)
+            log = PartitionLog(
+                fs, directory, partition, segment_bytes=settings.segment_bytes, topic_id=topic_id
+            )
+            point = None if points is None else points.get((settings.topic, partition), 0)
+            try:
+                _recover_log(fs, log, point, entries.get(partition, ()), found.cuts)
+                found.logs[partition] = log
+            except CorruptLog as error:
+                log.close()
+                found.failed[partition] = error
+    except OSError as error:
+        raise storage_error(data_dir, error, "recovery") from error
+    return found
+
+
+def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+    """The partitions that have a directory, sorted. Raises OSError."""
+    found = (parse_partition_dir(name, topic) for name in fs.listdir(data_dir))
+    return sorted(partition for partition in found if partition is not None)
+
+
+def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[_Pending]]:
+    entries: dict[int, list[_Pending]] = {}
+    for journal in journals:
+        for frame in journal.frames:
+            all_synced_before = frame.synced == frame.flush - 1
+            for entry in frame.entries:
+                entries.setdefault(entry[0], []).append(_Pending(entry, all_synced_before))
+    return entries
+
+
+def _recover_log(
+    fs: FileSystem, log: PartitionLog, point: int | None, entries: Sequence[_Pending], cuts: list[Cut]
+) -> None:
+    log.load()
+    durable = point or 0
+    index, scan = _scan(log, durable)
+    log.end_offset = scan.next_offset
+    # An offset before the recovery point was on disk for good.
+    if scan.next_offset < durable:
+        where = log.segments[index].path if log.segments else log.directory
+        reason = scan.damage or "the log ends here"
+        raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
+    if scan.next_offset > durable or scan.damage is not None:
+        log.mark_dirty(durable)
+    batches = _continuation(log, durable, entries, cuts)
+    if batches and batch_offsets(batches[-1])[1] >= scan.next_offset:
+        log.truncate(batch_offsets(batches[0])[0])
+        log.append_all(batches)
+    elif scan.damage is not None:
+        _cut_tail(fs, log, index, scan, point, cuts)
+
+
+def _scan(log: PartitionLog, durable: int) -> tuple[int, Scan]:
+    """Up to where the log is good, and the index of the segment where that is."""
+    segments = log.segments
+    if not segments:
+        return 0, Scan(0, 0, None)
+    index = 0
+    # What lies wholly before the recovery point needs no look.
+    while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
+        index += 1
+    while True:
+        scan = segments[index].scan(verify_from=durable)
+        if scan.damage is not None or index + 1 == len(segments):
+            return index, scan
+        following = segments[index + 1].base_offset
+        if scan.next_offset > following:
+            reason = f"the next segment starts at offset {following}, before {scan.next_offset}"
+            return index, Scan(scan.position, scan.next_offset, reason)
+        index += 1
+
+
+def _continuation(
+    log: PartitionLog, durable: int, entries: Sequence[_Pending], cuts: list[Cut]
+) -> list[bytes]:
+    """The journals' batches behind the recovery point; they start within the log or at its end."""
+    batches: list[bytes] = []
+    end = log.end_offset
+    for pending in entries:
+        _, base_offset, batch = pending.entry
+        if base_offset < durable:
+            continue
+        if base_offset > end:
+            reason = f"the log ends at offset {end}, and its journal goes on at {base_offset}"
+            if pending.all_synced_before:
+                raise CorruptLog(log.directory, reason)
+            # Between two syncs pages reach the disk in any order; nobody was told that these are safe.
+            cuts.append(Cut(log.directory, 0, len(batch), reason, log.partition))
+            break
+        batches.append(batch)
+        end = batch_offsets(batch)[1]
+    return batches
+
+
+def _cut_tail(
+    fs: FileSystem, log: PartitionLog, index: int, scan: Scan, point: int | None, cuts: list[Cut]
+) -> None:
+    segment: Segment = log.segments[index]
+    reason = scan.damage or ""
+    if index + 1 < len(log.segments):
+        raise CorruptLog(segment.path, reason, position=scan.position)
+    tail = segment.read(scan.position, segment.size_bytes - scan.position)
+    saved_as = None
+    if find_batch(tail, scan.next_offset) is not None:
+        # With a recovery point we know that this was never promised to anybody: a power loss between two
+        # syncs. Without one it may be anything.
+        if point is None:
+            raise CorruptLog(segment.path, f"{reason}, and a good batch follows", position=scan.position)
+        saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}.cut")
+        atomic_write(fs, saved_as, tail)
+    segment.cut(scan.position)
+    cuts.append(Cut(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
+
+
+def recovery_points(
+    found: Mapping[TopicPartition, int], logs: Mapping[int, PartitionLog], topic: str
+) -> dict[TopicPartition, int]:
+    """What the recovery point file should say now that `logs` are on disk; others' entries are kept."""
+    return dict(found) | {(topic, partition): log.end_offset for partition, log in logs.items()}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One `.log` file: batches one after the other, from a base offset that is the file's name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+import msgspec
+
+from storage.batch import check_batch
+from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
+from storage.errors import CorruptBatch, CorruptLog
+from storage.filesystem import File, FileSystem
+from storage.layout import INDEX_SUFFIXES, segment_name
+
+_SCAN_BYTES: Final = 1 << 20
+_HEAD: Final = Struct(">qiibIhi")
+"""base offset, length, leader epoch, magic, checksum, attributes, last offset delta"""
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """How far a segment is good: up to the byte `position`, where `next_offset` would follow.
+
+    `damage` says what is wrong there, or is None at the end of the file.
+    """
+
+    position: int
+    next_offset: int
+    damage: str | None
+
+
+class Segment:
+    """A segment file, opened when it is first needed. Its methods raise OSError.
+
+    `size_bytes` is what it holds; a failed write can leave more in the file, which the next one covers.
+    """
+
+    __slots__ = ("_create", "_file", "_fs", "_indexed", "base_offset", "dirty", "path", "size_bytes")
+
+    def __init__(self, fs: FileSystem, directory: Path, base_offset: int, *, create: bool) -> None:
+        self.base_offset = base_offset
+        self.path = directory / segment_name(base_offset)
+        self.size_bytes = 0
+        self.dirty = False
+        """Whether something was written, or cut, since the last `fsync`."""
+        self._fs = fs
+        self._indexed = not create
+        self._create = create
+        self._file: File | None = None
+        if not create:
+            self.size_bytes = self._open().size()
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path, create=self._create)
+            self._create = False
+        return self._file
+
+    def write(self, buffers: Sequence[bytes], size: int) -> None:
+        """Append buffers of `size` bytes together, to the page cache."""
+        self._drop_indexes()
+        self.dirty = True
+        self._open().pwrite(buffers, self.size_bytes)
+        self.size_bytes += size
+
+    def cut(self, size: int) -> None:
+        """Forget everything from byte `size` on."""
+        self._drop_indexes()
+        self.dirty = True
+        self._open().truncate(size)
+        self.size_bytes = size
+
+    def _drop_indexes(self) -> None:
+        """Remove what a Kafka broker derived from the file as it was; a broker builds it again."""
+        if self._indexed:
+            for suffix in INDEX_SUFFIXES:
+                self._fs.remove(self.path.with_suffix(suffix))
+            self._indexed = False
+
+    def read(self, position: int, size: int) -> bytes:
+        """At most `size` bytes from `position`, and none behind `size_bytes`."""
+        return self._open().pread(min(size, self.size_bytes - position), position)
+
+    def fsync(self) -> None:
+        """Make the content durable; the directory entry is its log's business."""
+        if self.dirty:
+            self._open().fsync()
+            self.dirty = False
+
+    def close(self) -> None:
+        """Close the file; using the segment opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def find(self, offset: int, position: int = 0) -> int:
+        """Where the batch that holds `offset`, or the next one there is, starts; `size_bytes` if none does.
+
+        The search begins at `position`, which must be the start of a batch. Raises CorruptLog.
+        """
+        while position < self.size_bytes:
+            data = self.read(position, _SCAN_BYTES)
+            pos = 0
+            while pos + HEADER_BYTES <= len(data):
+                base_offset, length, _, magic, _, _, delta = _HEAD.unpack_from(data, pos)
+                if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+                    raise CorruptLog(self.path, "no record batch starts here", position=position + pos)
+                if base_offset + delta >= offset:
+                    return position + pos
+                pos += length + LOG_OVERHEAD_BYTES
+            if pos == 0:
+                raise CorruptLog(self.path, "it ends within the header of a record batch", position=position)
+            position += pos
+        return self.size_bytes
+
+    def scan(self, *, verify_from: int) -> Scan:
+        """Walk over all batches; those with offsets from `verify_from` on have their checksum verified.
+
+        Cost: about 0.3 µs per batch before that point, and reading all of the file.
+        """
+        position, offset = 0, self.base_offset
+        while position < self.size_bytes:
+            data = self.read(position, _SCAN_BYTES)
+            pos, offset, damage = _scan_chunk(data, offset, verify_from)
+            if damage is None and pos == 0:
+                # A batch larger than what was read: take it whole.
+                data = self.read(position, self._batch_size(data))
+                pos, offset, damage = _scan_chunk(data, offset, verify_from)
+                if damage is None and pos == 0:
+                    damage = f"a batch starts with {len(data)} bytes left, and is longer"
+            position += pos
+            if damage is not None:
+                return Scan(position, offset, damage)
+        return Scan(position, offset, None)
+
+    def _batch_size(self, data: bytes) -> int:
+        if len(data) < HEADER_BYTES:
+            return len(data)
+        length: int = _HEAD.unpack_from(data)[1]
+        return length + LOG_OVERHEAD_BYTES
+
+
+def _scan_chunk(data: bytes, offset: int, verify_from: int) -> tuple[int, int, str | None]:
+    """The whole batches at the start of `data`: where they end, the next offset, and what is wrong there."""
+    pos, size = 0, len(data)
+    least = HEADER_BYTES - LOG_OVERHEAD_BYTES
+    while pos + HEADER_BYTES <= size:
+        base_offset, length, _, magic, _, _, delta = _HEAD.unpack_from(data, pos)
+        if magic != MAGIC or length < least or delta < 0:
+            return pos, offset, f"no batch starts here (length {length}, magic {magic})"
+        # Compaction leaves gaps between batches, but never steps back.
+        if base_offset < offset:
+            return pos, offset, f"a batch with base offset {base_offset} where {offset} comes next"
+        end = pos + length + LOG_OVERHEAD_BYTES
+        if end > size:
+            break
+        next_offset = base_offset + delta + 1
+        if next_offset > verify_from:
+            try:
+                check_batch(data, pos)
+            except CorruptBatch as error:
+                return pos, offset, error.reason
+        pos, offset = end, next_offset
+    return pos, offset, None
+
+
+def find_batch(data: bytes, offset: int) -> int | None:
+    """Where in `data` the first whole batch with offsets from `offset` on starts, wherever that may be."""
+    magic = bytes((MAGIC,))
+    found = data.find(magic, 16)
+    while found >= 0:
+        pos = found - 16
+        if pos + HEADER_BYTES <= len(data):
+            base_offset, length = _HEAD.unpack_from(data, pos)[:2]
+            # Look closer only where the numbers are possible: most bytes of this value are no magic.
+            if (
+                0 <= base_offset - offset < 1 << 31
+                and HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= len(data) - pos - LOG_OVERHEAD_BYTES
+            ):
+                try:
+                    check_batch(data, pos)
+                except CorruptBatch:
+                    pass
+                else:
+                    return pos
+        found = data.find(magic, found + 1)
+    return None
