@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the `groups` commands ask a cluster, as any Kafka client would: one question at a time.
+
+DescribeCluster v0 tells the nodes, and each is asked for ListGroups v4-v5. FindCoordinator v4 tells a group's
+coordinator, and that is asked for DescribeGroups v5-v6 and OffsetFetch v8-v9 (v10 names topics by id only).
+Kafka has had these since 3.0.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from coordinator.cli.connection import Connection, Versions, error_name
+from coordinator.cli.errors import CommandError
+from coordinator.cli.model import Assignment, CommittedOffset, GroupDetails, GroupListing, Member
+from coordinator.config.values import Address
+from protocol.apis import ApiKey
+from protocol.embedded import decode_assignment
+from protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+RETRIABLE: Final = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+"""Answers that are soon another: a partition loads or moves, or the offsets topic comes into being."""
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 1.0
+GROUP_KEY_TYPE: Final = 0
+
+
+class NotYet(Exception):
+    """The server asks for patience."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(error_name(code))
+
+
+class Client:
+    """Asks one cluster; whatever is not answered within `timeout_s` in all ends as CommandError."""
+
+    def __init__(
+        self,
+        bootstrap: Address,
+        timeout_s: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock = clock
+        self._pause = pause
+        self._deadline = clock() + timeout_s
+        self._timeout_s = timeout_s
+        self._bootstrap = bootstrap
+        self._connections: dict[Address, Connection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
+        """The groups of the cluster by id; only those in `states` and of `types` where these are given."""
+        found = (group for node in self._nodes() for group in self._list_on(node, states, types))
+        return sorted(found, key=lambda group: group.group)
+
+    def describe_group(self, group: str) -> GroupDetails:
+        """A group's state and members; CommandError if there is no such group."""
+        return self._patiently(f"describing group {group}", lambda: self._describe(group))
+
+    def committed_offsets(self, group: str) -> list[CommittedOffset]:
+        """The offsets that a group has committed, by topic and partition."""
+        return self._patiently(f"reading the offsets of group {group}", lambda: self._offsets(group))
+
+    def _patiently(self, doing: str, attempt: Callable[[], T]) -> T:
+        """Repeat `attempt` while the server asks for patience, until this client's time is up."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return attempt()
+            except NotYet as answer:
+                if self._clock() + pause_s >= self._deadline:
+                    message = f"{doing}: still {answer} after {self._timeout_s:g} s"
+                    raise CommandError(message) from None
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _connection(self, address: Address) -> Connection:
+        if address not in self._connections:
+            left_s = max(0.001, self._deadline - self._clock())
+            self._connections[address] = Connection(address, left_s)
+        return self._connections[address]
+
+    def _nodes(self) -> list[Address]:
+        from protocol.messages import DescribeClusterRequest
+
+        connection = self._connection(self._bootstrap)
+        version = connection.version(ApiKey.DESCRIBE_CLUSTER, Versions(0, 0))
+        response = connection.call(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest())
+        _check(response.error_code, response.error_message, "listing the nodes")
+        if len(response.brokers) <= 1:
+            return [self._bootstrap]  # there is nobody else, whatever name it goes by
+        return [Address(broker.host, broker.port) for broker in response.brokers]
+
+    def _list_on(self, node: Address, states: Sequence[str], types: Sequence[str]) -> list[GroupListing]:
+        from protocol.messages import ListGroupsRequest
+
+        def ask() -> Any:
+            connection = self._connection(node)
+            version = connection.version(ApiKey.LIST_GROUPS, Versions(5 if types else 4, 5))
+            request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+            response = connection.call(ApiKey.LIST_GROUPS, version, request)
+            _check(response.error_code, None, f"listing the groups of {node}")
+            return response
+
+        listed = self._patiently(f"listing the groups of {node}", ask).groups
+        return [
+            GroupListing(g.group_id, g.group_state, getattr(g, "group_type", "") or "", g.protocol_type)
+            for g in listed
+        ]
+
+    def _coordinator(self, group: str) -> tuple[int, Connection]:
+        from protocol.messages import FindCoordinatorRequest
+
+        connection = self._connection(self._bootstrap)
+        version = connection.version(ApiKey.FIND_COORDINATOR, Versions(4, 4))
+        request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=[group])
+        response = connection.call(ApiKey.FIND_COORDINATOR, version, request)
+        (found,) = response.coordinators
+        _check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
+        return found.node_id, self._connection(Address(found.host, found.port))
+
+    def _describe(self, group: str) -> GroupDetails:
+        from protocol.messages import DescribeGroupsRequest
+
+        node_id, connection = self._coordinator(group)
+        version = connection.version(ApiKey.DESCRIBE_GROUPS, Versions(5, 6))
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        (described,) = connection.call(ApiKey.DESCRIBE_GROUPS, version, request).groups
+        # before v6 a group that does not exist is Dead, and there is no error
+        if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
+            raise CommandError(f"group {group} not found")
+        _check(described.error_code, getattr(described, "error_message", None), f"describing group {group}")
+        return GroupDetails(
+            group=group,
+            state=described.group_state,
+            protocol_type=described.protocol_type,
+            protocol=described.protocol_data,
+            coordinator_id=node_id,
+            coordinator=str(connection.address),
+            members=[_member(member, described.protocol_type) for member in described.members],
+        )
+
+    def _offsets(self, group: str) -> list[CommittedOffset]:
+        from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+        _, connection = self._coordinator(group)
+        version = connection.version(ApiKey.OFFSET_FETCH, Versions(8, 9))
+        everything = OffsetFetchRequestGroup(group_id=group, topics=None)
+        response = connection.call(ApiKey.OFFSET_FETCH, version, OffsetFetchRequest(groups=[everything]))
+        (answer,) = response.groups
+        _check(answer.error_code, None, f"reading the offsets of group {group}")
+        return sorted(
+            CommittedOffset(
+                topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+            )
+            for topic in answer.topics
+            for p in topic.partitions
+            if p.error_code == ErrorCode.NONE
+        )
+
+
+def _member(member: Any, protocol_type: str) -> Member:
+    assigned = None
+    if protocol_type == "consumer" and member.member_assignment:
+        assigned = decode_assignment(bytes(member.member_assignment))
+    return Member(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=sorted(
+            Assignment(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
+        ),
+    )
+
+
+def _check(code: int, message: str | None, doing: str) -> None:
+    if code in RETRIABLE:
+        raise NotYet(code)
+    if code != ErrorCode.NONE:
+        raise CommandError(f"{doing}: {error_name(code)}{f' ({message})' if message else ''}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A blocking connection that speaks Kafka's protocol, one request at a time: enough for commands."""
+
+import socket
+import struct
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from coordinator.cli.errors import CommandError
+from coordinator.config.values import Address
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.headers import RequestHeader, encode_request_header
+from protocol.wire import skip_tags
+
+CLIENT_ID: Final = "groupkeeper-cli"
+RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
+"""What claims to be longer is no Kafka response: another protocol speaks on that port."""
+
+
+class Versions(NamedTuple):
+    """The versions of one api that the caller can deal with."""
+
+    min: int
+    max: int
+
+
+class Connection:
+    """One connection; every wait in it ends with CommandError after `timeout_s`."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        self.address = address
+        self._correlation_id = 0
+        try:
+            self._socket = socket.create_connection(address, timeout=timeout_s)
+        except OSError as error:
+            raise CommandError(f"cannot connect to {address}: {_reason(error)}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._offered = self._ask_versions()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def version(self, api: ApiKey, known: Versions) -> int:
+        """The highest version of `api` that the caller knows and the server offers; else CommandError."""
+        offered = self._offered.get(api)
+        if offered is None or offered.min > known.max or offered.max < known.min:
+            theirs = f"versions {offered.min} to {offered.max}" if offered else "no version"
+            raise CommandError(
+                f"{self.address} offers {theirs} of {api.name}; this command needs {known.min} to {known.max}"
+            )
+        return min(known.max, offered.max)
+
+    def call(self, api: ApiKey, version: int, request: object) -> Any:
+        """Send one request and return the decoded response; CommandError if that makes no sense."""
+        codec = codec_for(api, version)
+        self._correlation_id += 1
+        header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
+        frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
+        try:
+            self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+            response = self._receive()
+        except OSError as error:
+            raise CommandError(f"lost the connection to {self.address}: {_reason(error)}") from None
+        try:
+            (answered,) = struct.unpack_from(">i", response)
+            # ApiVersions alone has the plain header in all its versions, for clients that guess one
+            plain = api is ApiKey.API_VERSIONS or not codec.flexible
+            body = 4 if plain else skip_tags(response, 4)
+            message = codec.decode_response(response, body)
+        except (ProtocolError, struct.error, IndexError):
+            raise CommandError(f"{self.address} sent what is no {api.name} response of Kafka") from None
+        if answered != self._correlation_id:
+            raise CommandError(
+                f"{self.address} answered request {answered} instead of {self._correlation_id}"
+            )
+        return message
+
+    def _ask_versions(self) -> dict[int, Versions]:
+        from protocol.messages import ApiVersionsRequest
+
+        response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
+        if response.error_code != ErrorCode.NONE:
+            raise CommandError(f"{self.address} refused ApiVersions: {error_name(response.error_code)}")
+        return {offer.api_key: Versions(offer.min_version, offer.max_version) for offer in response.api_keys}
+
+    def _receive(self) -> bytes:
+        (length,) = struct.unpack(">i", self._receive_exactly(4))
+        if not 4 <= length <= RESPONSE_BYTES_MAX:
+            raise CommandError(f"{self.address} does not speak Kafka's protocol")
+        return self._receive_exactly(length)
+
+    def _receive_exactly(self, count: int) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            part = self._socket.recv(min(count - len(data), 1 << 20))
+            if not part:
+                raise ConnectionError("the server closed it")
+            data += part
+        return bytes(data)
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code; its number where we know no name."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    return error.strerror or str(error)

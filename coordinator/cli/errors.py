@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How commands fail: one line on standard error and an exit code."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+import typer
+
+from coordinator.config.values import ConfigError
+
+EXIT_FAILED: Final = 1
+"""What was asked could not be done: no connection, no such group."""
+EXIT_USAGE: Final = 2
+"""What was asked makes no sense: a bad flag or setting."""
+
+
+class CommandError(Exception):
+    """Ends the command with this one line and exit code."""
+
+    def __init__(self, message: str, exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn the errors that a user can do something about into one line and an exit code."""
+    try:
+        yield
+    except ConfigError as error:
+        fail(str(error), EXIT_USAGE)
+    except CommandError as error:
+        fail(str(error), error.exit_code)
+    except BrokenPipeError:
+        # whoever read our output (head, less) has seen enough; its last flush must not complain either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(EXIT_FAILED) from None
+
+
+def fail(message: str, exit_code: int) -> NoReturn:
+    """Print one line on standard error and end the command."""
+    line = message if message.isprintable() else message.encode("unicode_escape").decode()
+    typer.echo(f"groupkeeper: {line}", err=True)
+    raise typer.Exit(exit_code)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups list` and `groupkeeper groups describe`."""
+
+from typing import Annotated, Final
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.config.values import Address
+
+STATES: Final = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Assigning",
+    "Reconciling",
+    "Dead",
+)
+TYPES: Final = ("classic", "consumer", "share", "streams")
+
+app = typer.Typer(
+    help="Look at groups, on any Kafka that --bootstrap names.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="A node of the cluster to ask.")]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for answers in all.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+
+@app.command("list")
+def list_groups(
+    bootstrap: Bootstrap = "127.0.0.1:9092",
+    state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATE", help=f"Only groups in this state; repeatable. {', '.join(STATES)}."),
+    ] = None,
+    group_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="TYPE", help=f"Only groups of this type; repeatable. {', '.join(TYPES)}."
+        ),
+    ] = None,
+    json: Json = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """List all groups."""
+    with one_line_errors():
+        from coordinator.cli import render
+        from coordinator.cli.client import Client
+
+        states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
+        with Client(_address(bootstrap), timeout) as client:
+            found = client.list_groups(states, types)
+        if json:
+            render.print_json(found)
+        else:
+            render.print_groups(found)
+
+
+@app.command("describe")
+def describe_group(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    bootstrap: Bootstrap = "127.0.0.1:9092",
+    members: Annotated[
+        bool, typer.Option("--members", help="Only the members and what they are assigned.")
+    ] = False,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Only the committed offsets and who reads on.")
+    ] = False,
+    state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
+    json: Json = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Describe one group: its state, its members and its committed offsets."""
+    with one_line_errors():
+        from coordinator.cli import model, render
+        from coordinator.cli.client import Client
+
+        everything = not (members or offsets or state)
+        with Client(_address(bootstrap), timeout) as client:
+            details = client.describe_group(group)
+            committed = client.committed_offsets(group) if offsets or everything else None
+        description = model.Description(
+            group,
+            state=model.state_view(details) if state or everything else None,
+            members=details.members if members or everything else None,
+            offsets=model.offset_views(details, committed) if committed is not None else None,
+        )
+        if json:
+            render.print_json(description)
+        else:
+            render.print_description(description)
+
+
+def _address(text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except ValueError:
+        raise CommandError(f"--bootstrap {text}: expected HOST:PORT", EXIT_USAGE) from None
+
+
+def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:
+    """The names as the protocol writes them; a name may be given in any case, and several with commas."""
+    by_lower = {name.lower(): name for name in known}
+    chosen = []
+    for name in ",".join(given or ()).split(","):
+        if name.strip().lower() in by_lower:
+            chosen.append(by_lower[name.strip().lower()])
+        elif name.strip():
+            raise CommandError(f"--{what} {name}: expected {', '.join(known)}", EXIT_USAGE)
+    return chosen

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The entry point of `groupkeeper` and its tree of commands."""
+
+from typing import Annotated
+
+import typer
+
+from coordinator.cli import groups
+from coordinator.cli.serve import serve
+from coordinator.version import __version__
+
+app = typer.Typer(
+    name="groupkeeper",
+    help="A standalone coordinator for Kafka consumer groups.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback is for a log: plain, and without the values of variables
+    rich_markup_mode=None,
+)
+app.command()(serve)
+app.add_typer(groups.app, name="groups")
+
+
+@app.command()
+def settings() -> None:
+    """Print every setting with its default, as a config file."""
+    from coordinator.config.example import render
+
+    typer.echo(render(), nl=False)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"groupkeeper {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line of this process; ends it with the command's exit code."""
+    app(prog_name="groupkeeper")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds the project together: import rules, locked dependencies, and a wheel that works by itself."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("coordinator", "protocol", "storage")
+LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock")
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
+    code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return run(sys.executable, "-c", code, "--no-cache", cwd=tree, PYTHONPATH=str(tree))
+
+
+def test_the_import_rules_hold() -> None:
+    result = lint_imports(ROOT)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("added", "rule"),
+    [
+        ({"protocol/errors.py": "import storage.errors"}, "Packages import downwards only"),
+        ({"storage/errors.py": "import coordinator.version"}, "Packages import downwards only"),
+        ({"coordinator/groups/state.py": "import time"}, "Groups do no I/O"),
+        (
+            {
+                "coordinator/groups/state.py": "import coordinator.version",
+                "coordinator/version.py": "import random",
+            },
+            "Groups do no I/O",
+        ),
+        (
+            {"coordinator/groups/state.py": "import coordinator.runtime"},
+            "Groups know nothing of what runs them",
+        ),
+        ({"protocol/framing.py": "import socket"}, "The protocol touches no files"),
+        ({"storage/errors.py": "import asyncio"}, "Storage knows no event loop"),
+    ],
+)
+def test_an_import_that_breaks_a_rule_is_found(tmp_path: Path, added: dict[str, str], rule: str) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for file, line in added.items():
+        with (tmp_path / file).open("a") as source:
+            source.write(f"\n{line}\n")
+    result = lint_imports(tmp_path)
+    broken = [line for line in result.stdout.splitlines() if line.startswith(rule) and " BROKEN" in line]
+    assert broken, result.stdout + result.stderr
+
+
+def test_every_source_file_names_the_licence() -> None:
+    sources = [file for folder in (*PACKAGES, "tests", "bench") for file in (ROOT / folder).rglob("*.py")]
+    assert len(sources) > 20
+    unnamed = [
+        str(file.relative_to(ROOT))
+        for file in sources
+        if not file.read_text().startswith("# SPDX-License-Identifier: Apache-2.0\n")
+    ]
+    assert unnamed == []
+
+
+def pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9._-]+)==([^ ;\\]+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+def test_every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    groups = project["dependency-groups"]
+    for lock, wanted in zip(
+        LOCKS, (project["project"]["dependencies"], groups["build"], groups["dev"]), strict=True
+    ):
+        names = {re.split(r"[<>=,;\[ ]", text)[0] for text in wanted if isinstance(text, str)}
+        assert names <= pins(lock).keys(), f"run: make lock ({lock} lacks {names - pins(lock).keys()})"
+
+
+def test_the_locks_agree_on_every_version() -> None:
+    everything = pins("requirements-dev.lock")
+    for lock in LOCKS:
+        assert pins(lock).items() <= everything.items(), (
+            f"run: make lock ({lock} and the development lock differ)"
+        )
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_has_a_hash_for_each_pin_and_no_addresses(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "--index" not in text
+    for entry in re.split(r"\n(?=[a-z0-9])", text):
+        assert "--hash=sha256:" in entry, entry.splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    built = run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, cwd=ROOT)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
+    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
+    sources = {str(file.relative_to(ROOT)) for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
+    assert sources <= set(names)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    bin_ = tmp_path / "venv" / "bin"
+    commands: list[list[str | Path]] = [
+        [sys.executable, "-m", "venv", tmp_path / "venv"],
+        [bin_ / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", ROOT / "requirements.lock"],
+        [bin_ / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
+    ]
+    for command in commands:
+        done = run(*command, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
+    version = run(bin_ / "groupkeeper", "--version", cwd=tmp_path, PYTHONSAFEPATH="1")
+    assert (version.returncode, version.stdout) == (0, f"groupkeeper {wheel.name.split('-')[1]}\n"), (
+        version.stderr
+    )
+    # no module may need what only the development environment has
+    code = f"""
+import importlib, pkgutil
+for package in {PACKAGES}:
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+"""
+    imports = run(bin_ / "python", "-c", code, cwd=tmp_path, PYTHONSAFEPATH="1", PYTHONPATH="")
+    assert imports.returncode == 0, imports.stderr
