@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What consumers put into JoinGroup and SyncGroup: ConsumerProtocol subscriptions and assignments, v0-v3.
+
+They belong to the clients, which may send anything, so the readers answer None where they cannot parse. Later
+versions only append, and Kafka's coordinator reads every version as v0
+(ClassicGroup.computeSubscribedTopics): so do these. A subscription's v1 adds the owned partitions, v2 the
+generation, v3 the rack (KIP-429, KIP-792, KIP-881).
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+from protocol.errors import ProtocolError, Truncated
+from protocol.wire import (
+    INT16,
+    INT32,
+    NULL_INT16,
+    NULL_INT32,
+    PACK_INT16,
+    PACK_INT32,
+    bad_count,
+    bad_length,
+    pack_bytes,
+    pack_string,
+    repeated,
+)
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
+    """Return the topics of a subscription, None when it cannot be parsed.
+
+    Kafka fails the whole rebalance on some of what this calls None, and never answers the join.
+    """
+    try:
+        topics, pos = _read_topics(metadata, 2)
+        _skip_user_data(metadata, pos)
+    except (ProtocolError, struct.error):
+        return None
+    return frozenset(topics)
+
+
+def decode_assignment(data: bytes) -> dict[str, list[int]] | None:
+    """Return the partitions of an assignment by topic, None when it cannot be parsed.
+
+    Empty bytes assign nothing: members that the leader left out get them.
+    """
+    if not data:
+        return {}
+    try:
+        partitions, pos = _read_partitions(data, 2)
+        _skip_user_data(data, pos)
+    except (ProtocolError, struct.error):
+        return None
+    return partitions
+
+
+def encode_subscription(
+    topics: Iterable[str],
+    *,
+    version: int = 3,
+    user_data: bytes | None = None,
+    owned_partitions: Mapping[str, Sequence[int]] | None = None,
+    generation_id: int = -1,
+    rack_id: str | None = None,
+) -> bytes:
+    """Write a subscription; fields that `version` does not have are left out."""
+    names = list(topics)
+    out = [PACK_INT16(version), PACK_INT32(len(names)), *map(pack_string, names)]
+    out.append(NULL_INT32 if user_data is None else pack_bytes(user_data))
+    if version >= 1:
+        out.append(_pack_partitions(owned_partitions or {}))
+    if version >= 2:
+        out.append(PACK_INT32(generation_id))
+    if version >= 3:
+        out.append(NULL_INT16 if rack_id is None else pack_string(rack_id))
+    return b"".join(out)
+
+
+def encode_assignment(
+    partitions: Mapping[str, Sequence[int]], *, version: int = 3, user_data: bytes | None = None
+) -> bytes:
+    """Write an assignment: all versions have the same fields."""
+    packed_data = NULL_INT32 if user_data is None else pack_bytes(user_data)
+    return PACK_INT16(version) + _pack_partitions(partitions) + packed_data
+
+
+def _pack_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
+    out = [PACK_INT32(len(partitions))]
+    for topic, indexes in partitions.items():
+        out += (pack_string(topic), PACK_INT32(len(indexes)), repeated("i", len(indexes)).pack(*indexes))
+    return b"".join(out)
+
+
+def _read_count(buf: bytes, pos: int, name: str, item_bytes: int) -> tuple[int, int]:
+    (count,) = INT32(buf, pos)
+    pos += 4
+    if not 0 <= count * item_bytes <= len(buf) - pos:
+        raise bad_count(count, name, len(buf) - pos)
+    return count, pos
+
+
+def _read_string(buf: bytes, pos: int) -> tuple[str, int]:
+    (size,) = INT16(buf, pos)
+    if size < 0:
+        raise bad_length(size, "topic")
+    end = pos + 2 + size
+    return buf[pos + 2 : end].decode("utf-8", "replace"), end
+
+
+def _read_topics(buf: bytes, pos: int) -> tuple[list[str], int]:
+    count, pos = _read_count(buf, pos, "topics", 2)
+    topics = []
+    for _ in range(count):
+        topic, pos = _read_string(buf, pos)
+        topics.append(topic)
+    return topics, pos
+
+
+def _read_partitions(buf: bytes, pos: int) -> tuple[dict[str, list[int]], int]:
+    count, pos = _read_count(buf, pos, "assigned_partitions", 6)
+    partitions: dict[str, list[int]] = {}
+    for _ in range(count):
+        topic, pos = _read_string(buf, pos)
+        size, pos = _read_count(buf, pos, "partitions", 4)
+        partitions.setdefault(topic, []).extend(repeated("i", size).unpack_from(buf, pos))
+        pos += 4 * size
+    return partitions, pos
+
+
+def _skip_user_data(buf: bytes, pos: int) -> None:
+    (size,) = INT32(buf, pos)
+    if size < -1:
+        raise bad_length(size, "user_data")
+    if pos + 4 + max(size, 0) > len(buf):
+        raise Truncated("user_data")
