@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kafka broker as a child process: the peer that our behaviour is compared with."""
+
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.jars import require_kafka_classpath
+from tests.support.ports import free_ports
+from tests.support.processes import ServerProcess
+from tests.support.waiting import wait_until
+
+START_TIMEOUT_S = 90.0
+# A short-lived broker: the quick compiler and collector cut its start from 5 s to 3.
+_JAVA = ["java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+_CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
+
+
+class KafkaBroker:
+    """One KRaft node, broker and controller, on free loopback ports, with its data under a directory of its own."""
+
+    kind = "kafka"
+
+    def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
+        """Prepare a broker under `work`; `settings` come on top of a single node's.
+
+        Skips the test where Java 17+ or Maven is missing (fails it in CI).
+        """
+        self._classpath = require_kafka_classpath()
+        self.port, self._controller_port = free_ports(2)
+        self.data_dir = work / "data"
+        self.log = work / "kafka.log"
+        self._settings = {**self._single_node(), **(settings or {})}
+        self._properties = work / "server.properties"
+        self._process: ServerProcess | None = None
+        work.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Format the data directory the first time, start, and return once clients are accepted."""
+        assert self._process is None, "the broker is running already"
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        if not (self.data_dir / "meta.properties").exists():
+            self._format()
+        command = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
+        self._process = process = ServerProcess(command, self.log)
+
+        def accepts() -> bool:
+            process.assert_running()
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+        wait_until(accepts, START_TIMEOUT_S, what=lambda: f"Kafka to accept clients:\n{process.log_tail()}")
+
+    def kill9(self) -> None:
+        """SIGKILL to this broker's own pid; returns when it is gone."""
+        assert self._process is not None, "the broker is not running"
+        self._process.kill9()
+        self._process = None
+
+    def restart(self) -> None:
+        """Start again on the same ports and data; kills the process first when it still runs."""
+        if self._process is not None:
+            self.kill9()
+        self.start()
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        if self._process is not None:
+            self.kill9()
+
+    def _format(self) -> None:
+        tool = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.tools.StorageTool", "format"]
+        command = [*tool, "-t", _CLUSTER_ID, "-c", str(self._properties)]
+        formatted = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert formatted.returncode == 0, f"formatting failed:\n{formatted.stdout}{formatted.stderr}"
+
+    def _single_node(self) -> dict[str, str | int]:
+        plain, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller_port}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{controller}",
+            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{plain}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self.data_dir,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker for the whole session; it stops by itself at the end."""
+    broker = KafkaBroker(tmp_path_factory.mktemp("kafka"))
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bare Kafka connection for tests: one request, one response, with kafka-python's codec and none of ours.
+
+Using somebody else's codec keeps these tests honest: a mistake in our own cannot cancel itself out.
+"""
+
+import socket
+import struct
+import uuid
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
+from kafka.protocol.consumer.group import HeartbeatRequest, OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+
+from tests.support.waiting import wait_until
+
+NONE = 0
+TOPIC_ALREADY_EXISTS = 36
+GROUP_STATES_SETTLING = {14, 15, 16}  # loading, coordinator not available, not coordinator: ask again
+
+
+class RawConnection:
+    """A blocking connection that can hold several requests under way; not for use by several threads."""
+
+    def __init__(self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 30.0) -> None:
+        """Connect to `host:port`; every later call waits at most `timeout_s` for bytes and raises OSError then."""
+        host, port = bootstrap.rsplit(":", 1)
+        self._client_id = client_id
+        self._socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._input = self._socket.makefile("rb")
+        self._under_way: deque[Any] = deque()
+        self._correlation_id = 0
+
+    def __enter__(self) -> "RawConnection":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._input.close()
+        self._socket.close()
+
+    def send(self, request: Any, version: int) -> None:
+        """Send one request without waiting for its response."""
+        self._correlation_id += 1
+        request.API_VERSION = version
+        request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
+        self._under_way.append(request)
+        self._socket.sendall(request.encode(header=True, framed=True))
+
+    def receive(self) -> Any:
+        """Return the response to the oldest request under way; raises ConnectionError when the server closed."""
+        (length,) = struct.unpack(">i", self._read(4))
+        frame = self._read(length)
+        request = self._under_way.popleft()
+        response = request.header.get_response_class().decode(frame, header=True)
+        answered = response.header.correlation_id
+        assert answered == request.header.correlation_id, f"answer to {answered}, expected {request.header}"
+        return response
+
+    def call(self, request: Any, version: int) -> Any:
+        """Send one request and return its response."""
+        assert not self._under_way, "there are requests under way"
+        self.send(request, version)
+        return self.receive()
+
+    def _read(self, count: int) -> bytes:
+        data = self._input.read(count)
+        if data is None or len(data) < count:
+            raise ConnectionError("the server closed the connection")
+        return data
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
+    """Create `topic` and wait until the server's metadata shows all of its partitions."""
+    with RawConnection(bootstrap) as connection:
+        wanted = CreateTopicsRequest.CreatableTopic(
+            name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=30_000, validate_only=False)
+        (created,) = connection.call(request, 5).topics
+        assert created.error_code in {NONE, TOPIC_ALREADY_EXISTS}, (
+            f"{topic}: {created.error_code} {created.error_message}"
+        )
+
+        def visible() -> bool:
+            asked = MetadataRequest(
+                topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+            )
+            (found,) = connection.call(asked, 8).topics
+            leaders = [partition.leader_id for partition in found.partitions if partition.error_code == NONE]
+            return found.error_code == NONE and len(leaders) == partitions and min(leaders) >= 0
+
+        wait_until(visible, what=f"{partitions} partitions of {topic} in the metadata")
+
+
+def new_topic(bootstrap: str, partitions: int = 12) -> str:
+    """Create a topic under a name of its own and return the name."""
+    topic = f"topic-{uuid.uuid4().hex[:12]}"
+    create_topic(bootstrap, topic, partitions)
+    return topic
+
+
+def wait_for_coordinator(bootstrap: str, group: str) -> None:
+    """Return once the group's coordinator is up and has the group's partition loaded.
+
+    Kafka creates its offsets topic when the first coordinator is looked for; that takes a second or two.
+    """
+
+    def settled() -> bool:
+        with RawConnection(bootstrap) as connection:
+            found = connection.call(FindCoordinatorRequest(key=group, key_type=0), 2)
+            return found.error_code == NONE and _fetch(connection, group).error_code == NONE
+
+    wait_until(settled, 60.0, what=f"the coordinator of {group}")
+
+
+def commit_offsets(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Commit as a standalone consumer: no member, no generation."""
+    with RawConnection(bootstrap) as connection:
+        answer = connection.call(standalone_commit(group, topic, offsets), 8)
+    errors = {
+        part.partition_index: part.error_code
+        for part in answer.topics[0].partitions
+        if part.error_code != NONE
+    }
+    assert not errors, f"commit of {group} refused: {errors}"
+
+
+def standalone_commit(group: str, topic: str, offsets: Mapping[int, int]) -> Any:
+    """Build the OffsetCommit of a consumer that is no member of a group."""
+    request = OffsetCommitRequest
+    partitions = [
+        request.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        )
+        for partition, offset in offsets.items()
+    ]
+    return request(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[request.OffsetCommitRequestTopic(name=topic, partitions=partitions)],
+    )
+
+
+def fetch_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
+    """Return all committed offsets of a group by topic and partition."""
+    with RawConnection(bootstrap) as connection:
+        return committed_offsets(connection, group)
+
+
+def committed_offsets(connection: RawConnection, group: str) -> dict[tuple[str, int], int]:
+    """Return all committed offsets of a group by topic and partition, over an open connection."""
+    answer = _fetch(connection, group)
+    assert answer.error_code == NONE, f"fetch of {group}: error {answer.error_code}"
+    return {
+        (topic.name, part.partition_index): part.committed_offset
+        for topic in answer.topics
+        for part in topic.partitions
+    }
+
+
+def describe_group(bootstrap: str, group: str) -> Any:
+    """Return DescribeGroups' answer for one group."""
+    with RawConnection(bootstrap) as connection:
+        (described,) = connection.call(
+            DescribeGroupsRequest(groups=[group], include_authorized_operations=False), 5
+        ).groups
+    assert described.error_code == NONE, f"describe of {group}: error {described.error_code}"
+    return described
+
+
+def list_groups(bootstrap: str) -> dict[str, str]:
+    """Return the state of every group by its id."""
+    with RawConnection(bootstrap) as connection:
+        answer = connection.call(ListGroupsRequest(states_filter=[]), 4)
+    assert answer.error_code == NONE, f"list: error {answer.error_code}"
+    return {group.group_id: group.group_state for group in answer.groups}
+
+
+def heartbeat(
+    bootstrap: str, group: str, generation: int, member_id: str, instance_id: str | None = None
+) -> int:
+    """Send one heartbeat as that member and return the error code."""
+    with RawConnection(bootstrap) as connection:
+        request = HeartbeatRequest(
+            group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+        )
+        return int(connection.call(request, 3).error_code)
+
+
+def _fetch(connection: RawConnection, group: str) -> Any:
+    return connection.call(OffsetFetchRequest(group_id=group, topics=None, require_stable=True), 7)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groupkeeper itself as a child process: started, killed, restarted and stopped by tests."""
+
+import http.client
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.ports import free_ports
+from tests.support.processes import ServerProcess
+from tests.support.waiting import wait_until
+
+__all__ = ["Service", "wait_until"]
+
+START_TIMEOUT_S = 30.0
+
+
+class Service:
+    """One `groupkeeper serve` on free loopback ports, with a data directory that survives restarts."""
+
+    kind = "groupkeeper"
+
+    def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
+        """Choose ports and the data directory under `work`; `start` runs the process.
+
+        `settings` are handed over with `--set`, under Kafka's names.
+        """
+        self.port, self.metrics_port = free_ports(2)
+        self.data_dir = work / "data"
+        self.log = work / "groupkeeper.log"
+        self.settings = dict(settings or {})
+        self._process: ServerProcess | None = None
+        work.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running service."""
+        return self._running().pid
+
+    def command(self) -> list[str]:
+        """Return the command line that `start` runs."""
+        address = f"127.0.0.1:{self.port}"
+        flags = ["--listen", address, "--advertise", address, "--data-dir", str(self.data_dir)]
+        flags += ["--metrics", f"127.0.0.1:{self.metrics_port}"]
+        for key, value in self.settings.items():
+            flags += ["--set", f"{key}={value}"]
+        return [sys.executable, "-m", "coordinator.cli.main", "serve", *flags]
+
+    def start(self) -> None:
+        """Start it and return once /ready says 200 and the Kafka port accepts connections."""
+        assert self._process is None, "the service is running already"
+        self._process = ServerProcess(self.command(), self.log)
+        wait_until(
+            lambda: self._alive() and self.http_status("/ready") == 200 and self._accepts(),
+            START_TIMEOUT_S,
+            what=lambda: f"the service to be ready:\n{self.log_text()[-4000:]}",
+        )
+
+    def kill9(self) -> None:
+        """SIGKILL, as a crash; returns when the process is gone."""
+        self._running().kill9()
+        self._process = None
+
+    def restart(self) -> None:
+        """Start again on the same ports and data; kills the process first when it still runs."""
+        if self._process is not None:
+            self.kill9()
+        self.start()
+
+    def terminate(self) -> None:
+        """SIGTERM; asserts that it stops by itself with exit status 0."""
+        process = self._running()
+        self._process = None
+        status = process.terminate()
+        assert status == 0, f"exit status {status} after SIGTERM:\n{process.log_tail()}"
+
+    def close(self) -> None:
+        """End whatever still runs, without a word; for the end of a test."""
+        if self._process is not None:
+            self.kill9()
+
+    def log_text(self) -> str:
+        """Return everything that the service has printed so far, over all its starts."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def http_status(self, path: str) -> int | None:
+        """GET `path` from the admin port; None when nothing answers there (yet)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+    def _accepts(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _alive(self) -> bool:
+        self._running().assert_running()
+        return True
+
+    def _running(self) -> ServerProcess:
+        assert self._process is not None, "the service is not running"
+        return self._process
