@@ -7,7 +7,10 @@ import hypothesis
 import pytest
 
 from coordinator import logs  # noqa: F401 - before anything else imports structlog, see its head
+from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
+
+__all__ = ["kafka_broker"]  # here, so that all tests of a run share one broker
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 

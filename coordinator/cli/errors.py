@@ -30,6 +30,7 @@ def one_line_errors() -> Iterator[None]:
     """Turn the errors that a user can do something about into one line and an exit code."""
     try:
         yield
+        sys.stdout.flush()
     except ConfigError as error:
         fail(str(error), EXIT_USAGE)
     except CommandError as error:

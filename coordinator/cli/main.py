@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from coordinator.cli import groups
+from coordinator.cli.errors import one_line_errors
 from coordinator.cli.serve import serve
 from coordinator.version import __version__
 
@@ -26,7 +27,8 @@ def settings() -> None:
     """Print every setting with its default, as a config file."""
     from coordinator.config.example import render
 
-    typer.echo(render(), nl=False)
+    with one_line_errors():
+        typer.echo(render(), nl=False)
 
 
 def _print_version(wanted: bool) -> None:

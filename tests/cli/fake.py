@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scripted Kafka node on a loopback port: it answers what a test tells it to."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from protocol.apis import SUPPORTED, ApiKey
+from protocol.codecs import codec_for
+from protocol.headers import RequestHeader, decode_request_header, encode_response
+from protocol.messages import ApiVersionsResponse
+
+Answer = Callable[[Any, int], Any]
+"""(request, version) → response; None closes the connection."""
+
+
+class FakeNode:
+    """Listens from its making on; `answers` may be changed at any time, `asked` says what came."""
+
+    def __init__(self, offered: dict[ApiKey, tuple[int, int]] | None = None) -> None:
+        self.answers: dict[ApiKey, Answer] = {ApiKey.API_VERSIONS: self._versions}
+        self.asked: list[tuple[RequestHeader, Any]] = []
+        self._offered = offered or {key: (versions.min, versions.max) for key, versions in SUPPORTED.items()}
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._closing = False
+        self._threads = [threading.Thread(target=self._accept)]
+        self._connections: list[socket.socket] = []
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._threads[0].start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing = True
+        socket.create_connection(("127.0.0.1", self.port)).close()  # wakes up accept
+        self._threads[0].join()
+        self._listener.close()
+        for connection in self._connections:
+            with suppress(OSError):  # it is closed already where the client was done
+                connection.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+
+    def count(self, api: ApiKey) -> int:
+        """How many requests of this api came."""
+        return sum(header.api_key == api for header, _ in self.asked)
+
+    def last(self, api: ApiKey) -> Any:
+        """The newest request of this api."""
+        return [request for header, request in self.asked if header.api_key == api][-1]
+
+    def _versions(self, _request: Any, _version: int) -> Any:
+        offers = [
+            ApiVersionsResponse.ApiVersion(api_key=int(key), min_version=low, max_version=high)
+            for key, (low, high) in self._offered.items()
+        ]
+        return ApiVersionsResponse(error_code=0, api_keys=offers)
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            if self._closing:
+                connection.close()
+                return
+            self._connections.append(connection)
+            thread = threading.Thread(target=self._serve, args=(connection,))
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            while len(head := stream.read(4)) == 4:
+                frame = stream.read(struct.unpack(">i", head)[0])
+                header, pos = decode_request_header(frame)
+                api = ApiKey(header.api_key)
+                codec = codec_for(api, header.api_version)
+                request = codec.decode_request(frame, pos)
+                self.asked.append((header, request))
+                response = self.answers[api](request, header.api_version)
+                if response is None:
+                    return
+                flexible = codec.flexible and api is not ApiKey.API_VERSIONS
+                body = codec.encode_response(response)
+                connection.sendall(encode_response(header.correlation_id, body, flexible))

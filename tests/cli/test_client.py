@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `groups` commands against a scripted node: what they ask, what they print, how they fail."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from coordinator.cli.client import Client
+from coordinator.cli.errors import CommandError
+from coordinator.config import Address
+from protocol.apis import ApiKey
+from protocol.embedded import encode_assignment
+from protocol.errors import ErrorCode
+from protocol.hot.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from protocol.messages import (
+    DescribeClusterResponse,
+    DescribeGroupsResponse,
+    FindCoordinatorResponse,
+    ListGroupsResponse,
+)
+from tests.cli.conftest import Command
+from tests.cli.fake import FakeNode
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    """A node that is a cluster by itself and the coordinator of every group."""
+    with FakeNode() as fake:
+        fake.answers[ApiKey.DESCRIBE_CLUSTER] = lambda *_: cluster(fake)
+        fake.answers[ApiKey.FIND_COORDINATOR] = lambda *_: coordinator(fake)
+        yield fake
+
+
+def cluster(*nodes: FakeNode) -> Any:
+    brokers = [
+        DescribeClusterResponse.DescribeClusterBroker(
+            broker_id=i, host="127.0.0.1", port=node.port, rack=None
+        )
+        for i, node in enumerate(nodes)
+    ]
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        error_message=None,
+        cluster_id="c",
+        controller_id=0,
+        brokers=brokers,
+    )
+
+
+def coordinator(node: FakeNode | None, code: ErrorCode = ErrorCode.NONE) -> Any:
+    port, host, node_id = (node.port, "127.0.0.1", 7) if node else (-1, "", -1)
+    found = FindCoordinatorResponse.Coordinator(
+        key="g", node_id=node_id, host=host, port=port, error_code=code, error_message=""
+    )
+    return FindCoordinatorResponse(throttle_time_ms=0, coordinators=[found])
+
+
+def listed(*groups: tuple[str, str]) -> Any:
+    return ListGroupsResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        groups=[
+            ListGroupsResponse.ListedGroup(
+                group_id=group, protocol_type="consumer", group_state=state, group_type="classic"
+            )
+            for group, state in groups
+        ],
+    )
+
+
+def described(
+    group: str = "g", state: str = "Stable", code: int = 0, members: list[Any] | None = None
+) -> Any:
+    one = DescribeGroupsResponse.DescribedGroup(
+        error_code=code,
+        error_message=None,
+        group_id=group,
+        group_state=state,
+        protocol_type="consumer",
+        protocol_data="range",
+        members=members or [],
+    )
+    return DescribeGroupsResponse(throttle_time_ms=0, groups=[one])
+
+
+def member(member_id: str, assignment: dict[str, list[int]], instance: str | None = None) -> Any:
+    return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
+        member_id=member_id,
+        group_instance_id=instance,
+        client_id="app",
+        client_host="/10.0.0.1",
+        member_metadata=b"",
+        member_assignment=encode_assignment(assignment),
+    )
+
+
+def committed(code: int = 0, **topics: dict[int, int]) -> Any:
+    answer = OffsetFetchResponseGroup(
+        group_id="g",
+        topics=[
+            OffsetFetchResponseTopics(
+                name=topic,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=p, committed_offset=offset, committed_leader_epoch=2, metadata="m"
+                    )
+                    for p, offset in offsets.items()
+                ],
+            )
+            for topic, offsets in topics.items()
+        ],
+        error_code=code,
+    )
+    return OffsetFetchResponse(groups=[answer])
+
+
+def test_list_prints_a_table_in_the_order_of_ids(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("payments", "Stable"), ("audit", "Empty"))
+    assert groupkeeper("groups", "list", "--bootstrap", node.bootstrap).rows == [
+        ["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"],
+        ["audit", "Empty", "classic", "consumer"],
+        ["payments", "Stable", "classic", "consumer"],
+    ]
+
+
+def test_list_prints_json(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("payments", "Stable"))
+    assert groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap).json == [
+        {"group": "payments", "state": "Stable", "type": "classic", "protocol_type": "consumer"}
+    ]
+
+
+def test_list_of_no_groups_is_no_error(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed()
+    assert groupkeeper("groups", "list", "--bootstrap", node.bootstrap) == (0, "", "no groups\n")
+    assert groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap).json == []
+
+
+def test_list_asks_every_node(node: FakeNode, groupkeeper: Command) -> None:
+    with FakeNode() as other:
+        node.answers[ApiKey.DESCRIBE_CLUSTER] = lambda *_: cluster(node, other)
+        node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("b", "Stable"))
+        other.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("a", "Empty"))
+        found = groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap).json
+    assert [group["group"] for group in found] == ["a", "b"]
+
+
+def test_list_hands_the_filters_to_the_server(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed()
+    filters = ["--state", "stable,EMPTY", "--state", "Dead", "--type", "Classic"]
+    assert groupkeeper("groups", "list", *filters, "--bootstrap", node.bootstrap).exit_code == 0
+    request = node.last(ApiKey.LIST_GROUPS)
+    assert request.states_filter == ["Stable", "Empty", "Dead"]
+    assert request.types_filter == ["classic"]
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--state", "Happy"), ("--type", "new")])
+def test_list_refuses_a_filter_that_nothing_can_match(groupkeeper: Command, flag: str, value: str) -> None:
+    outcome = groupkeeper("groups", "list", flag, value)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.startswith(f"groupkeeper: {flag} {value}: expected ")
+
+
+def test_describe_shows_state_members_and_offsets(node: FakeNode, groupkeeper: Command) -> None:
+    members = [member("m-1", {"orders": [0, 1, 2, 5], "audit": [1]}), member("m-2", {}, instance="two")]
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=members)
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={5: 50, 9: 90})
+    assert groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap).rows == [
+        ["GROUP", "STATE", "MEMBERS", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"],
+        ["g", "Stable", "2", "consumer", "range", f"127.0.0.1:{node.port} (node 7)"],
+        [],
+        ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"],
+        ["m-1", "-", "app", "/10.0.0.1", "5", "audit 1; orders 0-2,5"],
+        ["m-2", "two", "app", "/10.0.0.1", "0", "-"],
+        [],
+        ["TOPIC", "PARTITION", "OFFSET", "METADATA", "MEMBER", "HOST"],
+        ["audit", "1", "-", "-", "m-1", "/10.0.0.1"],
+        ["orders", "0", "-", "-", "m-1", "/10.0.0.1"],
+        ["orders", "1", "-", "-", "m-1", "/10.0.0.1"],
+        ["orders", "2", "-", "-", "m-1", "/10.0.0.1"],
+        ["orders", "5", "50", "m", "m-1", "/10.0.0.1"],
+        ["orders", "9", "90", "m", "-", "-"],
+    ]
+
+
+def test_describe_as_json_holds_what_was_asked_for(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[member("m-1", {"orders": [0]})])
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={0: 50})
+    state = {
+        "state": "Stable",
+        "members": 1,
+        "protocol_type": "consumer",
+        "protocol": "range",
+        "coordinator_id": 7,
+        "coordinator": node.bootstrap,
+    }
+    members = [
+        {
+            "member_id": "m-1",
+            "group_instance_id": None,
+            "client_id": "app",
+            "client_host": "/10.0.0.1",
+            "assignment": [{"topic": "orders", "partitions": [0]}],
+        }
+    ]
+    offsets = [
+        {
+            "topic": "orders",
+            "partition": 0,
+            "offset": 50,
+            "leader_epoch": 2,
+            "metadata": "m",
+            "member_id": "m-1",
+            "client_id": "app",
+            "client_host": "/10.0.0.1",
+        }
+    ]
+
+    def describe(*flags: str) -> Any:
+        return groupkeeper("groups", "describe", "g", *flags, "--json", "--bootstrap", node.bootstrap).json
+
+    assert describe() == {"group": "g", "state": state, "members": members, "offsets": offsets}
+    assert describe("--state") == {"group": "g", "state": state}
+    assert describe("--members") == {"group": "g", "members": members}
+    assert describe("--offsets") == {"group": "g", "offsets": offsets}
+
+
+def test_describe_asks_for_offsets_only_when_they_are_shown(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described()
+    groupkeeper("groups", "describe", "g", "--state", "--bootstrap", node.bootstrap)
+    assert node.count(ApiKey.OFFSET_FETCH) == 0
+
+
+def test_describe_says_so_where_a_group_has_nothing(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Empty")
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed()
+    outcome = groupkeeper("groups", "describe", "g", "--members", "--offsets", "--bootstrap", node.bootstrap)
+    assert outcome == (0, "no members\n\nno offsets\n", "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [lambda *_: described(state="Dead"), lambda *_: described(state="", code=ErrorCode.GROUP_ID_NOT_FOUND)],
+    ids=["before v6", "since v6"],
+)
+def test_describe_of_no_group_is_an_error(
+    node: FakeNode, groupkeeper: Command, answer: Callable[..., Any]
+) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = answer
+    outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
+    assert outcome == (1, "", "groupkeeper: group g not found\n")
+
+
+def test_an_assignment_that_cannot_be_read_is_left_out(node: FakeNode, groupkeeper: Command) -> None:
+    odd = member("m-1", {})
+    odd.member_assignment = b"\0\0\xff"
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[odd])
+    outcome = groupkeeper("groups", "describe", "g", "--members", "--json", "--bootstrap", node.bootstrap)
+    assert outcome.json["members"][0]["assignment"] == []
+
+
+def test_what_clients_choose_cannot_steer_the_terminal(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("[red]a[/red]\x1b[2J\n", "Stable"))
+    assert groupkeeper("groups", "list", "--bootstrap", node.bootstrap).rows[1][0] == r"[red]a[/red]\x1b[2J\n"
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Dead")
+    outcome = groupkeeper("groups", "describe", "a\nb", "--bootstrap", node.bootstrap)
+    assert outcome.stderr == "groupkeeper: group a\\nb not found\n"
+
+
+# --- patience ---
+
+
+class Patience:
+    """A clock that moves when somebody pauses."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.pauses = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+        self.pauses += 1
+
+    def client(self, node: FakeNode, timeout_s: float = 15.0) -> Client:
+        return Client(Address("127.0.0.1", node.port), timeout_s, clock=self.clock, pause=self.pause)
+
+
+RETRIABLE = [
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+]
+
+
+@pytest.mark.parametrize("code", RETRIABLE)
+def test_a_coordinator_that_is_not_ready_is_asked_again(node: FakeNode, code: ErrorCode) -> None:
+    answers = iter([described(code=code), described(code=code), described()])
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: next(answers)
+    patience = Patience()
+    with patience.client(node) as client:
+        assert client.describe_group("g").state == "Stable"
+    assert patience.pauses == 2
+    assert node.count(ApiKey.FIND_COORDINATOR) == 3, "the group may have moved, so it is looked for each time"
+
+
+def test_a_coordinator_that_is_not_known_yet_is_looked_for_again(node: FakeNode) -> None:
+    answers = iter([coordinator(None, ErrorCode.COORDINATOR_NOT_AVAILABLE), coordinator(node)])
+    node.answers[ApiKey.FIND_COORDINATOR] = lambda *_: next(answers)
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(t={0: 1})
+    with Patience().client(node) as client:
+        assert [offset.offset for offset in client.committed_offsets("g")] == [1]
+
+
+@pytest.mark.parametrize("code", RETRIABLE)
+def test_patience_ends_when_the_time_is_up(node: FakeNode, code: ErrorCode) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(code=code)
+    patience = Patience()
+    with patience.client(node, 5.0) as client, pytest.raises(CommandError) as caught:
+        client.describe_group("g")
+    assert str(caught.value) == f"describing group g: still {code.name} after 5 s"
+    assert 3.0 < patience.now < 5.0
+
+
+def test_loading_is_waited_for_by_list_too(node: FakeNode) -> None:
+    loading = ListGroupsResponse(
+        throttle_time_ms=0, error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[]
+    )
+    answers = iter([loading, listed(("g", "Stable"))])
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: next(answers)
+    with Patience().client(node) as client:
+        assert len(client.list_groups()) == 1
+
+
+def test_another_error_ends_at_once_with_its_name(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
+    assert outcome == (1, "", "groupkeeper: describing group g: GROUP_AUTHORIZATION_FAILED\n")
+
+
+def test_an_error_that_has_no_name_shows_its_number(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(code=9_999)
+    outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
+    assert outcome.stderr == "groupkeeper: describing group g: error 9999\n"
+
+
+# --- what is no Kafka, or none that will do ---
+
+
+def test_nobody_listens(groupkeeper: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    outcome = groupkeeper("groups", "list", "--bootstrap", address)
+    assert outcome == (1, "", f"groupkeeper: cannot connect to {address}: Connection refused\n")
+
+
+def test_an_unknown_host(groupkeeper: Command) -> None:
+    outcome = groupkeeper("groups", "list", "--bootstrap", "nowhere.invalid:9092")
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith("groupkeeper: cannot connect to nowhere.invalid:9092: ")
+    assert outcome.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["localhost", "a:b", "", "::1:9092"])
+def test_an_address_that_is_none(groupkeeper: Command, address: str) -> None:
+    outcome = groupkeeper("groups", "list", "--bootstrap", address)
+    assert outcome == (2, "", f"groupkeeper: --bootstrap {address}: expected HOST:PORT\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "{} does not speak Kafka's protocol"),
+        (b"\0\0\0\x06\0\0\0\x01\0\0", "{} sent what is no API_VERSIONS response of Kafka"),
+        (b"\0\0\0\x0a\0\0\0\x05\0\0\0\0\0\0", "{} answered request 5 instead of 1"),
+        (b"\0\0\0\x0a\0\0\0\x01\0\x23\0\0\0\0", "{} refused ApiVersions: UNSUPPORTED_VERSION"),
+        (b"\0\0", "lost the connection to {}: the server closed it"),
+        (b"", "lost the connection to {}: the server closed it"),
+    ],
+)
+def test_somebody_else_answers(groupkeeper: Command, said: bytes, reason: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        outcome = groupkeeper("groups", "list", "--bootstrap", address)
+        thread.join()
+    assert outcome == (1, "", f"groupkeeper: {reason.format(address)}\n")
+
+
+def test_nobody_answers_in_time(groupkeeper: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # the system accepts, and nobody reads
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        outcome = groupkeeper("groups", "list", "--timeout", "0.1", "--bootstrap", address)
+    assert outcome == (1, "", f"groupkeeper: lost the connection to {address}: it took too long\n")
+
+
+def test_a_server_that_is_too_old(groupkeeper: Command) -> None:
+    with FakeNode({ApiKey.API_VERSIONS: (0, 0), ApiKey.FIND_COORDINATOR: (0, 2)}) as old:
+        listing = groupkeeper("groups", "list", "--bootstrap", old.bootstrap)
+        describing = groupkeeper("groups", "describe", "g", "--bootstrap", old.bootstrap)
+    needs = f"groupkeeper: 127.0.0.1:{old.port} offers"
+    assert listing == (1, "", f"{needs} no version of DESCRIBE_CLUSTER; this command needs 0 to 0\n")
+    assert describing == (1, "", f"{needs} versions 0 to 2 of FIND_COORDINATOR; this command needs 4 to 4\n")
+
+
+def test_a_server_that_leaves_in_the_middle(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: None
+    outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
+    assert outcome.exit_code == 1
+    assert outcome.stderr == f"groupkeeper: lost the connection to {node.bootstrap}: the server closed it\n"
