@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import gc
 import signal
+import sys
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,11 +54,15 @@ class CannotStart(Exception):
 
 
 def serve(settings: Settings) -> int:
-    """Run a node until SIGTERM or SIGINT; returns the exit code. Raises CannotStart."""
+    """Run a node until SIGTERM or SIGINT; returns the exit code: 1, after one line on stderr, if it cannot start."""
     # A node allocates few cycles and many small objects: a full collection of the default thresholds would walk
     # the whole cache of groups again and again.
     gc.set_threshold(50_000, 50, 100)
-    return uvloop.run(_serve(settings))
+    try:
+        return uvloop.run(_serve(settings))
+    except CannotStart as error:
+        sys.stderr.write(f"groupkeeper: {error}\n")
+        return 1
 
 
 async def _serve(settings: Settings) -> int:
@@ -90,7 +95,9 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
         log_manager.close()
         raise CannotStart(str(error)) from error
     for cut in log_manager.cuts:
-        log.warning("recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None})
+        log.warning(
+            "recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
+        )
     for partition, damage in log_manager.failed_partitions.items():
         log.error("partition is damaged", partition=partition, reason=str(damage))
     return log_manager, meta
@@ -266,9 +273,9 @@ class App:
             self._checkpoint()
         elif self.log.pending_bytes and not self._writing_behind:
             self._writing_behind = True
-            self.io.submit(self.log.write_behind, self._wrote_behind)
+            self.io.submit(lambda: self.log.write_behind(), self._wrote_behind)
 
-    def _wrote_behind(self, result: BaseException | None) -> None:
+    def _wrote_behind(self, result: int | BaseException) -> None:
         self._writing_behind = False
         self._report("segments", result)
 
@@ -284,7 +291,7 @@ class App:
     def _sync(self) -> None:
         self.io.submit(self.log.sync, lambda result: self._report("sync", result))
 
-    def _report(self, what: str, result: BaseException | None) -> None:
+    def _report(self, what: str, result: object) -> None:
         if isinstance(result, BaseException):
             # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
             log.error("writing to disk failed", what=what, reason=str(result))

@@ -18,8 +18,6 @@ NOT_REQUESTED = None
 # DESCRIBE_CONFIGS and ALTER_CONFIGS, by their codes.
 ALL_OPERATIONS = {3, 6, 8, 10, 11}
 
-Described = DescribeGroupsResponse.DescribedGroup
-
 
 def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group asked for, in that order."""
@@ -32,7 +30,7 @@ def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> D
     return DescribeGroupsResponse(groups=groups)
 
 
-def _describe(node: Node, group_id: str, ctx: RequestContext) -> Described:
+def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
     shard = node.manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
         return _error(group_id, shard)
@@ -46,7 +44,7 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> Described:
         return described
     ctx.wait_for(group.flush)
     summary = group.summary()
-    return Described(
+    return DescribeGroupsResponse.DescribedGroup(
         error_code=0,
         error_message=None,
         group_id=group_id,
@@ -57,8 +55,8 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> Described:
     )
 
 
-def _member(member: MemberSummary) -> Described.DescribedGroupMember:
-    return Described.DescribedGroupMember(
+def _member(member: MemberSummary) -> DescribeGroupsResponse.DescribedGroup.DescribedGroupMember:
+    return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -68,8 +66,8 @@ def _member(member: MemberSummary) -> Described.DescribedGroupMember:
     )
 
 
-def _error(group_id: str, error: ErrorCode) -> Described:
-    return Described(
+def _error(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:
+    return DescribeGroupsResponse.DescribedGroup(
         error_code=int(error),
         error_message=None,
         group_id=group_id,

@@ -52,7 +52,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
         if member is None:
             group.add(_member(recorded_member, value))
         else:
-            member.assignment = recorded_member.assignment
+            _update_member(group, member, recorded_member, value)
     group.generation_id = value.generation
     group.protocol_name = value.protocol
     group.leader_id = value.leader
@@ -65,19 +65,35 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
 
 
 def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
-    # Value version 0 has no rebalance timeout: -1, for which the session timeout stands in.
-    rebalance_timeout_ms = recorded.rebalance_timeout
     return MemberMetadata(
         member_id=recorded.member_id,
         group_instance_id=recorded.group_instance_id,
         client_id=recorded.client_id,
         client_host=recorded.client_host,
-        rebalance_timeout_ms=recorded.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
+        rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
         session_timeout_ms=recorded.session_timeout,
         protocol_type=value.protocol_type,
         supported_protocols=[(value.protocol or "", recorded.subscription)],
         assignment=recorded.assignment,
     )
+
+
+def _update_member(
+    group: GroupMetadata, member: MemberMetadata, recorded: MemberValue, value: GroupMetadataValue
+) -> None:
+    member.assignment = recorded.assignment
+    member.rebalance_timeout_ms = _rebalance_timeout_ms(recorded)
+    member.session_timeout_ms = recorded.session_timeout
+    offered = (value.protocol or "", recorded.subscription)
+    if offered not in member.supported_protocols:
+        # Only while loading: an earlier record of this member was of another protocol or subscription.
+        group.set_protocols(member, [offered])
+
+
+def _rebalance_timeout_ms(recorded: MemberValue) -> int:
+    """Value version 0 has no rebalance timeout, read as -1; the session timeout stands in for it."""
+    timeout_ms = recorded.rebalance_timeout
+    return recorded.session_timeout if timeout_ms == -1 else timeout_ms
 
 
 def forget_metadata(group: GroupMetadata) -> None:

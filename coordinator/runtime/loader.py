@@ -13,8 +13,10 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
-from storage.loading import load_records
+from storage.batch import iter_batches
+from storage.loader import RecordLoader
 from storage.log_manager import LogManager
+from storage.records import UnknownRecord
 
 log = get_logger("loader")
 
@@ -43,6 +45,7 @@ class Loader:
         self._clock = clock
         self._stats = stats
         self._read_bytes_max = read_bytes_max
+        self._records = RecordLoader()
         self.progress: dict[int, LoadProgress] = {}
 
     async def load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
@@ -84,10 +87,13 @@ class Loader:
         self, shard: Shard, data: bytes, progress: LoadProgress, still_wanted: Callable[[], bool]
     ) -> None:
         began_ns = perf_counter_ns()
-        for records in load_records(data):
+        for batch in iter_batches(data, check=True):
+            records = self._records.load(batch)
             for record in records:
-                if shard.apply(record) is None:
-                    self._count_unknown(record)
+                if isinstance(record, UnknownRecord):
+                    self._stats.unknown_records += 1
+                else:
+                    shard.apply(record)
             progress.records += len(records)
             if perf_counter_ns() - began_ns > SLICE_NS:
                 await asyncio.sleep(0)

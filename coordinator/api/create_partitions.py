@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CreatePartitions v0-v3. v2: flexible. v3: quota errors (KIP-599), of which there are none here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
+from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
+from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+
+Outcome = dict[str, Refusal | None]
+
+
+def handle(
+    node: Node, request: CreatePartitionsRequest, ctx: RequestContext
+) -> CreatePartitionsResponse | Parked:
+    """Let topics have more partitions, each by itself."""
+    version = ctx.api_version
+
+    def edit(catalogue: Catalogue) -> Outcome:
+        return _grow_all(catalogue, request.topics, node.node_id)
+
+    def respond(outcome: Outcome) -> CreatePartitionsResponse:
+        results = [_result(name, refusal, version) for name, refusal in outcome.items()]
+        return CreatePartitionsResponse(version=version, results=results)
+
+    if request.validate_only:
+        return respond(edit(node.catalogue.copy()))
+    return answer_after_change(
+        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
+    )
+
+
+def error_response(
+    request: CreatePartitionsRequest, error: ErrorCode, version: int
+) -> CreatePartitionsResponse:
+    """The same error for every topic."""
+    return CreatePartitionsResponse(
+        version=version, results=[_result(topic.name, Refusal(error), version) for topic in request.topics]
+    )
+
+
+def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], node_id: int) -> Outcome:
+    """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
+    outcome: Outcome = {**repeated(topic.name for topic in wanted)}
+    budget = PARTITIONS_PER_CHANGE_MAX
+    for topic in wanted:
+        if topic.name in outcome:
+            continue
+        there = catalogue.get(topic.name)
+        more = topic.count - there.partitions if there else 0
+        refusal = _refuse_assignments(topic, more, node_id) if more > 0 else None
+        if refusal is None and more > budget:
+            refusal = Refusal(
+                ErrorCode.POLICY_VIOLATION,
+                f"One request may make {PARTITIONS_PER_CHANGE_MAX} partitions, and this one wants more.",
+            )
+        if refusal is None:
+            result = catalogue.create_partitions(topic.name, topic.count)
+            refusal = result if isinstance(result, Refusal) else None
+            budget -= 0 if refusal else more
+        outcome[topic.name] = refusal
+    return outcome
+
+
+def _refuse_assignments(topic: Any, more: int, node_id: int) -> Refusal | None:
+    if topic.assignments is None:
+        return None
+    if len(topic.assignments) != more:
+        return Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {more} additional partition(s), but {len(topic.assignments)} assignment(s) "
+            "were specified.",
+        )
+    for assignment in topic.assignments:
+        if refusal := refuse_brokers(assignment.broker_ids, node_id):
+            return refusal
+    return None
+
+
+def _result(
+    name: str, refusal: Refusal | None, version: int
+) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
+    refusal = refusal or NO_ERROR
+    return CreatePartitionsResponse.CreatePartitionsTopicResult(
+        version=version, name=name, error_code=refusal.error, error_message=refusal.told
+    )

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CreateTopics v2-v7.
+
+v5: flexible; partitions, replication factor and configs in the answer (KIP-525). v6: quota errors (KIP-599), of
+which there are none here. v7: topic id (KIP-516).
+
+The timeout is not looked at: the answer comes as soon as the topics are on disk. Kafka refuses what has a
+timeout of 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
+from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
+from coordinator.catalogue.config_values import ConfigSource
+from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
+from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+
+REPLICATION_FACTOR: Final = 1
+UNSET: Final = -1
+
+Outcome = dict[str, Topic | Refusal]
+
+
+def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse | Parked:
+    """Create each topic by itself: what one of them lacks does not stop the others."""
+    version = ctx.api_version
+
+    def edit(catalogue: Catalogue) -> Outcome:
+        return _create_all(node, catalogue, request.topics)
+
+    def respond(outcome: Outcome) -> CreateTopicsResponse:
+        results = [_result(name, outcome[name], version) for name in outcome]
+        return CreateTopicsResponse(version=version, topics=results)
+
+    if request.validate_only:
+        return respond(edit(node.catalogue.copy()))
+    return answer_after_change(
+        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
+    )
+
+
+def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
+    """The same error for every topic."""
+    return CreateTopicsResponse(
+        version=version, topics=[_result(topic.name, Refusal(error), version) for topic in request.topics]
+    )
+
+
+def _create_all(node: Node, catalogue: Catalogue, wanted: Sequence[Any]) -> Outcome:
+    """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
+    refused = repeated(topic.name for topic in wanted)
+    default = node.settings.num_partitions
+    outcome: Outcome = {}
+    too_many = sum(_partitions(topic, default) for topic in wanted) > PARTITIONS_PER_CHANGE_MAX
+    for topic in wanted:
+        if topic.name in refused:
+            continue
+        refusal = _refuse(topic, catalogue, node.node_id)
+        if refusal is None and too_many:
+            refusal = Refusal(
+                ErrorCode.POLICY_VIOLATION,
+                f"One request may make {PARTITIONS_PER_CHANGE_MAX} partitions, and this one wants more.",
+            )
+        outcome[topic.name] = refusal or catalogue.create(
+            topic.name,
+            _partitions(topic, default),
+            topic_id=node.catalogue_store.new_topic_id(),
+            configs={config.name: config.value for config in topic.configs},
+        )
+    return outcome | refused
+
+
+def _partitions(topic: Any, default: int) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
+
+
+def _refuse(topic: Any, catalogue: Catalogue, node_id: int) -> Refusal | None:
+    """Why this topic cannot be made, in the order in which Kafka looks (ReplicationControlManager)."""
+    return (
+        catalogue.refuse_new(topic.name)
+        or _refuse_configs(topic)
+        or (_refuse_assignments(topic, node_id) if topic.assignments else _refuse_counts(topic))
+    )
+
+
+def _refuse_configs(topic: Any) -> Refusal | None:
+    nulls = [config.name for config in topic.configs if config.value is None]
+    if nulls:
+        reason: str | None = f"Null value not supported for topic configs: {','.join(nulls)}"
+    else:
+        reason = why_refused({config.name: config.value for config in topic.configs})
+    return Refusal(ErrorCode.INVALID_CONFIG, reason) if reason else None
+
+
+def _refuse_counts(topic: Any) -> Refusal | None:
+    factor = topic.replication_factor
+    if factor == 0 or factor < UNSET:
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if topic.num_partitions == 0 or topic.num_partitions < UNSET:
+        return Refusal(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1.")
+    if factor > REPLICATION_FACTOR:
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {factor} time(s): only 1 broker is registered.",
+        )
+    return None
+
+
+def _refuse_assignments(topic: Any, node_id: int) -> Refusal | None:
+    if topic.replication_factor != UNSET or topic.num_partitions != UNSET:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment needs -1 as replication factor and as number of partitions.",
+        )
+    seen: set[int] = set()
+    for assignment in topic.assignments:
+        if assignment.partition_index in seen:
+            return Refusal(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+            )
+        if refusal := refuse_brokers(assignment.broker_ids, node_id):
+            return refusal
+        seen.add(assignment.partition_index)
+    if seen != set(range(len(seen))):
+        return Refusal(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Partitions must be numbered 0, 1, 2 and so on without gaps.",
+        )
+    return None
+
+
+def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsResponse.CreatableTopicResult:
+    if isinstance(outcome, Refusal):
+        return CreateTopicsResponse.CreatableTopicResult(
+            version=version, name=name, error_code=outcome.error, error_message=outcome.told, configs=[]
+        )
+    return CreateTopicsResponse.CreatableTopicResult(
+        version=version,
+        name=name,
+        topic_id=outcome.uuid,
+        error_message=None,
+        num_partitions=outcome.partitions,
+        replication_factor=REPLICATION_FACTOR,
+        configs=_configs(outcome.configs, version),
+    )
+
+
+def _configs(
+    configs: Mapping[str, str], version: int
+) -> list[CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs]:
+    """All settings of a new topic, as they were written (DescribeConfigs tidies them)."""
+    return [
+        CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
+            version=version,
+            name=key.name,
+            value=configs.get(key.name, key.default),
+            config_source=ConfigSource.TOPIC if key.name in configs else ConfigSource.DEFAULT,
+        )
+        for key in TOPIC_CONFIGS.values()
+    ]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeleteTopics v1-v6. v4: flexible. v5: error message. v6: by topic id (KIP-516).
+
+Kafka shuffles the answers, to hide from those who may not see them which topics exist; nobody is kept from seeing
+topics here, so they come in the order of the request.
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.topic_changes import answer_after_change
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+
+IDS_FROM: Final = 6
+
+
+class Wanted(NamedTuple):
+    """One topic to delete, as it was asked for: by name, or (v6) by id."""
+
+    name: str | None
+    topic_id: uuid.UUID | None
+
+
+class Deletion(NamedTuple):
+    """How it went, and what the answer calls the topic."""
+
+    name: str | None
+    topic_id: uuid.UUID | None
+    refusal: Refusal | None
+
+
+def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse | Parked:
+    """Delete topics, each by itself. The offsets that groups have in them go as well."""
+    version = ctx.api_version
+    wanted = _wanted(request, version)
+
+    def edit(catalogue: Catalogue) -> list[Deletion]:
+        return _delete_all(catalogue, wanted)
+
+    def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
+        return DeleteTopicsResponse(version=version, responses=[_result(each, version) for each in deletions])
+
+    return answer_after_change(
+        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
+    )
+
+
+def error_response(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
+    """The same error for every topic."""
+    refusal = Refusal(error)
+    return DeleteTopicsResponse(
+        version=version,
+        responses=[_result(Deletion(*each, refusal), version) for each in _wanted(request, version)],
+    )
+
+
+def _wanted(request: DeleteTopicsRequest, version: int) -> list[Wanted]:
+    if version >= IDS_FROM:
+        return [Wanted(topic.name, topic.topic_id) for topic in request.topics]
+    return [Wanted(name, None) for name in request.topic_names]
+
+
+def _delete_all(catalogue: Catalogue, wanted: Sequence[Wanted]) -> list[Deletion]:
+    """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
+    times = Counter(wanted)
+    targets = {each: _find(catalogue, each) for each in times}
+    found = Counter(target.id for target in targets.values() if isinstance(target, Topic))
+    deletions = []
+    for each, target in targets.items():
+        if isinstance(target, Refusal) and target.error is ErrorCode.INVALID_REQUEST:
+            deletions.append(Deletion(*each, target))
+        elif times[each] > 1:
+            what = "name" if each.topic_id is None else "id"
+            deletions.append(Deletion(*each, _refused(f"Duplicate topic {what}.")))
+        elif isinstance(target, Refusal):
+            deletions.append(Deletion(*each, target))
+        elif found[target.id] == 1:
+            result = catalogue.delete(target.name)
+            refusal = result if isinstance(result, Refusal) else None
+            deletions.append(Deletion(target.name, target.uuid, refusal))
+        elif each.name is not None:  # and the same topic by its id, which goes without an answer of its own
+            refusal = _refused("The provided topic name maps to an ID that was already supplied.")
+            deletions.append(Deletion(target.name, target.uuid, refusal))
+    return deletions
+
+
+def _find(catalogue: Catalogue, wanted: Wanted) -> Topic | Refusal:
+    name, topic_id = wanted
+    if name is not None and topic_id is not None:
+        return _refused("You may not specify both topic name and topic id.")
+    if name is not None:
+        found = catalogue.get(name)
+        return found or Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+    if topic_id is not None:
+        found = catalogue.by_id(topic_id.bytes)
+        return found or Refusal(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with the id {topic_id}.")
+    return _refused("Neither topic name nor id were specified.")
+
+
+def _refused(reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _result(deletion: Deletion, version: int) -> DeleteTopicsResponse.DeletableTopicResult:
+    refusal = deletion.refusal or NO_ERROR
+    return DeleteTopicsResponse.DeletableTopicResult(
+        version=version,
+        name=deletion.name,
+        topic_id=deletion.topic_id,
+        error_code=refusal.error,
+        error_message=refusal.told,
+    )

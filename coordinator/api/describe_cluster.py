@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DescribeCluster v0-v2. v1: endpoint types (KIP-919). v2: fenced brokers (KIP-1073), of which there are none."""
+
+from typing import Final
+
+from coordinator.api.context import RequestContext
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+
+ENDPOINT_TYPES_FROM: Final = 1
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+# What AclEntry.supportedOperations(CLUSTER) allows to somebody who may do everything: create, alter, describe,
+# cluster action, describe configs, alter configs, idempotent write.
+CLUSTER_OPERATIONS: Final = frozenset({5, 7, 8, 9, 10, 11, 12})
+
+
+def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
+    """Tell the one node of this cluster, which is its controller as well."""
+    version = ctx.api_version
+    endpoint_type = request.endpoint_type if version >= ENDPOINT_TYPES_FROM else BROKERS
+    if endpoint_type == CONTROLLERS:
+        return _refusal(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "This is an endpoint for brokers, not for controllers.",
+            version,
+        )
+    if endpoint_type != BROKERS:
+        return _refusal(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}", version
+        )
+    broker = DescribeClusterResponse.DescribeClusterBroker(
+        version=version, broker_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port
+    )
+    return DescribeClusterResponse(
+        version=version,
+        endpoint_type=BROKERS,
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id,
+        brokers=[broker],
+        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+    )
+
+
+def error_response(
+    request: DescribeClusterRequest, error: ErrorCode, version: int
+) -> DescribeClusterResponse:
+    """The refusal of the whole request."""
+    return _refusal(error, None, version)
+
+
+def _refusal(error: ErrorCode, message: str | None, version: int) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        version=version,
+        error_code=error,
+        error_message=message,
+        endpoint_type=BROKERS,
+        cluster_id="",
+        brokers=[],
+    )

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DescribeConfigs v1-v4. v1: synonyms, sources. v3: types and documentation (KIP-569). v4: flexible.
+
+Topics and this node (a BROKER to Kafka) are described. Nothing can be altered while the node runs: its settings
+are read-only, and there are none for a whole cluster, for loggers, for client metrics or for groups.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from coordinator.api.context import RequestContext
+from coordinator.catalogue.described import DescribedConfig, node_configs, topic_configs
+from coordinator.catalogue.names import why_invalid
+from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+
+TOPIC: Final = 2
+BROKER: Final = 4
+OTHER_TYPES: Final = {8: "loggers", 16: "client metrics", 32: "groups"}
+
+
+def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+    """Describe each resource by itself; a type of resource that Kafka does not know spoils the whole request."""
+    version = ctx.api_version
+    if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):
+        return error_response(request, ErrorCode.INVALID_REQUEST, version)
+    return DescribeConfigsResponse(
+        version=version, results=[_describe(node, request, each, version) for each in request.resources]
+    )
+
+
+def error_response(
+    request: DescribeConfigsRequest, error: ErrorCode, version: int
+) -> DescribeConfigsResponse:
+    """The same error for every resource."""
+    return DescribeConfigsResponse(
+        version=version, results=[_result(each, Refusal(error), [], version) for each in request.resources]
+    )
+
+
+def _describe(node: Node, request: DescribeConfigsRequest, wanted: Any, version: int) -> Any:
+    found = _find(node, wanted.resource_type, wanted.resource_name)
+    if isinstance(found, Refusal):
+        return _result(wanted, found, [], version)
+    keys = set(wanted.configuration_keys or ())
+    configs = [_config(config, request, version) for config in found if not keys or config.name in keys]
+    return _result(wanted, NO_ERROR, configs, version)
+
+
+def _find(node: Node, resource_type: int, name: str) -> Iterable[DescribedConfig] | Refusal:
+    if resource_type == TOPIC:
+        topic = node.catalogue.get(name)
+        if topic is not None:
+            return topic_configs(topic, node.settings)
+        if reason := why_invalid(name):
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if resource_type == BROKER:
+        return _find_broker(node, name)
+    return Refusal(ErrorCode.INVALID_REQUEST, f"There are no settings of {OTHER_TYPES[resource_type]} here.")
+
+
+def _find_broker(node: Node, name: str) -> Iterable[DescribedConfig] | Refusal:
+    if not name:
+        return ()  # what was set for all brokers while they run: nothing
+    try:
+        broker_id = int(name)
+    except ValueError:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if broker_id != node.node_id:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node.node_id} or empty string, but received {name}",
+        )
+    return node_configs(node.settings)
+
+
+def _config(config: DescribedConfig, request: DescribeConfigsRequest, version: int) -> Any:
+    kind = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
+    synonyms = [
+        kind.DescribeConfigsSynonym(
+            version=version, name=synonym.name, value=synonym.value, source=synonym.source
+        )
+        for synonym in config.synonyms
+    ]
+    return kind(
+        version=version,
+        name=config.name,
+        value=config.value,
+        read_only=config.is_read_only,
+        config_source=config.source,
+        synonyms=synonyms if request.include_synonyms else [],
+        config_type=config.type,
+        documentation=config.documentation if request.include_documentation else None,
+    )
+
+
+def _result(wanted: Any, refusal: Refusal, configs: list[Any], version: int) -> Any:
+    return DescribeConfigsResponse.DescribeConfigsResult(
+        version=version,
+        error_code=refusal.error,
+        error_message=refusal.told or "",
+        resource_type=wanted.resource_type,
+        resource_name=wanted.resource_name,
+        configs=configs,
+    )

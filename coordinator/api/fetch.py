@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetch v4-v18: a long poll for data that never comes.
+
+v5: log start offset. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: rack. v12: flexible, diverging epochs.
+v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: where the leader is now (KIP-951). v17: directory id
+(KIP-853). v18: high watermark (KIP-1166).
+
+No session is ever opened: the session id 0 in every answer tells clients to name all partitions each time.
+
+Kafka says OFFSET_OUT_OF_RANGE for any offset but 0 of an empty partition, on which consumers jump to its end and, with
+auto commit on, overwrite what was committed. Here committed offsets count the work of whoever commits them, not
+records of ours; so any offset may be fetched from, and is the end of the partition.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.partitions import partition_error
+from coordinator.catalogue.topic import Topic
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import FetchRequest, FetchResponse
+
+TOPIC_IDS_FROM: Final = 13
+REPLICA_STATE_FROM: Final = 15
+TOP_ERROR_FROM: Final = 7
+
+WAIT_MS_MAX: Final = 30_000
+"""The longest poll, whatever the client asks for: a request that waits is kept even if its connection is gone."""
+
+SESSION_STARTS: Final = 0
+SESSIONLESS: Final = -1
+CONSUMER: Final = -1  # as replica id: somebody who is no broker
+UNKNOWN: Final = -1
+
+
+def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
+    """Answer after the time that the client is ready to wait, or at once when there is an error to tell."""
+    version = ctx.api_version
+    if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
+        return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
+    response, may_wait = _answer(node, request, version)
+    if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
+        return response
+    wait_ms = min(request.max_wait_ms, WAIT_MS_MAX)
+    # It is made again then: a topic may have been deleted meanwhile.
+    node.timers.after(wait_ms, lambda _: ctx.complete(_answer(node, request, version)[0]))
+    return PARKED
+
+
+def error_response(request: FetchRequest, error: ErrorCode, version: int) -> FetchResponse:
+    """An error on top, and below v7, where there is no such place, the same error for every partition."""
+    if version >= TOP_ERROR_FROM:
+        return _refused(error, version)
+    responses = [
+        FetchResponse.FetchableTopicResponse(
+            version=version,
+            topic=topic.topic,
+            partitions=[_refusal(partition.partition, error, version) for partition in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return FetchResponse(version=version, responses=responses)
+
+
+def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchResponse, bool]:
+    """The response, and whether it is to wait: there is a partition, and no error to tell."""
+    is_follower = _replica_id(request, version) >= 0
+    responses = []
+    errors: set[ErrorCode] = set()
+    for wanted in request.topics:
+        if not wanted.partitions:
+            continue
+        topic, missing = _find(node, wanted, version)
+        partitions = []
+        for partition in wanted.partitions:
+            error = missing if topic is None else _error(topic, partition, is_follower=is_follower)
+            errors.add(error)
+            if error is ErrorCode.NONE:
+                partitions.append(_nothing_new(partition.partition, partition.fetch_offset, version))
+            else:
+                partitions.append(_refusal(partition.partition, error, version))
+        responses.append(
+            FetchResponse.FetchableTopicResponse(
+                version=version, topic=wanted.topic, topic_id=wanted.topic_id, partitions=partitions
+            )
+        )
+    return FetchResponse(version=version, responses=responses), errors == {ErrorCode.NONE}
+
+
+def _replica_id(request: FetchRequest, version: int) -> int:
+    if version < REPLICA_STATE_FROM:
+        return int(request.replica_id)
+    return CONSUMER if request.replica_state is None else int(request.replica_state.replica_id)
+
+
+def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCode]:
+    if version < TOPIC_IDS_FROM:
+        return node.catalogue.get(wanted.topic), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topic = None if wanted.topic_id is None else node.catalogue.by_id(wanted.topic_id.bytes)
+    return topic, ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def _error(topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
+    error = partition_error(topic, partition.partition, partition.current_leader_epoch)
+    if error is ErrorCode.NONE and is_follower:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # nobody replicates from here
+    if error is ErrorCode.NONE and partition.fetch_offset < 0:
+        return ErrorCode.OFFSET_OUT_OF_RANGE
+    return error
+
+
+@lru_cache(maxsize=65_536)
+def _nothing_new(index: int, offset: int, version: int) -> FetchResponse.FetchableTopicResponse.PartitionData:
+    """Most polls of a consumer are the same as its last one, so their answers are kept."""
+    return FetchResponse.FetchableTopicResponse.PartitionData(
+        version=version,
+        partition_index=index,
+        high_watermark=offset,
+        last_stable_offset=offset,
+        log_start_offset=0,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _refusal(
+    index: int, error: ErrorCode, version: int
+) -> FetchResponse.FetchableTopicResponse.PartitionData:
+    return FetchResponse.FetchableTopicResponse.PartitionData(
+        version=version,
+        partition_index=index,
+        error_code=error,
+        high_watermark=UNKNOWN,
+        last_stable_offset=UNKNOWN,
+        log_start_offset=UNKNOWN,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+def _refused(error: ErrorCode, version: int) -> FetchResponse:
+    return FetchResponse(version=version, error_code=error, responses=[])

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FindCoordinator v0-v6.
+
+v1: key type (group, transaction), throttle time, error message. v3: flexible. v4: several keys (KIP-699).
+v6: share groups (KIP-932).
+
+Only groups are coordinated here. A Kafka that does not run the coordinator of a key's type says INVALID_REQUEST,
+and so do we: COORDINATOR_NOT_AVAILABLE would let a producer with a transactional id ask again until it times out.
+"""
+
+from typing import Final
+
+from coordinator.api.context import RequestContext
+from coordinator.catalogue.topic import Refusal
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+SEVERAL_KEYS_FROM: Final = 4
+SHARE_GROUPS_FROM: Final = 6
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+
+NOWHERE_ID: Final = -1
+NOWHERE_HOST: Final = ""
+NOWHERE_PORT: Final = -1
+
+
+def handle(node: Node, request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+    """Tell the node that coordinates each key. The empty key is a key, and repeats are answered again."""
+    version = ctx.api_version
+    if version >= SEVERAL_KEYS_FROM:
+        return FindCoordinatorResponse(
+            version=version,
+            coordinators=[
+                _coordinator(node, key, _refuse(node, key, request.key_type, version), version)
+                for key in request.coordinator_keys
+            ],
+        )
+    refusal = _refuse(node, request.key, request.key_type, version)
+    if refusal is not None:
+        return _single_refusal(refusal, version)
+    return FindCoordinatorResponse(
+        version=version,
+        error_message="NONE",  # Kafka's name for no error; later versions leave the message empty
+        node_id=node.node_id,
+        host=node.endpoint.host,
+        port=node.endpoint.port,
+    )
+
+
+def error_response(
+    request: FindCoordinatorRequest, error: ErrorCode, version: int
+) -> FindCoordinatorResponse:
+    """The same error for every key."""
+    refusal = Refusal(error)
+    if version >= SEVERAL_KEYS_FROM:
+        return FindCoordinatorResponse(
+            version=version,
+            coordinators=[_nowhere(key, refusal, version) for key in request.coordinator_keys],
+        )
+    return _single_refusal(refusal, version)
+
+
+def _refuse(node: Node, key: str, key_type: int, version: int) -> Refusal | None:
+    """Why nobody coordinates this key; None when this node does."""
+    if key_type == GROUP:
+        # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
+        if node.manager.shard_for(key) is ErrorCode.NOT_COORDINATOR:
+            return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return None
+    if key_type == TRANSACTION:
+        return Refusal(ErrorCode.INVALID_REQUEST, "No transactions are coordinated here.")
+    if key_type == SHARE:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST,
+            "No share groups are coordinated here." if version >= SHARE_GROUPS_FROM else None,
+        )
+    return Refusal(ErrorCode.INVALID_REQUEST, f"There is no key type {key_type}.")
+
+
+def _coordinator(
+    node: Node, key: str, refusal: Refusal | None, version: int
+) -> FindCoordinatorResponse.Coordinator:
+    if refusal is not None:
+        return _nowhere(key, refusal, version)
+    return FindCoordinatorResponse.Coordinator(
+        version=version,
+        key=key,
+        node_id=node.node_id,
+        host=node.endpoint.host,
+        port=node.endpoint.port,
+        error_message="",
+    )
+
+
+def _nowhere(key: str, refusal: Refusal, version: int) -> FindCoordinatorResponse.Coordinator:
+    return FindCoordinatorResponse.Coordinator(
+        version=version,
+        key=key,
+        node_id=NOWHERE_ID,
+        host=NOWHERE_HOST,
+        port=NOWHERE_PORT,
+        error_code=refusal.error,
+        error_message=refusal.told or "",
+    )
+
+
+def _single_refusal(refusal: Refusal, version: int) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        version=version,
+        error_code=refusal.error,
+        error_message=refusal.told,
+        node_id=NOWHERE_ID,
+        host=NOWHERE_HOST,
+        port=NOWHERE_PORT,
+    )

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata v0-v13.
+
+v0: the empty list means all topics; from v1 on null does, and the controller is told. v2: cluster id. v3: throttle
+time. v4: the client may forbid auto creation. v5: offline replicas, of which there are none. v7: leader epoch.
+v8: authorized operations (KIP-430), those of the cluster until v10. v9: flexible. v10: topic ids in the answer.
+v12: topics by id (KIP-516). v13: an error on top (KIP-1102).
+
+Two differences from Kafka, which creates a topic behind the client's back and says UNKNOWN_TOPIC_OR_PARTITION until
+that is done: here the answer waits for the new topic and has it, and a topic that cannot be created has the reason.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
+from coordinator.api.partitions import LEADER_EPOCH
+from coordinator.api.topic_changes import answer_after_change
+from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
+from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
+from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import MetadataRequest, MetadataResponse
+
+NULL_IS_ALL_FROM: Final = 1
+OPERATIONS_FROM: Final = 8
+CLUSTER_OPERATIONS_UP_TO: Final = 10
+BY_ID_FROM: Final = 12
+
+# What AclEntry.supportedOperations(TOPIC) allows to somebody who may do everything: read, write, create, delete,
+# alter, describe, describe configs, alter configs.
+TOPIC_OPERATIONS: Final = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
+
+
+def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> MetadataResponse | Parked:
+    """Tell the cluster's one node and the topics asked for; create those that are missing where that is wanted."""
+    version = ctx.api_version
+    wanted = request.topics
+    if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
+        return _response(
+            node, request, [_known(node, request, topic, version) for topic in node.catalogue], version
+        )
+    if any(not _is_possible(topic, version) for topic in wanted):
+        return error_response(request, ErrorCode.INVALID_REQUEST, version)
+    ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id is not None)
+    if ids:  # names beside ids are not looked at
+        return _response(node, request, _by_id(node, request, ids, version), version)
+    names = list(dict.fromkeys(topic.name for topic in wanted))
+    creatable = _creatable(node, request, names)
+    if not creatable:
+        return _response(node, request, _by_name(node, request, names, {}, version), version)
+
+    def edit(catalogue: Catalogue) -> dict[str, Refusal]:
+        return _create(node, catalogue, creatable)
+
+    def respond(refused: Mapping[str, Refusal]) -> MetadataResponse:
+        return _response(node, request, _by_name(node, request, names, refused, version), version)
+
+    def refuse(_error: ErrorCode) -> MetadataResponse:
+        return respond({})  # they do not exist, so the client asks again
+
+    return answer_after_change(node.catalogue_store, ctx, edit, respond, refuse)
+
+
+def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
+    """The same error for every topic, and from v13 on on top; nothing else."""
+    topics = [
+        MetadataResponse.MetadataResponseTopic(
+            version=version, error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=[]
+        )
+        for topic in request.topics or []
+    ]
+    return MetadataResponse(version=version, brokers=[], topics=topics, error_code=error)
+
+
+def _is_possible(topic: Any, version: int) -> bool:
+    """Topics without a name, and ids, are in the schema from v10 on but work from v12 on (KAFKA-12701)."""
+    if version < BY_ID_FROM:
+        return topic.name is not None and topic.topic_id is None
+    return topic.name is not None or topic.topic_id is not None
+
+
+def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> list[str]:
+    if not (node.settings.auto_create_topics_enable and request.allow_auto_topic_creation):
+        return []
+    return [name for name in names if name not in node.catalogue]
+
+
+def _create(node: Node, catalogue: Catalogue, names: Iterable[str]) -> dict[str, Refusal]:
+    """Create what is still missing, as far as one request may; the others are told to ask again."""
+    partitions = node.settings.num_partitions
+    budget = PARTITIONS_PER_CHANGE_MAX
+    refused: dict[str, Refusal] = {}
+    for name in names:
+        if name in catalogue:  # somebody else was faster
+            continue
+        result = catalogue.create(name, partitions, topic_id=node.catalogue_store.new_topic_id())
+        if isinstance(result, Refusal):
+            refused[name] = result
+            continue
+        budget -= partitions
+        if budget < partitions:
+            break
+    return refused
+
+
+def _by_name(
+    node: Node, request: MetadataRequest, names: Iterable[str], refused: Mapping[str, Refusal], version: int
+) -> list[Any]:
+    """The topics that exist, and after them those that do not, as Kafka has them."""
+    known, missing = [], []
+    for name in names:
+        topic = node.catalogue.get(name)
+        if topic is not None:
+            known.append(_known(node, request, topic, version))
+            continue
+        refusal = refused.get(name)
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if why_invalid(name):
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif refusal is not None and refusal.error is not ErrorCode.INVALID_REQUEST:
+            error = refusal.error
+        missing.append(
+            MetadataResponse.MetadataResponseTopic(
+                version=version,
+                error_code=error,
+                name=name,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=[],
+                authorized_operations=_topic_operations(request, version),
+            )
+        )
+    return known + missing
+
+
+def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int) -> list[Any]:
+    """The ids that nothing is known of, and after them the topics."""
+    known, unknown = [], []
+    for topic_id in ids:
+        topic = node.catalogue.by_id(topic_id.bytes)
+        if topic is not None:
+            known.append(_known(node, request, topic, version))
+            continue
+        unknown.append(
+            MetadataResponse.MetadataResponseTopic(
+                version=version,
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+                name=None,
+                topic_id=topic_id,
+                partitions=[],
+            )
+        )
+    return unknown + known
+
+
+def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> Any:
+    return MetadataResponse.MetadataResponseTopic(
+        version=version,
+        name=topic.name,
+        topic_id=topic.uuid,
+        is_internal=topic.is_internal,
+        partitions=[_partition(index, node.node_id, version) for index in range(topic.partitions)],
+        authorized_operations=_topic_operations(request, version),
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _partition(index: int, node_id: int, version: int) -> Any:
+    """Partitions of all topics are the same; making them anew would be most of the work of an answer."""
+    return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
+        version=version,
+        partition_index=index,
+        leader_id=node_id,
+        leader_epoch=LEADER_EPOCH,
+        replica_nodes=[node_id],
+        isr_nodes=[node_id],
+        offline_replicas=[],
+    )
+
+
+def _topic_operations(request: MetadataRequest, version: int) -> frozenset[int] | None:
+    asked = version >= OPERATIONS_FROM and request.include_topic_authorized_operations
+    return TOPIC_OPERATIONS if asked else None  # None is -2147483648: not told
+
+
+def _response(node: Node, request: MetadataRequest, topics: list[Any], version: int) -> MetadataResponse:
+    asked = (
+        OPERATIONS_FROM <= version <= CLUSTER_OPERATIONS_UP_TO
+        and request.include_cluster_authorized_operations
+    )
+    broker = MetadataResponse.MetadataResponseBroker(
+        version=version, node_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port
+    )
+    return MetadataResponse(
+        version=version,
+        brokers=[broker],
+        cluster_id=node.cluster_id,
+        controller_id=node.node_id,
+        topics=topics,
+        authorized_operations=CLUSTER_OPERATIONS if asked else None,
+    )

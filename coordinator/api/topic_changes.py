@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the handlers that change topics have in common."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.topic import Refusal
+from protocol.errors import ErrorCode
+from storage.errors import StorageError
+
+Result = TypeVar("Result")
+Response = TypeVar("Response")
+
+
+def answer_after_change(
+    store: CatalogueStore,
+    ctx: RequestContext,
+    edit: Callable[[Catalogue], Result],
+    respond: Callable[[Result], Response],
+    refuse: Callable[[ErrorCode], Response],
+) -> Parked:
+    """Change the catalogue, and respond to the outcome once that is on disk.
+
+    A change that could not be kept is answered with `refuse(KAFKA_STORAGE_ERROR)`, on which clients try again.
+    """
+
+    def done(outcome: Result | BaseException) -> None:
+        if isinstance(outcome, StorageError):
+            ctx.complete(refuse(ErrorCode.KAFKA_STORAGE_ERROR))
+        elif isinstance(outcome, BaseException):
+            ctx.complete(refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
+        else:
+            ctx.complete(respond(outcome))
+
+    store.change(edit, done)
+    return PARKED
+
+
+def repeated(names: Iterable[str]) -> dict[str, Refusal]:
+    """The refusals of those names that a request holds more than once, in the order of the request."""
+    refusal = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    return {name: refusal for name, count in Counter(names).items() if count > 1}
+
+
+def refuse_brokers(broker_ids: list[int], node_id: int) -> Refusal | None:
+    """What is wrong with the replicas that a client wants for a partition; None when they are this one node."""
+    if broker_ids == [node_id]:
+        return None
+    strangers = [broker_id for broker_id in broker_ids if broker_id != node_id]
+    if not broker_ids:
+        reason = "includes an empty replica list."
+    elif strangers:
+        reason = f"includes broker {strangers[0]}, but no such broker is registered."
+    else:
+        reason = f"includes the broker {node_id} more than once."
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {reason}")

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a topic, and of the node, in the way DescribeConfigs tells them (Kafka's ConfigHelper)."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, NamedTuple, get_args, get_origin
+
+import msgspec
+
+from coordinator.catalogue.config_values import INT_MAX, ConfigSource, ConfigType
+from coordinator.catalogue.configs import TOPIC_CONFIGS, ConfigKey, canonical
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Settings
+
+_SIMPLE_TYPES: Final[Mapping[object, ConfigType]] = {bool: ConfigType.BOOLEAN, float: ConfigType.DOUBLE}
+
+
+class Synonym(NamedTuple):
+    """A place where a value was looked for and found: the first one counts."""
+
+    name: str
+    value: str
+    source: ConfigSource
+
+
+class DescribedConfig(NamedTuple):
+    """One setting with all that is known of it."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    synonyms: tuple[Synonym, ...]
+    is_read_only: bool
+    type: ConfigType
+    documentation: str
+
+
+def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]:
+    """All settings of a topic, in name order."""
+    configs = _offsets_topic_configs(settings) if topic.name == OFFSETS_TOPIC else topic.configs
+    for key in TOPIC_CONFIGS.values():
+        yield _topic_config(key, configs)
+
+
+def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
+    """All settings of the node, in the order in which they are declared."""
+    for field in msgspec.structs.fields(Settings):
+        value, default = _text(getattr(settings, field.name)), _text(field.default)
+        name = field.encode_name
+        synonyms = []
+        if value is not None and value != default:
+            synonyms.append(Synonym(name, value, ConfigSource.STATIC_BROKER))
+        if default is not None:
+            synonyms.append(Synonym(name, default, ConfigSource.DEFAULT))
+        yield DescribedConfig(
+            name=name,
+            value=value,
+            source=ConfigSource.DEFAULT if value == default else ConfigSource.STATIC_BROKER,
+            synonyms=tuple(synonyms),
+            is_read_only=True,
+            type=_type_of(field.type),
+            documentation=_sentence_of(field.type),
+        )
+
+
+def _topic_config(key: ConfigKey, configs: Mapping[str, str]) -> DescribedConfig:
+    synonyms = []
+    if key.name in configs:
+        synonyms.append(Synonym(key.name, canonical(key.name, configs[key.name]), ConfigSource.TOPIC))
+    if key.broker_name is not None:
+        synonyms.append(Synonym(key.broker_name, key.default, ConfigSource.DEFAULT))
+    return DescribedConfig(
+        name=key.name,
+        value=synonyms[0].value if synonyms else key.default,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
+        synonyms=tuple(synonyms),
+        is_read_only=False,
+        type=key.kind.type,
+        documentation=key.documentation,
+    )
+
+
+def _offsets_topic_configs(settings: Settings) -> Mapping[str, str]:
+    """`__consumer_offsets` does hold data, and these settings of the node are about it."""
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "delete.retention.ms": str(settings.delete_retention_ms),
+        "min.cleanable.dirty.ratio": str(settings.min_cleanable_dirty_ratio),
+        "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        "segment.ms": str(settings.segment_ms),
+    }
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _type_of(annotation: object) -> ConfigType:
+    assert get_origin(annotation) is Annotated, f"{annotation} says nothing about itself"
+    base, *extras = get_args(annotation)
+    if base is int:
+        highest = next(extra.le for extra in extras if isinstance(extra, msgspec.Meta))
+        return ConfigType.INT if highest is not None and highest <= INT_MAX else ConfigType.LONG
+    return _SIMPLE_TYPES.get(base, ConfigType.STRING)
+
+
+def _sentence_of(annotation: object) -> str:
+    return " ".join(extra for extra in get_args(annotation) if isinstance(extra, str))

@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A manager with one partition, a clock that tests move, timers that they fire, and a log in memory."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
+from coordinator.api.context import PARKED
+from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Instant, Reply
+from coordinator.groups.state import GroupState
+from coordinator.manager import GroupMetadataManager
+from coordinator.shard import Shard
+from coordinator.stats import Stats
+from protocol.errors import ErrorCode
+from protocol.hot.heartbeat import HeartbeatRequest
+from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from storage.records import Record, decode_record, encode_record_key, encode_record_value
+
+WALL_START_MS = 1_700_000_000_000
+
+
+class FakeClock:
+    """Both clocks, which stand still until they are moved."""
+
+    def __init__(self) -> None:
+        self.passed_ms = 0
+
+    def mono_ms(self) -> int:
+        return self.passed_ms
+
+    def wall_ms(self) -> int:
+        return WALL_START_MS + self.passed_ms
+
+    def now(self) -> Instant:
+        return Instant(self.mono_ms(), self.wall_ms())
+
+
+class FakeTimers:
+    """Timers that fire when the test moves the clock past them, each at its own deadline."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
+        self.tie = count()
+
+    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        heapq.heappush(self.heap, (deadline_ms, next(self.tie), callback, argument))
+
+    def advance(self, delta_ms: int) -> None:
+        """Let time pass and everything happen that is due in it."""
+        end = self.clock.passed_ms + delta_ms
+        while self.heap and self.heap[0][0] <= end:
+            deadline_ms, _, callback, argument = heapq.heappop(self.heap)
+            self.clock.passed_ms = max(self.clock.passed_ms, deadline_ms)
+            callback(argument)
+        self.clock.passed_ms = end
+
+
+class MemoryLog:
+    """Takes records, in their bytes, as the real log does; flush numbers count the appends."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes | None]] = []
+        self.flush = 0
+
+    def append(self, records: Sequence[Record]) -> int:
+        self.records += [(encode_record_key(record), encode_record_value(record)) for record in records]
+        self.flush += 1
+        return self.flush
+
+    def replay(self) -> Shard:
+        """What loading this log gives."""
+        shard = Shard(0)
+        for key, value in self.records:
+            shard.apply(decode_record(key, value))
+        return shard
+
+
+class Call(msgspec.Struct, eq=False):
+    """One request: the caller that groups see, and its reply once there is one."""
+
+    client_id: str = "client"
+    client_host: str = "/127.0.0.1"
+    api_version: int = 9
+    response: Any = None
+    replies: int = 0
+    flush: int = 0
+
+    def wait_for(self, flush: int) -> None:
+        self.flush = max(self.flush, flush)
+
+    @property
+    def answered(self) -> bool:
+        return self.replies > 0
+
+
+class Cluster:
+    """The manager and what surrounds it."""
+
+    def __init__(self, **config: Any) -> None:
+        config.setdefault("initial_rebalance_delay_ms", 0)
+        self.clock = FakeClock()
+        self.timers = FakeTimers(self.clock)
+        self.log = MemoryLog()
+        suffixes = count(1)
+        self.env = Environment(GroupConfig(**config), lambda: f"{next(suffixes):036d}")
+        self.manager = GroupMetadataManager(
+            self.env,
+            self.clock,
+            self.timers,  # type: ignore[arg-type]  # the part of Timers that the manager uses
+            Stats(),
+            num_partitions=1,
+            deliver=self.deliver,
+        )
+        self.shard = self.manager.begin_load(0)
+        self.manager.finish_load(self.shard, self.log)
+
+    def deliver(self, reply: Reply, flush: int) -> None:
+        assert isinstance(reply.caller, Call)
+        reply.caller.response = reply.response
+        reply.caller.replies += 1
+
+    def group(self, group_id: str = "g") -> GroupMetadata:
+        group = self.manager.get_group(group_id)
+        assert group is not None, f"no group {group_id}"
+        return group
+
+    def advance(self, delta_ms: int) -> None:
+        self.timers.advance(delta_ms)
+
+    # --- requests, through the real api handlers ---
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        protocols: Sequence[tuple[str, bytes]] = (("range", b"m"),),
+        instance: str | None = None,
+        protocol_type: str = "consumer",
+        session_ms: int = 10_000,
+        rebalance_ms: int = 30_000,
+        version: int = 9,
+        client_id: str = "client",
+    ) -> Call:
+        """Send a JoinGroup."""
+        request = JoinGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols],
+        )
+        return self._call(join_group.handle, request, version, client_id)
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group: str = "g",
+        instance: str | None = None,
+        version: int = 4,
+    ) -> Call:
+        """Send a SyncGroup; the leader's brings assignments."""
+        request = SyncGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            generation_id=generation,
+            group_instance_id=instance,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=key, assignment=value)
+                for key, value in (assignments or {}).items()
+            ],
+        )
+        return self._call(sync_group.handle, request, version)
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
+    ) -> ErrorCode:
+        """Send a Heartbeat and return its error."""
+        request = HeartbeatRequest(group, generation, member_id, instance)
+        return ErrorCode(self._call(heartbeat.handle, request, 4).response.error_code)
+
+    def leave(self, *members: str | tuple[str, str | None], group: str = "g") -> list[ErrorCode]:
+        """Send a LeaveGroup for member ids or (member id, instance id); returns each one's error."""
+        pairs = [(member, None) if isinstance(member, str) else member for member in members]
+        request = LeaveGroupRequest(
+            group_id=group,
+            members=[
+                MemberIdentity(member_id=member, group_instance_id=instance) for member, instance in pairs
+            ],
+        )
+        response = self._call(leave_group.handle, request, 5).response
+        return [ErrorCode(member.error_code) for member in response.members]
+
+    def commit(
+        self,
+        offset: int,
+        *,
+        partition: int = 0,
+        topic: str = "t",
+        member_id: str = "",
+        generation: int = -1,
+        group: str = "g",
+        instance: str | None = None,
+        metadata: str = "",
+        version: int = 8,
+        retention_ms: int = -1,
+    ) -> ErrorCode:
+        """Commit one offset and return its error."""
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            retention_time_ms=retention_ms,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+                        )
+                    ],
+                )
+            ],
+        )
+        response = self._call(offset_commit.handle, request, version).response
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
+        """The committed offset as memory has it; -1 for none."""
+        found = self.manager.get_group(group)
+        value = None if found is None else self.manager.get_offsets(found, topic).get(partition)
+        return -1 if value is None else value.offset
+
+    def _call(
+        self, handle: Callable[..., Any], request: Any, version: int, client_id: str = "client"
+    ) -> Call:
+        call = Call(client_id=client_id, api_version=version)
+        response = handle(self, request, call)
+        if response is not PARKED:
+            call.response = response
+            call.replies += 1
+        return call
+
+    # --- what handlers see of a node ---
+
+    @property
+    def stats(self) -> Stats:
+        return self.manager.stats
+
+    @property
+    def catalogue(self) -> dict[str, None]:
+        """Every topic exists."""
+        return _AllTopics()
+
+    # --- shortcuts ---
+
+    def member(self, *, group: str = "g", **options: Any) -> Call:
+        """Join as a new dynamic member the way of v4 and later: get an id, then join with it."""
+        first = self.join(group=group, **options)
+        assert first.response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        return self.join(first.response.member_id, group=group, **options)
+
+    def stable_group(self, size: int = 2, **options: Any) -> list[str]:
+        """A stable group of this many members; returns their ids, the leader's first."""
+        calls = [self.member(**options)]
+        for _ in range(size - 1):
+            before = [call.response.member_id for call in calls]
+            new = self.member(**options)
+            calls = [*(self.join(member_id, **options) for member_id in before), new]
+        leader = self.group().leader_id
+        assert leader is not None
+        members = sorted(self.group().members, key=lambda member_id: member_id != leader)
+        generation = self.group().generation_id
+        assignments = {member_id: f"for {member_id}".encode() for member_id in members}
+        for member_id in members:
+            self.sync(member_id, generation, assignments if member_id == leader else None)
+        assert self.group().state is GroupState.STABLE
+        return members
+
+
+class _AllTopics(dict[str, None]):
+    def __contains__(self, name: object) -> bool:
+        return True

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random sequences of requests and clock steps on real groups keep the invariants."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from coordinator.groups.member import NEVER
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
+from protocol.errors import ErrorCode
+from tests.groups.harness import Call, Cluster
+
+GROUPS = ("g", "h")
+INSTANCES = ("static-1", "static-2")
+METADATA = (b"one", b"two")
+PROTOCOLS = st.sampled_from(
+    [(("range", METADATA[0]),), (("range", METADATA[1]),), (("sticky", b"s"), ("range", METADATA[0]))]
+)
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+
+
+class GroupMachine(RuleBasedStateMachine):
+    """Members that behave well, badly, and not at all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster = Cluster(initial_rebalance_delay_ms=3_000, max_size=4)
+        self.ids: dict[str, list[str]] = {group: [] for group in GROUPS}  # every id that was ever given out
+        self.calls: list[tuple[str, Call]] = []
+        self.assigned: dict[tuple[str, int], dict[str, bytes]] = {}  # by group and generation
+        self.preparing_since: dict[str, int] = {}
+
+    # --- what clients do ---
+
+    @rule(
+        group=st.sampled_from(GROUPS),
+        instance=st.sampled_from([None, *INSTANCES]),
+        protocols=PROTOCOLS,
+        version=st.sampled_from([0, 3, 5, 9]),
+    )
+    def join_anew(self, group: str, instance: str | None, protocols: Any, version: int) -> None:
+        self._join("", group, instance=instance, protocols=protocols, version=version)
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS), protocols=PROTOCOLS, static=st.booleans())
+    def rejoin(self, data: st.DataObject, group: str, protocols: Any, static: bool) -> None:
+        member_id = self._some_id(data, group)
+        instance = self._instance_of(group, member_id) if static else None
+        self._join(member_id, group, instance=instance, protocols=protocols)
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS), stale=st.integers(0, 5), salt=st.binary(max_size=2))
+    def sync(self, data: st.DataObject, group: str, stale: int, salt: bytes) -> None:
+        member_id = self._some_id(data, group)
+        found = self.cluster.manager.get_group(group)
+        generation = found.generation_id if found else 0
+        members = list(found.members) if found else []
+        assignments = {member: salt + member.encode() for member in members}
+        call = self.cluster.sync(
+            member_id,
+            generation - (stale == 0),
+            assignments,
+            group=group,
+            instance=self._instance_of(group, member_id),
+        )
+        self.calls.append((group, call))
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS))
+    def heartbeat(self, data: st.DataObject, group: str) -> None:
+        found = self.cluster.manager.get_group(group)
+        member_id = self._some_id(data, group)
+        answer = self.cluster.heartbeat(member_id, found.generation_id if found else 0, group=group)
+        if found is None or member_id not in found.members:
+            assert answer is ErrorCode.UNKNOWN_MEMBER_ID
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS))
+    def leave(self, data: st.DataObject, group: str) -> None:
+        self.cluster.leave(self._some_id(data, group), group=group)
+
+    @rule(data=st.data(), group=st.sampled_from(GROUPS), offset=st.integers(0, 99), outside=st.booleans())
+    def commit(self, data: st.DataObject, group: str, offset: int, outside: bool) -> None:
+        found = self.cluster.manager.get_group(group)
+        before = self.cluster.committed(group=group)
+        if outside:
+            answer = self.cluster.commit(offset, group=group)
+        else:
+            generation = found.generation_id if found else 0
+            member_id = self._some_id(data, group)
+            answer = self.cluster.commit(offset, group=group, member_id=member_id, generation=generation)
+        after = self.cluster.committed(group=group)
+        assert after == (offset if answer is ErrorCode.NONE else before)
+
+    @rule(delta_ms=st.sampled_from([1, 1_000, 3_001, 9_999, 10_001, 20_001, 300_001]))
+    def time_passes(self, delta_ms: int) -> None:
+        self.cluster.advance(delta_ms)
+
+    @rule(days=st.integers(0, 8))
+    def check_expiry(self, days: int) -> None:
+        now = self.cluster.clock.wall_ms() + days * 86_400_000
+        for group in list(self.cluster.shard.groups.values()):
+            self.cluster.manager.cleanup_group(self.cluster.shard, group, now)
+
+    @precondition(lambda self: self.cluster.shard.groups)
+    @rule()
+    def restart(self) -> None:
+        """The partition moves away and back: whoever waits hears of it, and the log has it all."""
+        waiting = [
+            member.awaiting_join or member.awaiting_sync
+            for group in self.cluster.shard.groups.values()
+            for member in group.members.values()
+        ]
+        self.cluster.manager.remove_groups_for_partition(0)
+        for call in waiting:
+            if call is not None:
+                assert isinstance(call, Call)
+                assert call.response.error_code == ErrorCode.NOT_COORDINATOR
+        loading = self.cluster.manager.begin_load(0)
+        loading.groups = self.cluster.log.replay().groups
+        self.cluster.manager.finish_load(loading, self.cluster.log)
+        self.cluster.shard = loading
+
+    @rule(group=st.sampled_from(GROUPS), salt=st.binary(max_size=2), finish=st.booleans())
+    def everybody_does_what_is_asked(self, group: str, salt: bytes, finish: bool) -> None:
+        """Without this the members would hardly ever agree on anything."""
+        found = self.cluster.manager.get_group(group)
+        if found is None:
+            return
+        if found.state is GroupState.PREPARING_REBALANCE:
+            for member in [m for m in found.members.values() if m.awaiting_join is None]:
+                protocols = tuple(member.supported_protocols)
+                self._join(member.member_id, group, instance=member.group_instance_id, protocols=protocols)
+            self.cluster.advance(3_001)
+        if found.state is GroupState.COMPLETING_REBALANCE and finish:
+            assignments = {member_id: salt + member_id.encode() for member_id in found.members}
+            for member in list(found.members.values()):
+                call = self.cluster.sync(member.member_id, found.generation_id, assignments, group=group)
+                self.calls.append((group, call))
+
+    # --- what must hold ---
+
+    @invariant()
+    def no_request_is_answered_twice(self) -> None:
+        assert all(call.replies <= 1 for _, call in self.calls)
+
+    @invariant()
+    def members_are_consistent(self) -> None:
+        for group in self.cluster.shard.groups.values():
+            assert_consistent(group, self.cluster.clock.mono_ms())
+
+    @invariant()
+    def a_generation_has_one_assignment(self) -> None:
+        for group in self.cluster.shard.groups.values():
+            if group.state is not GroupState.STABLE:
+                continue
+            # By member id, not by generation alone: a group that was deleted starts at generation 1 again.
+            known = self.assigned.setdefault((group.group_id, group.generation_id), {})
+            for member_id, member in group.members.items():
+                assert known.setdefault(member_id, member.assignment) == member.assignment
+
+    @invariant()
+    def log_gives_the_state_back(self) -> None:
+        loaded = self.cluster.log.replay().groups
+        for group in self.cluster.shard.groups.values():
+            assert_replays(group, loaded.get(group.group_id))
+        for group_id, group in loaded.items():
+            assert group_id in self.cluster.shard.groups or group.num_offsets == 0
+
+    # --- helpers ---
+
+    def _join(self, member_id: str, group: str, **options: Any) -> None:
+        call = self.cluster.join(
+            member_id, group=group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS, **options
+        )
+        self.calls.append((group, call))
+
+    def _some_id(self, data: st.DataObject, group: str) -> str:
+        known = {getattr(call.response, "member_id", "") for where, call in self.calls if where == group}
+        found = self.cluster.manager.get_group(group)
+        if found is not None:
+            known |= set(found.members) | set(found.pending_members)
+        return data.draw(st.sampled_from(sorted(known - {""}) or ["nobody"]))
+
+    def _instance_of(self, group: str, member_id: str) -> str | None:
+        found = self.cluster.manager.get_group(group)
+        member = found.members.get(member_id) if found else None
+        return member.group_instance_id if member else None
+
+
+def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
+    """The group's books are right, and nothing in it is overdue."""
+    members = group.members.values()
+    assert group.num_members_awaiting_join == sum(member.awaiting_join is not None for member in members)
+    counts: dict[str, int] = {}
+    for member in members:
+        assert not (member.awaiting_join and member.awaiting_sync), f"{member.member_id} is in two phases"
+        assert member.member_id not in group.pending_members, f"{member.member_id} is member and pending"
+        for name in member.protocol_names:
+            counts[name] = counts.get(name, 0) + 1
+        assert member.session_deadline_ms > now_ms, f"{member.member_id} is silent and still there"
+        if member.session_deadline_ms == NEVER:
+            assert member.has_satisfied_heartbeat, f"{member.member_id} would never expire"
+    assert group.supported_protocols == counts
+    static = {m.group_instance_id: m.member_id for m in members if m.group_instance_id is not None}
+    assert group.static_members == static
+    assert (group.leader_id in group.members) if group.members else (group.leader_id is None)
+    assert group.pending_sync_members <= set(group.members)
+    assert all(deadline > now_ms for deadline in group.pending_members.values())
+    match group.state:
+        case GroupState.EMPTY:
+            assert not group.members
+        case GroupState.PREPARING_REBALANCE:
+            assert now_ms <= group.join_deadline_ms < NEVER, "a rebalance without an end"
+            assert not any(member.awaiting_sync for member in members)
+        case GroupState.COMPLETING_REBALANCE:
+            assert now_ms <= group.sync_deadline_ms < NEVER, "a sync phase without an end"
+            assert not any(member.awaiting_join for member in members)
+        case GroupState.STABLE:
+            assert not any(member.awaiting_join or member.awaiting_sync for member in members)
+
+
+def assert_replays(live: GroupMetadata, loaded: GroupMetadata | None) -> None:
+    """What the log gives of a group is what is in memory: always the offsets, and the members where it is at rest."""
+    offsets = list(live.all_offsets())
+    if loaded is None:
+        assert not offsets
+        # Generation 0 was never stored; a later one would have been.
+        assert live.generation_id == 0 or live.state in (
+            GroupState.PREPARING_REBALANCE,
+            GroupState.COMPLETING_REBALANCE,
+        )
+        return
+    assert sorted(offsets) == sorted(loaded.all_offsets())
+    if live.state in (GroupState.EMPTY, GroupState.STABLE):
+        assert (live.state, live.generation_id) == (loaded.state, loaded.generation_id)
+        assert (live.protocol_type, live.protocol_name) == (loaded.protocol_type, loaded.protocol_name)
+        assert live.leader_id == loaded.leader_id
+        assert live.current_state_timestamp == loaded.current_state_timestamp
+        assert live.subscribed_topics == loaded.subscribed_topics
+        assert set(live.members) == set(loaded.members)
+        for member_id, member in live.members.items():
+            other = loaded.members[member_id]
+            assert member.assignment == other.assignment
+            assert member.group_instance_id == other.group_instance_id
+
+
+TestGroupMachine = GroupMachine.TestCase
