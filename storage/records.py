@@ -9,6 +9,7 @@ version 4 flexible. To change what is written here, add a version; never another
 """
 
 from struct import Struct
+from struct import error as struct_error
 from typing import Final, TypeAlias
 
 import msgspec
@@ -31,6 +32,9 @@ _TWO_LONGS: Final = Struct(">qq")
 _TWO_INTS: Final = Struct(">ii")
 _NO_TOPIC_ID: Final = bytes(16)
 _TOPIC_ID_TAG: Final = 0
+_OFFSET_KEYS: Final = frozenset({b"\x00\x00", b"\x00\x01"})
+_PLAIN_OFFSET: Final = Struct(">hqihq")
+"""Version 3 without metadata."""
 
 
 class OffsetAndMetadata(msgspec.Struct, frozen=True, gc=False):
@@ -230,19 +234,42 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
     """
     if key is None:
         raise CorruptRecord("the key is null")
+    if key[:2] in _OFFSET_KEYS:
+        return _decode_offset_record(key, value)
     reader = FieldReader(key, "key")
     version = reader.int16()
-    if version in (0, OFFSET_COMMIT_KEY):
-        group, topic, partition = reader.string(), reader.string(), reader.int32()
-        return OffsetCommitRecord(group, topic, partition, None if value is None else decode_offset(value))
     if version == GROUP_METADATA_KEY:
         group = reader.string()
         return GroupMetadataRecord(group, None if value is None else decode_group_metadata(value))
     return UnknownRecord(version, key, value)
 
 
+def _decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
+    # Without a reader, since nearly all records are of this kind.
+    try:
+        (group_size,) = _SHORT.unpack_from(key, 2)
+        group_end = 4 + group_size
+        (topic_size,) = _SHORT.unpack_from(key, group_end)
+        topic_end = group_end + 2 + topic_size
+        (partition,) = _INT.unpack_from(key, topic_end)
+    except struct_error as error:
+        raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes") from error
+    if group_size < 0 or topic_size < 0:
+        raise CorruptRecord("the key of an offset has no group, or no topic")
+    return OffsetCommitRecord(
+        key[4:group_end].decode("utf-8", "replace"),
+        key[group_end + 2 : topic_end].decode("utf-8", "replace"),
+        partition,
+        None if value is None else decode_offset(value),
+    )
+
+
 def decode_offset(value: bytes) -> OffsetAndMetadata:
     """The offset commit value of any version 0-4. Raises CorruptRecord."""
+    if value[:2] == b"\x00\x03" and len(value) >= _PLAIN_OFFSET.size:
+        _, offset, epoch, size, timestamp = _PLAIN_OFFSET.unpack_from(value)
+        if size == 0:
+            return OffsetAndMetadata(offset, epoch, "", timestamp)
     reader = FieldReader(value, "offset commit value")
     version = reader.int16()
     if not 0 <= version <= VALUE_VERSION_MAX:
