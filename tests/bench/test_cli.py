@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as a user runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.servers import REPOSITORY, Server
+
+
+def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "bench", *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+def test_scenarios_print_a_table_and_write_json(server: Server, tmp_path: Path) -> None:
+    written = tmp_path / "results.json"
+    done = bench(
+        "commit", "heartbeat", "--bootstrap", str(server.address), "--server-pid", str(server.pid),
+        "--groups", "4", "--requests", "100", "--json", str(written),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    heading, commit, heartbeat = done.stdout.splitlines()
+    assert heading.split()[:2] == ["scenario", "requests/s"]
+    assert (commit.split()[0], heartbeat.split()[0]) == ("commit", "heartbeat")
+    document = json.loads(written.read_text())
+    assert [(r["scenario"], r["errors"]) for r in document["results"]] == [("commit", 0), ("heartbeat", 0)]
+    assert document["machine"].keys() >= {"date", "commit", "machine"}
+
+
+def test_without_a_server_the_exit_status_is_3(tmp_path: Path) -> None:
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    done = bench("start", "--data", str(tmp_path), "--set", "no.such.setting=1")
+    assert done.returncode == 3
+    assert "bench: groupkeeper ended with code" in done.stderr
+    assert list(tmp_path.iterdir()) == [blocked]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["commit", "--bootstrap", "nowhere"],
+        ["commit", "--cap", "Produce=1"],
+        ["compare", "--only", "nonsense"],
+        ["compare", "--servers", "nonsense"],
+    ],
+)
+def test_wrong_usage_has_exit_status_2(arguments: list[str]) -> None:
+    done = bench(*arguments)
+    assert done.returncode == 2
+    assert "usage: python -m bench" in done.stderr
+
+
+def compare(tmp_path: Path, *arguments: str) -> tuple[str, dict[str, dict[str, list[dict[str, object]]]]]:
+    page, written = tmp_path / "RESULTS.md", tmp_path / "runs.json"
+    done = bench(
+        "compare", *arguments, "--duration", "0.2", "--warmup", "0.1", "--restart-groups", "10",
+        "--write", str(page), "--json", str(written),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return page.read_text(), json.loads(written.read_text())["runs"]
+
+
+def test_compare_plays_in_turns_and_writes_the_page(tmp_path: Path) -> None:
+    page, runs = compare(tmp_path, "--servers", "os,always", "--only", "commit,start,restart", "--runs", "2")
+    names = ["Groupkeeper, log.flush=os", "Groupkeeper, log.flush=always"]
+    assert {scenario: list(by_server) for scenario, by_server in runs.items()} == {
+        "commit": names,
+        "start": names,
+        "restart": names,
+    }
+    assert all(len(runs["commit"][name]) == len(runs["start"][name]) == 2 for name in names)
+    assert "median of 2 runs" in page
+    assert page.count("| commit | Groupkeeper, log.flush=") == 2
+    assert "## Start" in page
+    assert "## Restart" in page
+    assert "python -m bench compare --servers os,always" in page
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_compare_with_a_real_kafka(tmp_path: Path) -> None:
+    page, runs = compare(tmp_path, "--servers", "kafka,os", "--only", "commit", "--runs", "1")
+    assert list(runs["commit"]) == ["Kafka", "Groupkeeper, log.flush=os"]
+    assert "CPU of Kafka's" in page
