@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kafka broker as a child process: the peer that our behaviour is compared with."""
 
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ class KafkaBroker:
         self.port, self._controller_port = free_ports(2)
         self.data_dir = work / "data"
         self.log = work / "kafka.log"
-        self._settings = {**self._single_node(), **(settings or {})}
+        self.settings = {**self._single_node(), **(settings or {})}
         self._properties = work / "server.properties"
         self._process: ServerProcess | None = None
         work.mkdir(parents=True, exist_ok=True)
@@ -44,14 +45,19 @@ class KafkaBroker:
         """`host:port` for clients."""
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> None:
-        """Format the data directory the first time, start, and return once clients are accepted."""
+    def launch(self) -> None:
+        """Start it and return at once, while it is still starting; the first time, format the data directory."""
         assert self._process is None, "the broker is running already"
-        self._properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         if not (self.data_dir / "meta.properties").exists():
             self._format()
         command = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
-        self._process = process = ServerProcess(command, self.log)
+        self._process = ServerProcess(command, self.log)
+
+    def start(self) -> None:
+        """Start it and return once clients are accepted."""
+        self.launch()
+        process = self._running()
 
         def accepts() -> bool:
             process.assert_running()
@@ -62,8 +68,7 @@ class KafkaBroker:
 
     def kill9(self) -> None:
         """SIGKILL to this broker's own pid; returns when it is gone."""
-        assert self._process is not None, "the broker is not running"
-        self._process.kill9()
+        self._running().kill9()
         self._process = None
 
     def restart(self) -> None:
@@ -72,10 +77,21 @@ class KafkaBroker:
             self.kill9()
         self.start()
 
+    def terminate(self) -> None:
+        """SIGTERM; asserts that it stops by itself, with the status that Java gives that."""
+        process = self._running()
+        self._process = None
+        status = process.terminate()
+        assert status == 128 + signal.SIGTERM, f"exit status {status} after SIGTERM:\n{process.log_tail()}"
+
     def close(self) -> None:
         """End whatever still runs."""
         if self._process is not None:
             self.kill9()
+
+    def _running(self) -> ServerProcess:
+        assert self._process is not None, "the broker is not running"
+        return self._process
 
     def _format(self) -> None:
         tool = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.tools.StorageTool", "format"]
@@ -94,7 +110,7 @@ class KafkaBroker:
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": self.data_dir,
+            "log.dirs": str(self.data_dir),
             "offsets.topic.replication.factor": 1,
             "transaction.state.log.replication.factor": 1,
             "transaction.state.log.min.isr": 1,

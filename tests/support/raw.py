@@ -8,19 +8,23 @@ import socket
 import struct
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest
-from kafka.protocol.consumer.group import HeartbeatRequest, OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+)
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from tests.support.waiting import wait_until
 
 NONE = 0
 TOPIC_ALREADY_EXISTS = 36
-GROUP_STATES_SETTLING = {14, 15, 16}  # loading, coordinator not available, not coordinator: ask again
 
 
 class RawConnection:
@@ -73,7 +77,7 @@ class RawConnection:
 
     def _read(self, count: int) -> bytes:
         data = self._input.read(count)
-        if data is None or len(data) < count:
+        if len(data) < count:
             raise ConnectionError("the server closed the connection")
         return data
 
@@ -117,7 +121,7 @@ def wait_for_coordinator(bootstrap: str, group: str) -> None:
     def settled() -> bool:
         with RawConnection(bootstrap) as connection:
             found = connection.call(FindCoordinatorRequest(key=group, key_type=0), 2)
-            return found.error_code == NONE and _fetch(connection, group).error_code == NONE
+            return bool(found.error_code == NONE and _fetch(connection, group).error_code == NONE)
 
     wait_until(settled, 60.0, what=f"the coordinator of {group}")
 
@@ -153,6 +157,16 @@ def standalone_commit(group: str, topic: str, offsets: Mapping[int, int]) -> Any
         group_instance_id=None,
         topics=[request.OffsetCommitRequestTopic(name=topic, partitions=partitions)],
     )
+
+
+def offset_delete(group: str, topic: str, partitions: Iterable[int]) -> Any:
+    """Build the OffsetDelete of some partitions of one topic."""
+    request = OffsetDeleteRequest
+    parts = [
+        request.OffsetDeleteRequestTopic.OffsetDeleteRequestPartition(partition_index=partition)
+        for partition in partitions
+    ]
+    return request(group_id=group, topics=[request.OffsetDeleteRequestTopic(name=topic, partitions=parts)])
 
 
 def fetch_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:

@@ -24,12 +24,12 @@ class Service:
     def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
         """Choose ports and the data directory under `work`; `start` runs the process.
 
-        `settings` are handed over with `--set`, under Kafka's names.
+        `settings` are handed over with `--set`, under Kafka's names; a test may change them between two starts.
         """
         self.port, self.metrics_port = free_ports(2)
         self.data_dir = work / "data"
         self.log = work / "groupkeeper.log"
-        self.settings = dict(settings or {})
+        self.settings: dict[str, str | int] = dict(settings or {})
         self._process: ServerProcess | None = None
         work.mkdir(parents=True, exist_ok=True)
 
@@ -52,10 +52,14 @@ class Service:
             flags += ["--set", f"{key}={value}"]
         return [sys.executable, "-m", "coordinator.cli.main", "serve", *flags]
 
-    def start(self) -> None:
-        """Start it and return once /ready says 200 and the Kafka port accepts connections."""
+    def launch(self) -> None:
+        """Start it and return at once, while it is still starting."""
         assert self._process is None, "the service is running already"
         self._process = ServerProcess(self.command(), self.log)
+
+    def start(self) -> None:
+        """Start it and return once /ready says 200 and the Kafka port accepts connections."""
+        self.launch()
         wait_until(
             lambda: self._alive() and self.http_status("/ready") == 200 and self._accepts(),
             START_TIMEOUT_S,

@@ -20,10 +20,14 @@ class Target(Protocol):
     """A server that speaks Kafka's protocol and can be crashed."""
 
     kind: str
+    settings: dict[str, str | int]
 
     @property
     def bootstrap(self) -> str:
         """`host:port` for clients."""
+
+    def launch(self) -> None:
+        """Start it and return at once."""
 
     def start(self) -> None:
         """Start it and wait until clients are accepted."""
@@ -33,6 +37,9 @@ class Target(Protocol):
 
     def restart(self) -> None:
         """Start it again on the same port and data."""
+
+    def terminate(self) -> None:
+        """Ask it to stop, and see it stop in good order."""
 
     def close(self) -> None:
         """End it."""

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def wait_until(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     timeout_s: float = 30.0,
     *,
     what: str | Callable[[], str] = "the condition",

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
+
+/**
+ * Runs Kafka's own Java code for tests, many commands in one JVM, because a JVM takes a second to start.
+ *
+ * One command a line on standard input: words in base64, the first one says what to do. One line back for each:
+ * the exit status, what was printed, and what was printed as an error, the latter two in base64.
+ */
+public final class Shell {
+    private static final int PARTITIONS = 12;
+    private static final Duration A_WHILE = Duration.ofSeconds(40);
+
+    /** Instead of the end of the JVM, which is what the tool would do. */
+    private static final class Exited extends RuntimeException {
+        final int status;
+
+        Exited(int status) {
+            super(null, null, false, false);
+            this.status = status;
+        }
+    }
+
+    public static void main(String[] ignored) throws Exception {
+        PrintStream replies = System.out;
+        Exit.setExitProcedure((status, message) -> {
+            if (message != null) {
+                System.err.println(message);
+            }
+            throw new Exited(status);
+        });
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+            List<String> words = new ArrayList<>();
+            for (String word : line.split(" ")) {
+                words.add(new String(Base64.getDecoder().decode(word), StandardCharsets.UTF_8));
+            }
+            replies.println(reply(words));
+            replies.flush();
+        }
+    }
+
+    private static String reply(List<String> words) {
+        ByteArrayOutputStream output = new ByteArrayOutputStream();
+        ByteArrayOutputStream errors = new ByteArrayOutputStream();
+        PrintStream realOutput = System.out;
+        PrintStream realErrors = System.err;
+        System.setOut(new PrintStream(output, true, StandardCharsets.UTF_8));
+        System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
+        int status = 0;
+        try {
+            String[] arguments = words.subList(1, words.size()).toArray(new String[0]);
+            switch (words.get(0)) {
+                case "groups" -> ConsumerGroupCommand.main(arguments);
+                case "consume" -> consume(arguments[0], arguments[1], arguments[2]);
+                default -> throw new IllegalArgumentException(words.get(0));
+            }
+        } catch (Exited exited) {
+            status = exited.status;
+        } catch (Throwable failure) {
+            failure.printStackTrace();
+            status = 70;
+        } finally {
+            System.setOut(realOutput);
+            System.setErr(realErrors);
+        }
+        Base64.Encoder encoder = Base64.getEncoder();
+        return status + " " + encoder.encodeToString(output.toByteArray())
+            + " " + encoder.encodeToString(errors.toByteArray());
+    }
+
+    /** Two consumers share a topic, commit 500 + partition, one closes, the other takes all and reads everything back. */
+    private static void consume(String bootstrap, String group, String topic) {
+        KafkaConsumer<byte[], byte[]> first = consumer(bootstrap, group, topic, "java-first");
+        KafkaConsumer<byte[], byte[]> second = consumer(bootstrap, group, topic, "java-second");
+        try {
+            pollUntilHeld(PARTITIONS / 2, first, second);
+            for (KafkaConsumer<byte[], byte[]> each : List.of(first, second)) {
+                System.out.println("assigned " + numbers(each.assignment()));
+                Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+                each.assignment().forEach(p -> offsets.put(p, new OffsetAndMetadata(500 + p.partition(), "from java")));
+                each.commitSync(offsets);
+            }
+            second.close();
+            pollUntilHeld(PARTITIONS, first);
+            System.out.println("assigned " + numbers(first.assignment()));
+            Map<Integer, String> committed = new TreeMap<>();
+            first.committed(first.assignment()).forEach((p, o) -> committed.put(p.partition(), o.offset() + " " + o.metadata()));
+            committed.forEach((partition, found) -> System.out.println("committed " + partition + " " + found));
+        } finally {
+            second.close();
+            first.close();
+        }
+    }
+
+    private static KafkaConsumer<byte[], byte[]> consumer(String bootstrap, String group, String topic, String name) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", group);
+        settings.put("group.protocol", "classic");
+        settings.put("client.id", name);
+        settings.put("enable.auto.commit", "false");
+        settings.put("session.timeout.ms", "60000");
+        settings.put("heartbeat.interval.ms", "300");
+        KafkaConsumer<byte[], byte[]> made =
+            new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        made.subscribe(List.of(topic));
+        return made;
+    }
+
+    @SafeVarargs
+    private static void pollUntilHeld(int each, KafkaConsumer<byte[], byte[]>... consumers) {
+        long deadline = System.nanoTime() + A_WHILE.toNanos();
+        while (!Arrays.stream(consumers).allMatch(consumer -> consumer.assignment().size() == each)) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("no such assignment within " + A_WHILE);
+            }
+            for (KafkaConsumer<byte[], byte[]> consumer : consumers) {
+                consumer.poll(Duration.ofMillis(50));
+            }
+        }
+    }
+
+    private static String numbers(Set<TopicPartition> partitions) {
+        TreeSet<Integer> sorted = new TreeSet<>();
+        partitions.forEach(partition -> sorted.add(partition.partition()));
+        return sorted.toString().replaceAll("[^0-9,]", "");
+    }
+}
