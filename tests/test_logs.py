@@ -95,7 +95,7 @@ def test_an_exception_brings_its_traceback(form: Any) -> None:
     stream = io.StringIO()
     logs.configure(form, stream=stream)
     try:
-        {}["lost"]
+        dict[str, int]()["lost"]
     except KeyError:
         logs.get_logger("a").exception("failed")
     assert "Traceback (most recent call last)" in stream.getvalue()
