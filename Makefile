@@ -69,7 +69,6 @@ bench: $(DEV_STAMP) ## measure a node (bench/ says how)
 	@exec $(BIN)/python -m bench $(ARGS)
 
 lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
-	@rm -f $(VENV)/.lock-*
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
 		pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
