@@ -15,7 +15,7 @@ from typing import Final
 from bench import report, results
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
-from bench.lifecycle import measure_restart, measure_start
+from bench.lifecycle import IDLE_S, measure_restart, measure_start
 from bench.machine import describe
 from bench.play import GROUPS
 from bench.report import Result
@@ -90,7 +90,7 @@ def _alternate(options: argparse.Namespace, servers: Sequence[Server], runs: Run
     filling = Filling(groups=options.restart_groups)
     fresh: dict[str, Callable[[Server], Result]] = {
         GROUPS: lambda server: _play_fresh(options, server, work),
-        START: measure_start,
+        START: lambda server: measure_start(server, options.idle),
         RESTART: lambda server: measure_restart(server, filling),
     }
     for scenario in (name for name in options.only if name in fresh):
@@ -116,6 +116,8 @@ def _alternate_loads(
 
 
 def _heat(options: argparse.Namespace, server: Server, work: Path) -> None:
+    if not options.warmup:
+        return
     for scenario in HEAT:
         _play(scenario, server, work, options.warmup, options.warmup)
 
@@ -166,6 +168,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--duration", type=float, default=5.0, metavar="S", help="of each run (%(default)s)")
     parser.add_argument("--warmup", type=float, default=8.0, metavar="S",
                         help="before each scenario, and at the start three times (%(default)s)")  # fmt: skip
+    parser.add_argument("--idle", type=float, default=IDLE_S, metavar="S",
+                        help="wait of `start` before the look at the memory (%(default)s)")  # fmt: skip
     parser.add_argument("--restart-groups", type=int, default=10_000, metavar="N",
                         help="groups that `restart` fills, 100 offsets each (%(default)s)")  # fmt: skip
     parser.add_argument(

@@ -79,7 +79,7 @@ class Server(ABC):
         if not self.data.exists():
             self.data.mkdir(parents=True)
             self.format()
-        command = self.command()
+        command = tied_to_us(self.command())
         with self._log.open("ab") as log:
             began = time.perf_counter()
             self._process = subprocess.Popen(
@@ -171,6 +171,12 @@ class Groupkeeper(Server):
         ]
         chosen = [part for key, value in self._settings.items() for part in ("--set", f"{key}={value}")]
         return [*serve, *where, "--metrics", str(self._metrics), *chosen]
+
+
+def tied_to_us(command: list[str]) -> list[str]:
+    """The command so that the kernel ends it when we die, where setpriv (Linux) can arrange that."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
 
 
 def free_ports(count: int, beside: int | None = None) -> list[int]:
