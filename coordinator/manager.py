@@ -31,6 +31,12 @@ TOMBSTONES_PER_APPEND: Final = 10
 
 
 @lru_cache(maxsize=1 << 16)
+def partition_for(group_id: str, num_partitions: int) -> int:
+    """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
+    hashed = java_string_hash(group_id)
+    return (0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions
+
+
 def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
     result = 0
@@ -70,13 +76,12 @@ class GroupMetadataManager:
     # --- finding a group ---
 
     def partition_for(self, group_id: str) -> int:
-        """The partition that holds a group: abs(hashCode) modulo the number of partitions (Utils.abs)."""
-        hashed = java_string_hash(group_id)
-        return (0 if hashed == -(1 << 31) else abs(hashed)) % self.num_partitions
+        """The partition that holds a group (GroupMetadataManager.partitionFor)."""
+        return partition_for(group_id, self.num_partitions)
 
     def shard_for(self, group_id: str) -> Shard | ErrorCode:
         """The shard of a group, or why it cannot be had here now."""
-        partition = self.partition_for(group_id)
+        partition = partition_for(group_id, self.num_partitions)
         shard = self.owned_partitions.get(partition)
         if shard is not None:
             return shard

@@ -17,6 +17,7 @@ from protocol.wire import skip_tags
 
 _REQUEST: Final = Struct(">hhih").unpack_from
 _REQUEST_BYTES: Final = 10
+_START: Final = Struct(">hhi").unpack_from
 _RESPONSE_V0: Final = Struct(">ii").pack
 _RESPONSE_V1: Final = Struct(">iix").pack
 
@@ -72,6 +73,35 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     if not served and api_key != _API_VERSIONS:
         raise UnsupportedVersion(header)
     return header, pos
+
+
+class HeaderReader:
+    """Reads the request headers of one connection, whose client id hardly ever changes.
+
+    `decode` is `decode_request_header`; a header that ends as the one before it did is not read again.
+    """
+
+    __slots__ = ("_client_id", "_flexible", "_tail", "_tail_end")
+
+    def __init__(self) -> None:
+        self._tail = b""  # what followed the correlation id: the client id, and the tags of a flexible version
+        self._tail_end = 0
+        self._flexible = False
+        self._client_id: str | None = None
+
+    def decode(self, frame: bytes) -> tuple[RequestHeader, int]:
+        """Read one header; returns and raises what `decode_request_header` does."""
+        end = self._tail_end
+        if end and frame[8:end] == self._tail:
+            api_key, version, correlation_id = _START(frame)
+            if _SERVED.get((api_key, version)) is self._flexible:
+                return RequestHeader(api_key, version, correlation_id, self._client_id), end
+        header, pos = decode_request_header(frame)
+        flexible = _SERVED.get((header.api_key, header.api_version))
+        if flexible is not None:
+            self._tail, self._tail_end = frame[8:pos], pos
+            self._flexible, self._client_id = flexible, header.client_id
+        return header, pos
 
 
 def _first_flexible(api_key: int) -> int:

@@ -2,6 +2,7 @@
 """Records into RecordBatch v2 bytes. Every commit passes here, so it is written for speed."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -141,6 +142,7 @@ class BatchBuilder:
         return b"".join(parts)
 
 
+@lru_cache(maxsize=1 << 14)
 def _names(group: str, topic: str) -> bytes:
     """The size of an offset's key, and the key up to its partition."""
     prefix = offset_key_prefix(group, topic)

@@ -27,7 +27,7 @@ class Sink(Protocol):
         """Answer a parked request."""
 
 
-class RequestContext(msgspec.Struct, gc=False, kw_only=True, eq=False):
+class RequestContext(msgspec.Struct, gc=False, eq=False):
     """One request: who sent it, and what its reply has to wait for.
 
     It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one,

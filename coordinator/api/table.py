@@ -9,7 +9,6 @@ from typing import Any, Final
 import msgspec
 
 from coordinator.api.context import ErrorResponse, Handler
-from coordinator.stats import Stats
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -37,6 +36,21 @@ MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
 }
 
+ERRORS_IN_PARTS: Final = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+    }
+)
+"""Apis whose responses have errors by group, topic or partition only."""
+
 
 class Api(msgspec.Struct, frozen=True):
     """One version of one api as a connection needs it."""
@@ -49,12 +63,7 @@ class Api(msgspec.Struct, frozen=True):
     flexible_header: bool
     error_response: ErrorResponse
     adapt: Callable[[Any, int], None] | None
-
-    def count_errors(self, stats: Stats, response: Any) -> None:
-        """Count the error on top of a response, if it has that field and an error in it."""
-        code = getattr(response, "error_code", 0)
-        if code:
-            stats.error(self.key, code)
+    has_error: bool  # whether the response has an error_code of its own, and not only its parts
 
 
 class Apis:
@@ -89,6 +98,7 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         flexible_header=codec.flexible and key is not ApiKey.API_VERSIONS,
         error_response=module.error_response,
         adapt=getattr(module, "adapt", None),
+        has_error=key not in ERRORS_IN_PARTS,
     )
 
 
@@ -106,4 +116,5 @@ def _unsupported_api_versions() -> Api:
         flexible_header=False,
         error_response=module.error_response,
         adapt=None,
+        has_error=True,
     )

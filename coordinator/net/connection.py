@@ -19,7 +19,7 @@ from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode, ProtocolError, UnsupportedVersion
 from protocol.framing import FrameReader
-from protocol.headers import decode_request_header, encode_response
+from protocol.headers import HeaderReader, encode_response
 
 log = get_logger("connection")
 
@@ -77,6 +77,7 @@ class Connection(asyncio.Protocol):
         "_backlog_bytes",
         "_client_host",
         "_closing",
+        "_headers",
         "_parked",
         "_paused_for_backlog",
         "_paused_for_peer",
@@ -91,6 +92,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._reader = FrameReader(server.request_bytes_max)
+        self._headers = HeaderReader()
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames behind a parked request
         self._backlog_bytes = 0
@@ -182,7 +184,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
         server = self._server
         try:
-            header, pos = decode_request_header(frame)
+            header, pos = self._headers.decode(frame)
             api = server.apis.get(header.api_key, header.api_version)
             request = api.decode(frame, pos)
         except UnsupportedVersion as error:
@@ -195,14 +197,14 @@ class Connection(asyncio.Protocol):
             return
         server.stats.requests[header.api_key] += 1
         ctx = RequestContext(
-            sink=self,
-            api_key=header.api_key,
-            api_version=header.api_version,
-            correlation_id=header.correlation_id,
-            client_id=header.client_id or "",
-            client_host=self._client_host,
-            api=api,
-            request=request,
+            self,
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            header.client_id or "",
+            self._client_host,
+            api,
+            request,
         )
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         try:
@@ -232,7 +234,8 @@ class Connection(asyncio.Protocol):
         api: Api = ctx.api
         if api.adapt is not None:
             api.adapt(response, ctx.api_version)
-        api.count_errors(self._server.stats, response)
+        if api.has_error and response.error_code:
+            self._server.stats.error(api.key, response.error_code)
         ctx.frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
 
     # --- replies ---
