@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import report, results
+from bench.cluster import Unprepared
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import IDLE_S, measure_restart, measure_start
@@ -21,7 +22,7 @@ from bench.play import GROUPS
 from bench.report import Result
 from bench.results import Runs
 from bench.scenarios import SHAPES
-from bench.servers import REPOSITORY, Groupkeeper, Server
+from bench.servers import REPOSITORY, Groupkeeper, NotStarted, Server
 
 KAFKA: Final = "Kafka"
 MAKERS: Final[dict[str, tuple[str, Callable[[str, Path], Server]]]] = {
@@ -96,7 +97,21 @@ def _alternate(options: argparse.Namespace, servers: Sequence[Server], runs: Run
     for scenario in (name for name in options.only if name in fresh):
         for _ in range(options.runs if scenario == START else 1):
             for server in servers:
-                _record(runs, scenario, server, fresh[scenario](server))
+                _record(runs, scenario, server, _survive(server, scenario, fresh[scenario]))
+
+
+def _survive(server: Server, scenario: str, measure: Callable[[Server], Result]) -> Result:
+    """A failure to start or prepare is one server's result; it does not take the others' with it."""
+    try:
+        return measure(server)
+    except (NotStarted, Unprepared) as error:
+        print(f"{scenario} {server.name}: {error}", file=sys.stderr)
+        server.kill()
+        return _failed(scenario, str(error).partition("\n")[0])
+
+
+def _failed(scenario: str, reason: str) -> Result:
+    return {"scenario": scenario, "errors": 1, "error_kinds": {reason: 1}}
 
 
 def _alternate_loads(
@@ -149,7 +164,7 @@ def _play(scenario: str, server: Server, work: Path, warmup_s: float, duration_s
     )
     if not written.exists():
         reason = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        return {"scenario": scenario, "errors": 1, "error_kinds": {reason: 1}}
+        return _failed(scenario, reason)
     found: Result = json.loads(written.read_text())["results"][0]
     return found
 

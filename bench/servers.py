@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -26,6 +27,8 @@ POLL_EVERY_S: Final = 0.002
 START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 30.0
 REPLY_TIMEOUT_S: Final = 2.0
+LINES_QUOTED: Final = 10
+COLUMNS_QUOTED: Final = 300
 
 
 class NotStarted(Exception):
@@ -107,9 +110,10 @@ class Server(ABC):
 
     def last_output(self) -> str:
         """The end of what the server wrote."""
-        return (
-            "\n".join(self._log.read_text(errors="replace").splitlines()[-10:]) if self._log.exists() else ""
-        )
+        if not self._log.exists():
+            return ""
+        lines = self._log.read_text(errors="replace").splitlines()[-LINES_QUOTED:]
+        return "\n".join(textwrap.shorten(line, COLUMNS_QUOTED) for line in lines)
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
