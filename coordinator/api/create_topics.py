@@ -21,6 +21,8 @@ from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 
+CONFIGS_FROM: Final = 5
+
 REPLICATION_FACTOR: Final = 1
 UNSET: Final = -1
 
@@ -153,7 +155,7 @@ def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsRe
         error_message=None,
         num_partitions=outcome.partitions,
         replication_factor=REPLICATION_FACTOR,
-        configs=_configs(outcome.configs, version),
+        configs=_configs(outcome.configs, version) if version >= CONFIGS_FROM else [],
     )
 
 

@@ -37,9 +37,12 @@ class DescribedConfig(NamedTuple):
 
 def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]:
     """All settings of a topic, in name order."""
-    configs = _offsets_topic_configs(settings) if topic.name == OFFSETS_TOPIC else topic.configs
+    if topic.name == OFFSETS_TOPIC:
+        values = _offsets_topic_values(settings)
+    else:
+        values = {name: canonical(name, text) for name, text in topic.configs.items()}
     for key in TOPIC_CONFIGS.values():
-        yield _topic_config(key, configs)
+        yield _topic_config(key, values.get(key.name))
 
 
 def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
@@ -63,10 +66,10 @@ def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
         )
 
 
-def _topic_config(key: ConfigKey, configs: Mapping[str, str]) -> DescribedConfig:
+def _topic_config(key: ConfigKey, value: str | None) -> DescribedConfig:
     synonyms = []
-    if key.name in configs:
-        synonyms.append(Synonym(key.name, canonical(key.name, configs[key.name]), ConfigSource.TOPIC))
+    if value is not None:
+        synonyms.append(Synonym(key.name, value, ConfigSource.TOPIC))
     if key.broker_name is not None:
         synonyms.append(Synonym(key.broker_name, key.default, ConfigSource.DEFAULT))
     return DescribedConfig(
@@ -80,7 +83,7 @@ def _topic_config(key: ConfigKey, configs: Mapping[str, str]) -> DescribedConfig
     )
 
 
-def _offsets_topic_configs(settings: Settings) -> Mapping[str, str]:
+def _offsets_topic_values(settings: Settings) -> Mapping[str, str]:
     """`__consumer_offsets` does hold data, and these settings of the node are about it."""
     return {
         "cleanup.policy": "compact",

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Disks for tests of the catalogue: one that works when told to, and one that loses power at a chosen moment."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from storage.filesystem import File, RealFileSystem
+from storage.filesystem import File, RealFile, RealFileSystem
 
 
 class ManualThread:
@@ -32,6 +33,23 @@ class ManualThread:
     def run_all(self) -> None:
         while self.waiting:
             self.run_one()
+
+
+class UnsyncedFile(RealFile):
+    """A file that never waits for the disk."""
+
+    def fsync(self) -> None:
+        return
+
+
+class UnsyncedFileSystem(RealFileSystem):
+    """The real files for tests that lose no power: syncing is most of the time that a change takes."""
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        return UnsyncedFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+
+    def fsync_dir(self, path: Path) -> None:
+        return
 
 
 class PowerLoss(BaseException):

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a handler as a client would: request and response go through the codec, a parked answer is waited for."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from coordinator.api.context import PARKED, RequestContext
+from coordinator.api.table import MODULES
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Settings
+from coordinator.node import Endpoint
+from protocol.apis import SUPPORTED, ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.messages import CLASSES
+from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+
+CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
+ENDPOINT = Endpoint("groups.example", 9092)
+
+
+class FakeManager:
+    """Leads every partition but those of the groups in `elsewhere`."""
+
+    def __init__(self) -> None:
+        self.elsewhere: dict[str, ErrorCode] = {}
+
+    def shard_for(self, group_id: str) -> object:
+        return self.elsewhere.get(group_id, "a shard")
+
+
+class FakeTimers:
+    """Keeps the calls to come, with their delays in milliseconds."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, Callable[[Any], None], Any]] = []
+
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        self.calls.append((delay_ms, callback, argument))
+
+    def fire(self) -> None:
+        _delay_ms, callback, argument = self.calls.pop(0)
+        callback(argument)
+
+
+class FakeNode:
+    """A node with an id of 7 and a real catalogue on a disk that works when told to."""
+
+    def __init__(self, data_dir: Path, **settings: Any) -> None:
+        self.settings = msgspec.structs.replace(Settings(data_dir=data_dir), **settings)
+        self.thread = ManualThread()
+        self.catalogue_store = CatalogueStore(data_dir, self.thread.submit, fs=UnsyncedFileSystem())
+        self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
+        self.timers = FakeTimers()
+        self.manager = FakeManager()
+        self.node_id = 7
+        self.cluster_id = CLUSTER_ID
+        self.endpoint = ENDPOINT
+
+    def have(self, **partitions: int) -> Mapping[str, Topic]:
+        """Create topics and return them by name."""
+        topics: dict[str, Topic] = {}
+
+        def create(draft: Catalogue) -> None:
+            for name, count in partitions.items():
+                topic = draft.create(name, count, topic_id=self.catalogue_store.new_topic_id())
+                assert isinstance(topic, Topic), topic
+                topics[name] = topic
+
+        self.catalogue_store.change(create, lambda _outcome: None)
+        self.thread.run_all()
+        return topics
+
+    def names(self) -> list[str]:
+        return [topic.name for topic in self.catalogue if not topic.is_internal]
+
+    # --- asking ---
+
+    def ask(self, key: ApiKey, version: int, request: Any) -> Any:
+        """The decoded response; the disk and the timers do what a parked answer waits for."""
+        answers = Answers(key, version)
+        self.start(answers, request)
+        while not answers.bodies and (self.thread.waiting or self.timers.calls):
+            if self.thread.waiting:
+                self.thread.run_one()
+            else:
+                self.timers.fire()
+        return answers.only
+
+    def start(self, answers: "Answers", request: Any) -> None:
+        """Hand a request in; its answer is in `answers`, now or later."""
+        key, version = answers.key, answers.version
+        codec = codec_for(key, version)
+        decoded = codec.decode_request(codec.encode_request(request), 0)
+        ctx = RequestContext(
+            sink=answers,
+            api_key=key,
+            api_version=version,
+            correlation_id=1,
+            client_id="test",
+            client_host="/127.0.0.1",
+            request=decoded,
+        )
+        response = module_of(key).handle(self, decoded, ctx)
+        if response is not PARKED:
+            answers.complete(ctx, response)
+
+
+class Answers:
+    """The connection that a request came from: keeps what was answered, as bytes."""
+
+    def __init__(self, key: ApiKey, version: int) -> None:
+        self.key = key
+        self.version = version
+        self.bodies: list[bytes] = []
+
+    def complete(self, ctx: RequestContext, response: Any) -> None:
+        self.bodies.append(codec_for(self.key, self.version).encode_response(response))
+
+    @property
+    def only(self) -> Any:
+        assert len(self.bodies) == 1, f"{len(self.bodies)} answers to one request"
+        return codec_for(self.key, self.version).decode_response(self.bodies[0], 0)
+
+
+def module_of(key: ApiKey) -> Any:
+    return import_module(f"coordinator.api.{MODULES[key]}")
+
+
+def refusal_of(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
+    """What `error_response` says, after the codec."""
+    codec = codec_for(key, version)
+    decoded = codec.decode_request(codec.encode_request(request), 0)
+    response = module_of(key).error_response(decoded, error, version)
+    return codec.decode_response(codec.encode_response(response), 0)
+
+
+def versions(key: ApiKey) -> range:
+    low, high = SUPPORTED[key]
+    return range(low, high + 1)
+
+
+def request_class(key: ApiKey) -> Any:
+    return CLASSES[key][0]

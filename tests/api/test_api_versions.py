@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ApiVersions, at every version."""
+
+import pytest
+
+from coordinator.api import api_versions
+from protocol.apis import SUPPORTED, ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.messages import ApiVersionsRequest
+from tests.api.asking import FakeNode, versions
+
+KEY = ApiKey.API_VERSIONS
+
+
+def request(name: str = "client", version: str = "1.0") -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+@pytest.mark.parametrize("version", versions(KEY))
+def test_every_served_version_is_told_in_the_order_of_the_keys(node: FakeNode, version: int) -> None:
+    response = node.ask(KEY, version, request())
+    assert response.error_code == 0
+    assert [(each.api_key, each.min_version, each.max_version) for each in response.api_keys] == [
+        (int(key), *SUPPORTED[key]) for key in sorted(SUPPORTED)
+    ]
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_no_feature_is_told_so_that_clients_stay_with_the_classic_protocol(
+    node: FakeNode, version: int
+) -> None:
+    response = node.ask(KEY, version, request())
+    assert not response.supported_features
+    assert not response.finalized_features
+    assert response.finalized_features_epoch == -1
+
+
+@pytest.mark.parametrize("name", ["a", "A-b.c9", "9", "a..b"])
+def test_good_client_names_are_taken(node: FakeNode, name: str) -> None:
+    assert node.ask(KEY, 4, request(name=name, version=name)).error_code == 0
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("name", ["", "a_b", "a-", "-a", ".a", "a b", "ä", "a\n"])
+def test_bad_client_names_are_an_invalid_request_with_no_versions(
+    node: FakeNode, version: int, name: str
+) -> None:
+    for bad in (request(name=name), request(version=name)):
+        response = node.ask(KEY, version, bad)
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert response.api_keys == []
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_early_versions_have_no_client_name_to_check(node: FakeNode, version: int) -> None:
+    assert node.ask(KEY, version, request(name="")).error_code == 0
+
+
+@pytest.mark.parametrize("version", [5, 99, -1, -32768])
+def test_unsupported_versions_are_answered_in_version_0_with_this_api_alone(version: int) -> None:
+    response = api_versions.error_response(None, ErrorCode.UNSUPPORTED_VERSION, version)
+    # the bytes that Kafka 4.3 sends after the correlation id
+    assert codec_for(KEY, 0).encode_response(response) == b"\x00\x23\x00\x00\x00\x01\x00\x12\x00\x00\x00\x04"
+
+
+def test_an_invalid_request_has_the_bytes_that_kafka_sends(node: FakeNode) -> None:
+    response = api_versions.error_response(request(), ErrorCode.INVALID_REQUEST, 4)
+    assert codec_for(KEY, 4).encode_response(response) == b"\x00\x2a\x01\x00\x00\x00\x00\x00"
