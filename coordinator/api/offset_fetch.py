@@ -60,7 +60,7 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     return OffsetFetchResponse(topics=topics)
 
 
-def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | None | ErrorCode:
+def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | ErrorCode | None:
     shard: Shard | ErrorCode = node.manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
         return shard

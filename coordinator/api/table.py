@@ -51,8 +51,11 @@ ERRORS_IN_PARTS: Final = frozenset(
 )
 """Apis whose responses have errors by group, topic or partition only."""
 
+REPEATED: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_FETCH})
+"""Apis whose requests a client repeats byte for byte; their handlers must not change the request."""
 
-class Api(msgspec.Struct, frozen=True):
+
+class Api(msgspec.Struct, frozen=True, eq=False):
     """One version of one api as a connection needs it."""
 
     key: ApiKey
@@ -64,6 +67,7 @@ class Api(msgspec.Struct, frozen=True):
     error_response: ErrorResponse
     adapt: Callable[[Any, int], None] | None
     has_error: bool  # whether the response has an error_code of its own, and not only its parts
+    repeats: bool = False  # whether clients repeat the same request, and the handler leaves it as it is
 
 
 class Apis:
@@ -99,6 +103,7 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         error_response=module.error_response,
         adapt=getattr(module, "adapt", None),
         has_error=key not in ERRORS_IN_PARTS,
+        repeats=key in REPEATED,
     )
 
 

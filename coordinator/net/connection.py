@@ -26,6 +26,10 @@ log = get_logger("connection")
 REPLIES_WAITING_MAX = 10_000
 """A connection is read no further while so many of its replies wait."""
 
+REPEATED_REQUESTS_MAX = 32
+REPEATED_BYTES_MAX = 1024
+"""How many decoded requests a connection remembers, and of what size at most."""
+
 
 class Server:
     """What all connections of a listener share."""
@@ -82,6 +86,7 @@ class Connection(asyncio.Protocol):
         "_paused_for_backlog",
         "_paused_for_peer",
         "_reader",
+        "_repeated",
         "_replies",
         "_server",
         "_transport",
@@ -93,6 +98,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._reader = FrameReader(server.request_bytes_max)
         self._headers = HeaderReader()
+        self._repeated: dict[tuple[Api, bytes], Any] = {}
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames behind a parked request
         self._backlog_bytes = 0
@@ -186,7 +192,7 @@ class Connection(asyncio.Protocol):
         try:
             header, pos = self._headers.decode(frame)
             api = server.apis.get(header.api_key, header.api_version)
-            request = api.decode(frame, pos)
+            request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except UnsupportedVersion as error:
             server.stats.unsupported_requests += 1
             self._break(error)
@@ -229,6 +235,18 @@ class Connection(asyncio.Protocol):
             server.waiting.add(self)
         if len(self._replies) >= REPLIES_WAITING_MAX:
             self._pause_or_resume()
+
+    def _decode_repeated(self, api: Api, frame: bytes, pos: int) -> Any:
+        """Decode a request that clients send again and again, byte for byte, only the first time."""
+        key = (api, frame[pos:])
+        request = self._repeated.get(key)
+        if request is None:
+            request = api.decode(frame, pos)
+            if len(frame) <= REPEATED_BYTES_MAX:
+                if len(self._repeated) >= REPEATED_REQUESTS_MAX:
+                    self._repeated.clear()
+                self._repeated[key] = request
+        return request
 
     def _encode(self, ctx: RequestContext, response: Any) -> None:
         api: Api = ctx.api

@@ -128,8 +128,8 @@ class Committer:
         entries: list[tuple[int, int, bytes]] = []
         for writer in writers:
             builder = writer.builder
-            for batch in builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms):
-                entries.append((writer.partition, int.from_bytes(batch[:8], "big"), batch))
+            batches = builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms)
+            entries += [(writer.partition, int.from_bytes(batch[:8], "big"), batch) for batch in batches]
             writer.next_offset += builder.count
             writer.builder = self._new_builder()
             writer.queued = False
