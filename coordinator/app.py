@@ -273,7 +273,10 @@ class App:
             self._checkpoint()
         elif self.log.pending_bytes and not self._writing_behind:
             self._writing_behind = True
-            self.io.submit(lambda: self.log.write_behind(), self._wrote_behind)
+            self.io.submit(self._write_segments, self._wrote_behind)
+
+    def _write_segments(self) -> int:
+        return self.log.write_behind()
 
     def _wrote_behind(self, result: int | BaseException) -> None:
         self._writing_behind = False
@@ -322,12 +325,15 @@ class App:
         if self.listener is not None:
             self.listener.stop_accepting()
         self.scheduler.close()
+        groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
-            self._unload(partition)
+            self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
+        log.info("unloaded all partitions", groups=groups)
         if self.server is not None:
             server = self.server
             deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
-            while (server.busy or not self.committer.idle) and self.loop.time() < deadline:
+            # A stop happens once; an event would burden every request.
+            while (server.busy or not self.committer.idle) and self.loop.time() < deadline:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
             for connection in list(server.connections):
                 connection.close()
@@ -341,9 +347,6 @@ class App:
             await self.io.run(self.log.close)
         self.io.close()
         log.info("stopped")
-
-    def _unload(self, partition: int) -> None:
-        self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
 
 
 def deliver(reply: Reply, flush: int) -> None:

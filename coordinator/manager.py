@@ -150,7 +150,7 @@ class GroupMetadataManager:
             self._unload(group)
             if on_group_unloaded is not None:
                 on_group_unloaded(group)
-        log.info(
+        log.debug(
             "unloaded partition",
             partition=partition,
             groups_removed=len(shard.groups),

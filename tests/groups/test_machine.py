@@ -179,7 +179,8 @@ class GroupMachine(RuleBasedStateMachine):
         found = self.cluster.manager.get_group(group)
         if found is not None:
             known |= set(found.members) | set(found.pending_members)
-        return data.draw(st.sampled_from(sorted(known - {""}) or ["nobody"]))
+        member_id: str = data.draw(st.sampled_from(sorted(known - {""}) or ["nobody"]))
+        return member_id
 
     def _instance_of(self, group: str, member_id: str) -> str | None:
         found = self.cluster.manager.get_group(group)
