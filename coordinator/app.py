@@ -7,7 +7,8 @@ import gc
 import signal
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
 from msgspec.structs import asdict
@@ -29,6 +30,7 @@ from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
 from coordinator.runtime.expiry_task import delete_expired_offsets
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
+from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.stats import Stats
@@ -45,7 +47,6 @@ log = get_logger("node")
 
 WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
-LOOP_CHECK_INTERVAL_MS: Final = 100
 FIRST_EPOCH: Final = 0
 
 
@@ -53,26 +54,37 @@ class CannotStart(Exception):
     """The node cannot start; the message is one line for the person who starts it."""
 
 
-def serve(settings: Settings) -> int:
-    """Run a node until SIGTERM or SIGINT; returns the exit code: 1, after one line on stderr, if it cannot start."""
+class Serving(NamedTuple):
+    """Where a node that has started is reached; `metrics` is a URL."""
+
+    listen: Address
+    advertised: Address
+    metrics: str | None
+
+
+def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
+    """Run a node until SIGTERM or SIGINT, calling `announce` once it serves.
+
+    Returns the exit code: 1, after one line on stderr, if the node cannot start.
+    """
     # A node allocates few cycles and many small objects: a full collection of the default thresholds would walk
     # the whole cache of groups again and again.
     gc.set_threshold(50_000, 50, 100)
     try:
-        return uvloop.run(_serve(settings))
+        return uvloop.run(_serve(settings, announce))
     except CannotStart as error:
         sys.stderr.write(f"groupkeeper: {error}\n")
         return 1
 
 
-async def _serve(settings: Settings) -> int:
+async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int:
     app = App(settings, asyncio.get_running_loop())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     try:
-        await app.start()
+        announce(await app.start())
         await stop.wait()
     finally:
         await app.stop()
@@ -114,6 +126,7 @@ class App:
         self.stats = Stats()
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
+        self.loop_watch = LoopWatch(self.timers, self.clock, self.stats)
         self.io = IoThread(loop)
         self.committer = Committer(
             loop,
@@ -135,6 +148,7 @@ class App:
         )
         loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
         self.leadership = Leadership(self.manager, loader, self.committer, self.log, self.io, self.stats)
+        self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
@@ -144,8 +158,8 @@ class App:
 
     # --- start ---
 
-    async def start(self) -> None:
-        """Listen, load, serve. Raises CannotStart when an address is taken or the data cannot be used.
+    async def start(self) -> Serving:
+        """Listen, load, serve; returns where. Raises CannotStart when an address is taken or the data cannot be used.
 
         The socket listens before the slower imports below: clients that come early wait in its queue.
         """
@@ -165,6 +179,7 @@ class App:
         self.listener = Listener(self.loop, self.server, sock)
         await self.listener.start()
         self._schedule()
+        self.loop_watch.start()
         metrics = await self._start_admin()
         log.info(
             "serving",
@@ -174,6 +189,8 @@ class App:
             data=str(settings.data_dir),
             flush=settings.log_flush,
         )
+        self.serving = Serving(Address(settings.listen.host, port), Address(host, advertised_port), metrics)
+        return self.serving
 
     def _node(self, endpoint: Endpoint) -> Node:
         store = CatalogueStore(self.settings.data_dir, self.io.submit)
@@ -321,14 +338,16 @@ class App:
         Takes at most `shutdown.timeout.ms` for the answers; parked requests are answered NOT_COORDINATOR, so that
         their clients look for another coordinator at once.
         """
-        log.info("stopping")
+        tell = log.info if self.serving is not None else log.debug
+        tell("stopping")
         if self.listener is not None:
             self.listener.stop_accepting()
         self.scheduler.close()
+        self.loop_watch.close()
         groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
             self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
-        log.info("unloaded all partitions", groups=groups)
+        tell("unloaded all partitions", groups=groups)
         if self.server is not None:
             server = self.server
             deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
@@ -346,7 +365,7 @@ class App:
         with contextlib.suppress(StorageError):
             await self.io.run(self.log.close)
         self.io.close()
-        log.info("stopped")
+        tell("stopped")
 
 
 def deliver(reply: Reply, flush: int) -> None:

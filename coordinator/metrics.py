@@ -131,7 +131,7 @@ class NodeCollector(Collector):
             (
                 "loop_pause_seconds_max",
                 "The longest pause of the event loop.",
-                self._stats.loop_pause_ns_max / 1e9,
+                self._stats.loop_pause_ms_max / 1e3,
             ),
         ):
             yield GaugeMetricFamily(PREFIX + name, text, value=value)

@@ -2,14 +2,19 @@
 """`groupkeeper serve`: settings from all sources, then the node."""
 
 import os
+import shutil
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.cli.errors import one_line_errors
 from coordinator.config import load
 from coordinator.config.sources import CONFIG_VARIABLE
+
+if TYPE_CHECKING:
+    from coordinator.app import Serving
 
 
 def serve(
@@ -55,4 +60,20 @@ def serve(
     # only now, so that a mistake in the settings is reported at once
     from coordinator import app
 
-    raise typer.Exit(app.serve(settings))
+    raise typer.Exit(app.serve(settings, _announce))
+
+
+def _announce(serving: "Serving") -> None:
+    """Tell a person where the node listens and what to try."""
+    elsewhere = f" (clients are told {serving.advertised})" if serving.advertised != serving.listen else ""
+    command = "groupkeeper" if shutil.which("groupkeeper") else sys.argv[0]
+    lines = [
+        "",
+        f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}.",
+        f"  its groups:   {command} groups list --bootstrap {serving.listen}",
+        f"  one of them:  {command} groups describe GROUP --bootstrap {serving.listen}",
+    ]
+    if serving.metrics is not None:
+        lines.append(f"  its metrics:  {serving.metrics}")
+    lines.append("  point any Kafka client at it as its bootstrap server; Ctrl-C stops it")
+    typer.echo("\n".join(lines) + "\n")
