@@ -129,7 +129,5 @@ def _read_partitions(buf: bytes, pos: int) -> tuple[dict[str, list[int]], int]:
 
 def _skip_user_data(buf: bytes, pos: int) -> None:
     (size,) = INT32(buf, pos)
-    if size < -1:
-        raise bad_length(size, "user_data")
     if pos + 4 + max(size, 0) > len(buf):
         raise Truncated("user_data")

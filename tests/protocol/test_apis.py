@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of keys, versions and errors, beside kafka-python's."""
+
+from collections import Counter
+from typing import Any, cast
+
+import pytest
+from kafka import errors as their_errors
+from kafka.protocol.api_key import ApiKey as TheirApiKey
+
+from protocol.apis import FIRST_FLEXIBLE, NEVER_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import CLASSES
+
+# kafka-python's name → Kafka's, where they differ
+OTHER_NAMES = {
+    "NO_ERROR": "NONE",
+    "UNKNOWN": "UNKNOWN_SERVER_ERROR",
+    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
+    "MESSAGE_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
+    "INVALID_TOPIC": "INVALID_TOPIC_EXCEPTION",
+    "INVALID_REPLICATION_ASSIGNMENT": "INVALID_REPLICA_ASSIGNMENT",
+}
+
+
+def test_api_keys_are_kafkas() -> None:
+    ours = {api.name.replace("_", "").lower(): api.value for api in ApiKey}
+
+    assert ours == {api.name.lower(): api.value for api in TheirApiKey}
+
+
+@pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)
+def test_versions_are_those_of_the_schemas(api: ApiKey) -> None:
+    for cls in CLASSES[api]:
+        assert api == cls.API_KEY
+        assert cls.valid_versions == SUPPORTED[api]
+        flexible = [version for version in range(SUPPORTED[api].max + 1) if cls.flexible_version_q(version)]
+        assert min(flexible, default=NEVER_FLEXIBLE) == FIRST_FLEXIBLE[api]
+
+
+def test_every_served_api_is_in_all_tables() -> None:
+    assert set(SUPPORTED) == set(FIRST_FLEXIBLE) == set(CLASSES)
+
+
+def test_error_codes_are_kafkas() -> None:
+    theirs = {
+        error.errno: error.message
+        for error in cast(dict[str, Any], vars(their_errors)).values()
+        if isinstance(error, type)
+        and issubclass(error, their_errors.BrokerResponseError)
+        and isinstance(error.errno, int)
+    }
+
+    assert len(theirs) > 90
+    assert {code: OTHER_NAMES.get(name, name) for code, name in theirs.items()}.items() <= {
+        code.value: code.name for code in ErrorCode
+    }.items()
+
+
+def test_error_codes_have_no_gap_and_no_repeat() -> None:
+    assert Counter(code.value for code in ErrorCode) == Counter(range(-1, max(ErrorCode) + 1))

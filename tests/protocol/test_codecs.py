@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The codecs of all served messages and versions, hot and not: what is held for every one of them."""
+
+import struct
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from kafka.protocol.api_message import ApiMessage
+
+from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
+from protocol.wire import MAX_STRING_BYTES, uvarint
+from tests.protocol.schemas import (
+    COLD_APIS,
+    HOT_APIS,
+    Case,
+    ReferenceEncoder,
+    cases,
+    message_name,
+    messages,
+    sample,
+    to_hot,
+    to_kafka_python,
+    values,
+    variable_fields,
+)
+
+ALL_CASES = cases(HOT_APIS + COLD_APIS)
+every_message = pytest.mark.parametrize("case", ALL_CASES, ids=str)
+every_flexible_message = pytest.mark.parametrize(
+    "case", [case for case in ALL_CASES if case.flexible], ids=str
+)
+every_hot_message = pytest.mark.parametrize("case", cases(HOT_APIS), ids=str)
+EXAMPLES = (settings.default or settings()).max_examples
+slow_to_draw = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def ours(case: Case, drawn: dict[str, Any]) -> Any:
+    """The message as the object that our codec takes."""
+    if case.api in HOT_APIS:
+        return to_hot(case.cls.name, case.schema, drawn, case.version)
+    return to_kafka_python(case.cls, case.schema, drawn, case.version)
+
+
+def sample_bytes(case: Case, **changes: Any) -> bytes:
+    """The smallest message, with `changes` (see ReferenceEncoder)."""
+    encoder = ReferenceEncoder(case.version, flexible=case.flexible, **changes)
+    return encoder.encode(case.schema, sample(case.schema, case.version))
+
+
+def assert_agreement(case: Case, drawn: dict[str, Any]) -> None:
+    theirs = to_kafka_python(case.cls, case.schema, drawn, case.version)
+    message = ours(case, drawn)
+
+    encoded = case.encode(message)
+
+    assert encoded == bytes(theirs.encode(version=case.version))
+    assert case.decode(encoded, 0) == message
+    # not case.cls.decode: ApiVersionsResponse overrides it to read every error as version 0
+    assert ApiMessage.decode.__func__(case.cls, encoded, version=case.version) == theirs
+
+
+@every_hot_message
+@settings(slow_to_draw, max_examples=max(10, EXAMPLES // 3))
+@given(data=st.data())
+def test_hot_codecs_agree_with_kafka_python(case: Case, data: st.DataObject) -> None:
+    assert_agreement(case, data.draw(values(case.schema, case.version)))
+
+
+@pytest.mark.parametrize("versions", messages(COLD_APIS), ids=message_name)
+@slow_to_draw
+@given(data=st.data())
+def test_other_codecs_agree_with_kafka_python(versions: list[Case], data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(versions))
+    drawn = data.draw(values(case.schema, case.version))
+    # an answer to ApiVersions that says so is always read as version 0: test_messages.py
+    assume(case.api != ApiKey.API_VERSIONS or drawn.get("error_code") != ErrorCode.UNSUPPORTED_VERSION)
+    assert_agreement(case, drawn)
+
+
+@every_message
+def test_the_body_is_read_from_its_position_and_bytes_after_it_are_ignored(case: Case) -> None:
+    encoded = sample_bytes(case)
+
+    assert case.decode(b"head" + encoded + b"tail", 4) == case.decode(encoded, 0)
+
+
+@every_message
+def test_fields_of_other_versions_have_their_defaults(case: Case) -> None:
+    decoded = case.decode(sample_bytes(case), 0)
+    blank = case.cls()
+
+    for field in case.schema.fields.values():
+        if not field.for_version_q(case.version) and field.type_str != "uuid":
+            assert getattr(decoded, field.name) == getattr(blank, field.name), field.name
+
+
+@every_message
+def test_truncation_at_every_byte_is_refused(case: Case) -> None:
+    encoded = sample_bytes(case)
+
+    for end in range(len(encoded)):
+        with pytest.raises(ProtocolError):
+            case.decode(encoded[:end], 0)
+        # nor is what lies before the body taken for it
+        with pytest.raises(ProtocolError):
+            case.decode(b"\1" * 50 + encoded[:end], 50)
+
+
+@every_flexible_message
+def test_unknown_tagged_fields_are_skipped_wherever_they_can_be(case: Case) -> None:
+    # two of them: tag 100 of two bytes, tag 70,000 of 200 bytes
+    tags = b"\2" + uvarint(100) + b"\2ab" + uvarint(70_000) + uvarint(200) + bytes(200)
+
+    assert case.decode(sample_bytes(case, tags=tags), 0) == case.decode(sample_bytes(case), 0)
+
+
+@every_flexible_message
+def test_tagged_fields_beyond_the_end_are_refused(case: Case) -> None:
+    encoded = sample_bytes(case)
+
+    for tags in (uvarint(1 << 30), b"\1" + uvarint(100) + uvarint(1 << 30), b"\xff" * 20):
+        with pytest.raises(ProtocolError):
+            case.decode(encoded[:-1] + tags, 0)
+
+
+@every_message
+def test_null_is_taken_only_where_the_schema_allows_it(case: Case) -> None:
+    for field in variable_fields(case.schema, case.version):
+        is_string = field.type_str == "string" and not field.is_array()
+        null = b"\0" if case.flexible else b"\xff" * (2 if is_string else 4)
+        encoded = sample_bytes(case, instead={id(field): null})
+        if field.nullable_for_version_q(case.version):
+            case.decode(encoded, 0)
+        else:
+            with pytest.raises(UnexpectedNull, match=field.name):
+                case.decode(encoded, 0)
+
+
+@every_message
+def test_lengths_that_cannot_be_are_refused(case: Case) -> None:
+    for field in variable_fields(case.schema, case.version):
+        is_string = field.type_str == "string" and not field.is_array()
+        if case.flexible:
+            # more than 31 bits, an endless varint, and the largest that is well formed
+            lengths = [b"\xff\xff\xff\xff\x0f", b"\xff" * 4096, b"\xff\xff\xff\xff\x07"]
+            refused: tuple[type[ProtocolError], ...] = (InvalidLength, ProtocolError, ProtocolError)
+        else:
+            form = ">h" if is_string else ">i"
+            top = (1 << (15 if is_string else 31)) - 1
+            lengths = [struct.pack(form, length) for length in (-2, -top - 1, top)]
+            refused = (InvalidLength, InvalidLength, ProtocolError)
+        for length, error in zip(lengths, refused, strict=True):
+            with pytest.raises(error):
+                case.decode(sample_bytes(case, instead={id(field): length}), 0)
+
+
+@every_flexible_message
+def test_compact_strings_end_where_classic_ones_do(case: Case) -> None:
+    for field in variable_fields(case.schema, case.version):
+        if field.type_str != "string" or field.is_array():
+            continue
+        longest = uvarint(MAX_STRING_BYTES + 1) + b"x" * MAX_STRING_BYTES
+        case.decode(sample_bytes(case, instead={id(field): longest}), 0)
+        too_long = uvarint(MAX_STRING_BYTES + 2) + b"x" * (MAX_STRING_BYTES + 1)
+        with pytest.raises(InvalidLength, match=field.name):
+            case.decode(sample_bytes(case, instead={id(field): too_long}), 0)
+
+
+@pytest.mark.parametrize("versions", messages(HOT_APIS + COLD_APIS), ids=message_name)
+@given(data=st.data())
+def test_garbage_raises_protocol_errors_only(versions: list[Case], data: st.DataObject) -> None:
+    case = data.draw(st.sampled_from(versions))
+    garbage = data.draw(st.binary(max_size=200))
+    with suppress(ProtocolError):
+        case.decode(garbage, 0)
+
+    damaged = bytearray(sample_bytes(case))
+    for _ in range(data.draw(st.integers(1, 4))):
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(ProtocolError):
+        case.decode(bytes(damaged), 0)
+
+
+@every_message
+def test_text_that_is_not_utf_8_reads_with_replacement_characters(case: Case) -> None:
+    untouched = sample_bytes(case)
+    for field in variable_fields(case.schema, case.version):
+        if field.type_str != "string" or field.is_array():
+            continue
+        for raw, text in ((b"a\xff", "a\ufffd"), (b"\xc3(" + b"x" * 200, "\ufffd(" + "x" * 200)):
+            size = uvarint(len(raw) + 1) if case.flexible else struct.pack(">h", len(raw))
+            replaced = text.encode()
+            good_size = uvarint(len(replaced) + 1) if case.flexible else struct.pack(">h", len(replaced))
+            bad = sample_bytes(case, instead={id(field): size + raw})
+            good = sample_bytes(case, instead={id(field): good_size + replaced})
+            assert case.decode(bad, 0) == case.decode(good, 0) != case.decode(untouched, 0)
+
+
+@every_hot_message
+def test_a_null_in_a_version_that_has_none_is_not_written(case: Case) -> None:
+    for field in case.schema.untagged_fields(case.version):
+        message = ours(case, sample(case.schema, case.version))
+        setattr(message, field.name, None)
+        if field.type_str == "bool":
+            continue  # struct takes any object for its truth
+        if field.nullable_for_version_q(case.version):
+            assert getattr(case.decode(case.encode(message), 0), field.name) is None
+        else:
+            with pytest.raises((UnexpectedNull, TypeError, AttributeError, struct.error)):
+                case.encode(message)
+
+
+@every_hot_message
+def test_strings_too_long_for_kafka_are_not_written(case: Case) -> None:
+    for field in case.schema.untagged_fields(case.version):
+        if field.type_str == "string" and not field.is_array():
+            message = ours(case, sample(case.schema, case.version))
+            setattr(message, field.name, "x" * (MAX_STRING_BYTES + 1))
+            with pytest.raises(InvalidLength):
+                case.encode(message)
+
+
+@pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)
+def test_only_served_versions_have_a_codec(api: ApiKey) -> None:
+    versions = SUPPORTED[api]
+
+    for version in range(versions.min, versions.max + 1):
+        codec = codec_for(api, version)
+        assert codec.flexible == (version >= FIRST_FLEXIBLE[api])
+        assert codec_for(api, version) is codec
+    for version in (versions.min - 1, versions.max + 1):
+        with pytest.raises(KeyError):
+            codec_for(api, version)
+
+
+def test_an_api_that_is_not_served_has_no_codec() -> None:
+    for api_key in (-1, ApiKey.PRODUCE, 9999):
+        with pytest.raises(KeyError):
+            codec_for(api_key, 0)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kafka-python takes long to import: a server that starts must not need it."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize("module", ["protocol", "protocol.hot", "protocol.codecs", "protocol.headers"])
+def test_importing_the_hot_part_does_not_import_kafka_python(module: str) -> None:
+    program = f"import sys, {module}; sys.exit(any(name.split('.')[0] == 'kafka' for name in sys.modules))"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_first_message_that_is_not_hot_imports_kafka_python() -> None:
+    program = "import sys; from protocol.codecs import codec_for; codec_for(3, 9); sys.exit('kafka' not in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_protocol_does_no_io_and_needs_nothing_of_ours() -> None:
+    program = """
+import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.embedded
+sys.exit(any(name.split('.')[0] in {'asyncio', 'storage', 'coordinator'} for name in sys.modules))
+"""
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
