@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
-from coordinator.api.partitions import partition_error
+from coordinator.api.partitions import NO_EPOCH, partition_error
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from protocol.errors import ErrorCode
@@ -103,7 +103,9 @@ def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCod
 
 
 def _error(topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
-    error = partition_error(topic, partition.partition, partition.current_leader_epoch)
+    # Here, and not in ListOffsets, Kafka takes any negative epoch for none (FetchRequest.optionalEpoch).
+    epoch = max(partition.current_leader_epoch, NO_EPOCH)
+    error = partition_error(topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # nobody replicates from here
     if error is ErrorCode.NONE and partition.fetch_offset < 0:
