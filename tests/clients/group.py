@@ -16,14 +16,16 @@ ALL = set(range(PARTITIONS))
 class Group:
     """One group of one client library on a topic of its own with 12 partitions."""
 
-    def __init__(self, client: Client, bootstrap: str, work: Path) -> None:
-        """Create the topic and wait for the group's coordinator."""
+    def __init__(self, client: Client, bootstrap: str, work: Path, *, create_topic: bool = True) -> None:
+        """Create the topic, unless that is left to the members, and wait for the group's coordinator."""
         self.client = client
         self.bootstrap = bootstrap
         self.id = f"group-{client.module}-{uuid.uuid4().hex[:12]}"
-        self.topic = raw.new_topic(bootstrap, PARTITIONS)
+        self.topic = f"topic-{uuid.uuid4().hex[:12]}"
         self._work = work
         self._members: list[Member] = []
+        if create_topic:
+            raw.create_topic(bootstrap, self.topic, PARTITIONS)
         raw.wait_for_coordinator(bootstrap, self.id)
 
     def member(self, name: str, options: MemberOptions | None = None) -> Member:
@@ -75,6 +77,26 @@ class Group:
     def _stable_with(self, members: int) -> bool:
         described = raw.describe_group(self.bootstrap, self.id)
         return described.group_state == "Stable" and len(described.members) == members
+
+
+class Groups:
+    """Makes groups for one test, and ends them all."""
+
+    def __init__(self, client: Client, work: Path) -> None:
+        """All groups are of this client and log to this directory."""
+        self._client = client
+        self._work = work
+        self._made: list[Group] = []
+
+    def make(self, bootstrap: str, *, create_topic: bool = True) -> Group:
+        """Make a group on the server there."""
+        self._made.append(Group(self._client, bootstrap, self._work, create_topic=create_topic))
+        return self._made[-1]
+
+    def close(self) -> None:
+        """End the members of all groups."""
+        for group in self._made:
+            group.close()
 
 
 def is_even_split(members: Iterable[Member]) -> bool:

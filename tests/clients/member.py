@@ -24,14 +24,16 @@ class Client:
     module: str
     cooperative: bool
     tells_when_fenced: bool
+    creates_topics: bool
 
 
 CLIENTS = (
-    Client("confluent-kafka", "confluent", cooperative=True, tells_when_fenced=True),
+    # librdkafka's consumers by default do not have topics created.
+    Client("confluent-kafka", "confluent", cooperative=True, tells_when_fenced=True, creates_topics=False),
     # aiokafka has the eager assignors only, and sends heartbeats without the instance id (v1): a fenced member
     # learns no more than that its member id is unknown.
-    Client("aiokafka", "aio", cooperative=False, tells_when_fenced=False),
-    Client("kafka-python", "kafka_python", cooperative=True, tells_when_fenced=True),
+    Client("aiokafka", "aio", cooperative=False, tells_when_fenced=False, creates_topics=True),
+    Client("kafka-python", "kafka_python", cooperative=True, tells_when_fenced=True, creates_topics=True),
 )
 
 

@@ -3,9 +3,10 @@
 
 import pytest
 
-from tests.clients.group import ALL, Group
+from tests.clients.group import ALL, Group, Groups
 from tests.clients.member import CLIENTS, MemberOptions
 from tests.support import raw
+from tests.support.target import Target
 
 UNKNOWN_MEMBER_ID = 25
 
@@ -81,3 +82,15 @@ def test_cooperative_members_keep_what_they_need_not_give_up(group: Group) -> No
     taken = [set(event["partitions"]) for event in first.told("assigned") if event["partitions"]]
     assert taken == [ALL, ALL - kept], f"{first} was given {taken}"
     assert not first.told("lost")
+
+
+@pytest.mark.parametrize(
+    "client", [each for each in CLIENTS if each.creates_topics], ids=lambda each: str(each.name)
+)
+def test_subscribing_to_a_topic_that_is_not_there_creates_it(groups: Groups, target: Target) -> None:
+    """auto.create.topics.enable is on, as it is in Kafka, and gives num.partitions partitions."""
+    group = groups.make(target.bootstrap, create_topic=False)
+    member = group.member("only")
+    group.wait_shared([member])
+    member.commit({11: 1})
+    assert member.committed(ALL) == {11: 1}

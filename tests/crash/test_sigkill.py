@@ -17,6 +17,7 @@ from tests.support import raw
 from tests.support.target import Target
 from tests.support.waiting import wait_until
 
+TOPIC = "crash-topic"
 CONNECTIONS = 4
 GROUPS = [SHARED, *(own_group(index) for index in range(CONNECTIONS))]
 # A real Kafka needs 12 s and more to come back from each.
@@ -38,11 +39,11 @@ def test_no_acknowledged_offset_is_lost_or_goes_back_over_many_kills(own_target:
     sys.stderr.write(f"replay with GROUPKEEPER_CRASH_SEED={seed}\n")
     rng = random.Random(seed)
     ledger = Ledger()
-    topic = raw.new_topic(own_target.bootstrap)
+    raw.create_topic(own_target.bootstrap, TOPIC)
     wait_for_all(own_target)
     for number in range(rounds):
         acknowledged = ledger.acknowledged + rng.randrange(1, 400)
-        run_until_killed(own_target, ledger, topic, rng, acknowledged)
+        run_until_killed(own_target, ledger, rng, acknowledged)
         come_back(own_target, rng)
         wrong = settle(own_target, ledger)
         assert not wrong, f"round {number}, GROUPKEEPER_CRASH_SEED={seed}:\n" + "\n".join(wrong)
@@ -53,11 +54,9 @@ def test_no_acknowledged_offset_is_lost_or_goes_back_over_many_kills(own_target:
     assert not settle(own_target, ledger), f"after a clean stop, GROUPKEEPER_CRASH_SEED={seed}"
 
 
-def run_until_killed(
-    target: Target, ledger: Ledger, topic: str, rng: random.Random, acknowledged: int
-) -> None:
+def run_until_killed(target: Target, ledger: Ledger, rng: random.Random, acknowledged: int) -> None:
     """Let connections work until that many answers are in, and a random moment longer; then kill the server."""
-    traffic = start_all(target.bootstrap, ledger, topic, rng, CONNECTIONS)
+    traffic = start_all(target.bootstrap, ledger, TOPIC, rng, CONNECTIONS)
 
     def enough() -> bool:
         return ledger.acknowledged >= acknowledged or any(each.failure for each in traffic)

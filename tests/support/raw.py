@@ -6,7 +6,6 @@ Using somebody else's codec keeps these tests honest: a mistake in our own canno
 
 import socket
 import struct
-import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -103,13 +102,6 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
             return found.error_code == NONE and len(leaders) == partitions and min(leaders) >= 0
 
         wait_until(visible, what=f"{partitions} partitions of {topic} in the metadata")
-
-
-def new_topic(bootstrap: str, partitions: int = 12) -> str:
-    """Create a topic under a name of its own and return the name."""
-    topic = f"topic-{uuid.uuid4().hex[:12]}"
-    create_topic(bootstrap, topic, partitions)
-    return topic
 
 
 def wait_for_coordinator(bootstrap: str, group: str) -> None:

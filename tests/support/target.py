@@ -54,8 +54,11 @@ def target_kind() -> str:
 
 @contextmanager
 def running_target(work: Path, settings: Mapping[str, str | int] | None = None) -> Iterator[Target]:
-    """Run the chosen server under `work`; without a wait before a group's first rebalance, unless `settings` say so."""
-    chosen = {"group.initial.rebalance.delay.ms": 0, **(settings or {})}
+    """Run the chosen server under `work`.
+
+    Unless `settings` say otherwise: no wait before a group's first rebalance, and topics get 12 partitions.
+    """
+    chosen = {"group.initial.rebalance.delay.ms": 0, "num.partitions": 12, **(settings or {})}
     server: Target = KafkaBroker(work, chosen) if target_kind() == "kafka" else Service(work, chosen)
     try:
         server.start()
