@@ -19,6 +19,7 @@ def describe(data: Path) -> dict[str, str]:
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "commit": commit(),
         "machine": f"{_cpu_model()}, {os.cpu_count()} CPUs, {_memory_gib():.0f} GiB",
+        "load before": f"{os.getloadavg()[0]:.2f} (average of one minute; other work falsifies what follows)",
         "system": f"{platform.system()} {platform.release()}, data on {filesystem_type(data)}",
         "Python": f"{platform.python_version()}, uvloop {version('uvloop')}",
         "Kafka": f"{KAFKA_VERSION} on Java {java_version() or '(none)'}",
