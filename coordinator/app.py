@@ -127,11 +127,13 @@ class App:
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
         self.loop_watch = LoopWatch(self.timers, self.clock, self.stats)
-        self.io = IoThread(loop)
+        # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
+        self.io = IoThread(loop, "groupkeeper-io")
+        self.flush_thread = IoThread(loop, "groupkeeper-flush")
         self.committer = Committer(
             loop,
             self.log,
-            self.io,
+            self.flush_thread,
             self.clock,
             self.stats,
             FlushMode(settings.log_flush),
@@ -364,6 +366,7 @@ class App:
         self.timers.close()
         with contextlib.suppress(StorageError):
             await self.io.run(self.log.close)
+        self.flush_thread.close()
         self.io.close()
         tell("stopped")
 

@@ -5,11 +5,13 @@ v2: isolation level, throttle time. v4: leader epoch (KIP-320). v6: flexible. v7
 v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005). v10: timeout (KIP-1075).
 v11: the earliest offset that waits for upload (KIP-1023).
 
-The partitions hold no data: they start and end at offset 0, and no timestamp is found in them.
+The partitions hold no data: they start at offset 0, and no timestamp is found in them. As their end counts the
+furthest offset that any group has committed. Tools take the end for the largest offset that a group can be reset
+to, and show how far a group is behind it; with an end of 0 nobody could be reset to anything else.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from coordinator.api.context import RequestContext
@@ -19,9 +21,11 @@ from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
-START_AND_END: Final = 0
+START: Final = 0
 NOWHERE: Final = -1
 NO_TIMESTAMP: Final = -1
+END: Final = -1  # as timestamp
+OFFSET_NOT_AVAILABLE_FROM: Final = 5
 
 
 class Place(NamedTuple):
@@ -32,7 +36,7 @@ class Place(NamedTuple):
 
 
 PLACES: Final[Mapping[int, Place]] = {
-    -1: Place(1, is_there=True),  # the end
+    END: Place(1, is_there=True),
     -2: Place(1, is_there=True),  # the start
     -3: Place(7, is_there=False),  # the record with the largest timestamp
     -4: Place(8, is_there=True),  # the start of what is not only in tiered storage
@@ -42,12 +46,9 @@ PLACES: Final[Mapping[int, Place]] = {
 
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
-    """Tell the offset 0 for the start and the end of each partition."""
-    version = ctx.api_version
-    return ListOffsetsResponse(
-        version=version,
-        topics=[_topic(node.catalogue.get(each.name), each, version) for each in request.topics],
-    )
+    """Tell where each partition starts or ends."""
+    topics = [_topic(node, wanted, ctx) for wanted in request.topics]
+    return ListOffsetsResponse(version=ctx.api_version, topics=topics)
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
@@ -65,45 +66,72 @@ def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) 
     return ListOffsetsResponse(version=version, topics=topics)
 
 
-def _topic(topic: Topic | None, wanted: Any, version: int) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+def _topic(node: Node, wanted: Any, ctx: RequestContext) -> Any:
+    topic = node.catalogue.get(wanted.name)
     times = Counter(partition.partition_index for partition in wanted.partitions)
-    answers = {}
+    answers: dict[int, Any] = {}
+    at_end: list[int] = []
     for partition in wanted.partitions:
         index = partition.partition_index
-        error = ErrorCode.INVALID_REQUEST if times[index] > 1 else _error(topic, partition, version)
-        if error is ErrorCode.NONE:
-            answers[index] = _offset(partition, version)
+        error = (
+            ErrorCode.INVALID_REQUEST if times[index] > 1 else _error(node, topic, partition, ctx.api_version)
+        )
+        if error is not ErrorCode.NONE:
+            answers[index] = _refusal(index, error, ctx.api_version)
+        elif partition.timestamp == END:
+            at_end.append(index)
+            answers[index] = None  # keeps its place
         else:
-            answers[index] = _refusal(index, error, version)
+            place = PLACES.get(partition.timestamp)
+            found = place is not None and place.is_there
+            answers[index] = _answer(index, START if found else NOWHERE, ctx.api_version)
+    for index, offset in _ends(node, wanted.name, at_end, ctx).items():
+        answers[index] = _answer(index, offset, ctx.api_version)
     return ListOffsetsResponse.ListOffsetsTopicResponse(
-        version=version, name=wanted.name, partitions=list(answers.values())
+        version=ctx.api_version, name=wanted.name, partitions=list(answers.values())
     )
 
 
-def _error(topic: Topic | None, partition: Any, version: int) -> ErrorCode:
+def _error(node: Node, topic: Topic | None, partition: Any, version: int) -> ErrorCode:
     place = PLACES.get(partition.timestamp)
     if partition.timestamp < 0 and (place is None or version < place.since):
         return ErrorCode.UNSUPPORTED_VERSION
-    return partition_error(topic, partition.partition_index, partition.current_leader_epoch)
+    error = partition_error(topic, partition.partition_index, partition.current_leader_epoch)
+    if error is ErrorCode.NONE and partition.timestamp == END and node.manager.loading_partitions:
+        # The end would move as groups come from the log. These two say what they say of a new leader in Kafka.
+        early = version < OFFSET_NOT_AVAILABLE_FROM
+        return ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE
+    return error
 
 
-def _offset(
-    partition: Any, version: int
-) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
-    place = PLACES.get(partition.timestamp)
-    found = place is not None and place.is_there
+def _ends(node: Node, topic: str, indexes: Sequence[int], ctx: RequestContext) -> dict[int, int]:
+    """The furthest offset that a group has committed in each of these partitions."""
+    ends = dict.fromkeys(indexes, START)
+    if not indexes:
+        return ends
+    for group in node.manager.current_groups():
+        committed = group.offsets.get(topic)
+        if committed is None:
+            continue
+        ctx.wait_for(group.flush)
+        for index in indexes:
+            entry = committed.get(index)
+            if entry is not None and entry.offset > ends[index]:
+                ends[index] = entry.offset
+    return ends
+
+
+def _answer(index: int, offset: int, version: int) -> Any:
     return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
         version=version,
-        partition_index=partition.partition_index,
+        partition_index=index,
         timestamp=NO_TIMESTAMP,
-        offset=START_AND_END if found else NOWHERE,
-        leader_epoch=LEADER_EPOCH if found else NO_EPOCH,
+        offset=offset,
+        leader_epoch=NO_EPOCH if offset == NOWHERE else LEADER_EPOCH,
     )
 
 
-def _refusal(
-    index: int, error: ErrorCode, version: int
-) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
+def _refusal(index: int, error: ErrorCode, version: int) -> Any:
     return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
         version=version,
         partition_index=index,

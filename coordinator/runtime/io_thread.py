@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one thread that may wait for the disk."""
+"""A thread that may wait for the disk."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ class IoThread:
     Lighter than an executor: no Future per call, which a flush per turn of the event loop would pay for.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str = "groupkeeper-io") -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._calls: SimpleQueue[tuple[Callable[[], Any], Callable[[Any], None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
