@@ -2,6 +2,7 @@
 """Gaining and losing partitions of `__consumer_offsets`, and getting them back after the log has failed."""
 
 import asyncio
+import gc
 from collections.abc import Iterable
 from typing import Final
 
@@ -113,6 +114,9 @@ class Leadership:
         writer = self._committer.writer(partition, self._log.end_offset(partition), self.epochs[partition])
         manager.finish_load(shard, writer)
         self._loads.pop(partition, None)
+        if not manager.loading_partitions:
+            # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
+            gc.freeze()
 
     async def _repair_and_reload(self) -> None:
         """Until the journal can be written again nothing is acknowledged; then every lost partition is loaded."""
