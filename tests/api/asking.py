@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a handler as a client would: request and response go through the codec, a parked answer is waited for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,13 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
+from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Endpoint
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.messages import CLASSES
+from storage.records import OffsetAndMetadata
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
@@ -26,13 +28,28 @@ ENDPOINT = Endpoint("groups.example", 9092)
 
 
 class FakeManager:
-    """Leads every partition but those of the groups in `elsewhere`."""
+    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it."""
 
     def __init__(self) -> None:
         self.elsewhere: dict[str, ErrorCode] = {}
+        self.loading_partitions: dict[int, object] = {}
+        self.groups: list[GroupMetadata] = []
 
     def shard_for(self, group_id: str) -> object:
         return self.elsewhere.get(group_id, "a shard")
+
+    def current_groups(self) -> Iterator[GroupMetadata]:
+        return iter(self.groups)
+
+    def commit(self, group_id: str, topic: str, offsets: Mapping[int, int], *, flush: int = 0) -> None:
+        """Let a new group have these offsets."""
+        group = GroupMetadata(group_id)
+        group.flush = flush
+        group.offsets[topic] = {
+            index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=0)
+            for index, offset in offsets.items()
+        }
+        self.groups.append(group)
 
 
 class FakeTimers:
@@ -93,7 +110,7 @@ class FakeNode:
                 self.timers.fire()
         return answers.only
 
-    def start(self, answers: "Answers", request: Any) -> None:
+    def start(self, answers: "Answers", request: Any) -> RequestContext:
         """Hand a request in; its answer is in `answers`, now or later."""
         key, version = answers.key, answers.version
         codec = codec_for(key, version)
@@ -110,6 +127,7 @@ class FakeNode:
         response = module_of(key).handle(self, decoded, ctx)
         if response is not PARKED:
             answers.complete(ctx, response)
+        return ctx
 
 
 class Answers:

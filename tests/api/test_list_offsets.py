@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListOffsets, at every version; the answers are those of a Kafka 4.3 broker for an empty partition."""
+"""ListOffsets, at every version; before anybody commits, the answers are a Kafka 4.3's for empty partitions."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
-from tests.api.asking import FakeNode, refusal_of, versions
+from tests.api.asking import Answers, FakeNode, refusal_of, versions
 
 KEY = ApiKey.LIST_OFFSETS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
@@ -32,11 +32,43 @@ def told(response: Any) -> list[tuple[int, int, int, int, int]]:
 
 
 @EVERY_VERSION
-def test_a_partition_starts_and_ends_at_zero(node: FakeNode, version: int) -> None:
+def test_a_partition_that_nobody_has_committed_in_starts_and_ends_at_zero(
+    node: FakeNode, version: int
+) -> None:
     node.have(a=3)
     response = node.ask(KEY, version, request("a", (2, LATEST), (0, EARLIEST)))
     epoch = 0 if version >= 4 else -1
     assert told(response) == [(2, 0, -1, 0, epoch), (0, 0, -1, 0, epoch)]
+
+
+@EVERY_VERSION
+def test_a_partition_ends_at_the_furthest_committed_offset(node: FakeNode, version: int) -> None:
+    node.have(a=4)
+    node.manager.commit("slow", "a", {0: 5, 1: 9, 2: 0})
+    node.manager.commit("fast", "a", {0: 41, 1: 7})
+    node.manager.commit("elsewhere", "b", {0: 1_000, 3: 1_000})
+    answer = told(node.ask(KEY, version, request("a", *((index, LATEST) for index in range(4)))))
+    assert [each[:4] for each in answer] == [(0, 0, -1, 41), (1, 0, -1, 9), (2, 0, -1, 0), (3, 0, -1, 0)]
+    answer = told(node.ask(KEY, version, request("a", (0, EARLIEST), (1, LATEST))))
+    assert [each[3] for each in answer] == [0, 9]
+
+
+def test_the_end_is_told_only_once_the_commits_that_it_shows_are_durable(node: FakeNode) -> None:
+    node.have(a=1)
+    node.manager.commit("g", "a", {0: 5}, flush=17)
+    node.manager.commit("h", "a", {0: 4}, flush=16)
+    node.manager.commit("elsewhere", "b", {0: 5}, flush=99)
+    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).flush == 17
+    assert node.start(Answers(KEY, 11), request("a", (0, EARLIEST))).flush == 0
+
+
+@EVERY_VERSION
+def test_the_end_is_not_told_while_groups_are_still_coming_from_the_log(node: FakeNode, version: int) -> None:
+    node.have(a=1)
+    node.manager.loading_partitions[3] = "a shard"
+    not_yet = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
+    assert told(node.ask(KEY, version, request("a", (0, LATEST)))) == [(0, not_yet, -1, -1, -1)]
+    assert told(node.ask(KEY, version, request("a", (0, EARLIEST))))[0][:4] == (0, 0, -1, 0)
 
 
 @EVERY_VERSION
