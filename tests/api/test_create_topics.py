@@ -214,3 +214,10 @@ def test_a_refused_request_has_the_error_for_every_topic(version: int) -> None:
         ("a", error),
         ("b", error),
     ]
+
+
+def test_a_mistake_of_ours_is_an_answer_too(node: FakeNode) -> None:
+    taken = node.have(there=1)["there"].id
+    node.catalogue_store.new_topic_id = lambda: taken
+    assert told(node.ask(KEY, 7, request(topic("a")))) == [("a", ErrorCode.UNKNOWN_SERVER_ERROR)]
+    assert node.names() == ["there"]
