@@ -23,8 +23,7 @@ from bench.wire import APIS
 
 GOOD: Final = 0
 ERRORS: Final = 1  # something was answered wrongly or not at all
-WRONG_USAGE: Final = 2  # as argparse has it
-NOT_PREPARED: Final = 3  # the server did not come to where measuring starts
+NOT_PREPARED: Final = 3  # (2 is argparse's) the server did not come to where measuring starts
 
 STARTED: Final = ("start", "restart")  # these start and kill a server of their own
 LABEL_WIDTH: Final = 15
@@ -41,6 +40,8 @@ or against one that is started for it:
 `python -m bench compare --help`: play them side by side with a real Kafka.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
+
+Exit status: 0 good, 1 errors were counted, 2 wrong usage, 3 the server could not be started or prepared.
 """
 
 

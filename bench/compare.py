@@ -19,6 +19,7 @@ from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import IDLE_S, measure_restart, measure_start
 from bench.machine import describe
 from bench.play import GROUPS
+from bench.procstat import filesystem_type
 from bench.report import Result
 from bench.results import Runs
 from bench.scenarios import SHAPES
@@ -60,6 +61,8 @@ def main(arguments: Sequence[str]) -> int:
     runs = Runs()
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.data) as work:
         machine = describe(Path(work))
+        if filesystem_type(Path(work)) == "tmpfs":
+            print("the data is on a tmpfs, where fsync costs nothing: choose another --data", file=sys.stderr)
         with contextlib.ExitStack() as stack:
             servers = [stack.enter_context(server) for server in _servers(options.servers, Path(work))]
             print(report.heading("", LABEL_WIDTH))

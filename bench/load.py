@@ -26,7 +26,6 @@ HEAD: Final = struct.Struct(">iI")  # a reply's length and correlation id
 CORRELATION_ID: Final = struct.Struct(">I")
 DRAIN_TIMEOUT_S: Final = 30.0
 MAX_REPLY_BYTES: Final = 64 << 20
-WATCH_EVERY_S: Final = 0.1
 
 Judge = Callable[[bytes], None]  # takes a reply without its length bytes; raises BadReply
 
@@ -305,8 +304,8 @@ async def _measure(
         tally.restart()
         began = _Instant.now(server_pids)
         await asyncio.wait([all_finished], timeout=window.duration_s)
-    latencies_s = array("d", tally.latencies_s)
     ended = _Instant.now(server_pids)
+    latencies_s = array("d", tally.latencies_s)  # what comes in from here on is outside the window
     for connection in connections:
         connection.stop()
     await asyncio.wait([all_finished], timeout=DRAIN_TIMEOUT_S)
