@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -59,11 +60,21 @@ def kafka_classpath() -> str | None:
 def require_kafka_classpath() -> str:
     """Return the class path; without one skip the test with the reason, or fail it when the environment sets CI."""
     found = locate_kafka()
-    if isinstance(found, Path):
-        return f"{found}/*"
+    return f"{found}/*" if isinstance(found, Path) else skip_or_fail(found.reason)
+
+
+def require_java_compiler() -> None:
+    """Skip (or in CI fail) the test where the `java` on the PATH cannot compile: a JRE, not a JDK."""
+    modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
+    if "jdk.compiler" not in modules:
+        skip_or_fail("Kafka's Java tools are driven by a Java source file, which needs a JDK (found: a JRE)")
+
+
+def skip_or_fail(reason: str) -> NoReturn:
+    """Skip the test with the reason; in CI, where everything must be there, fail it."""
     if os.environ.get("CI"):
-        pytest.fail(f"must not be skipped in CI: {found.reason}", pytrace=False)
-    pytest.skip(found.reason)
+        pytest.fail(f"must not be skipped in CI: {reason}", pytrace=False)
+    pytest.skip(reason)
 
 
 def java_major_version() -> int | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.jars import require_kafka_classpath
+from tests.kafka.jars import require_java_compiler, require_kafka_classpath
 from tests.support.processes import tied_to_us
 
 _SOURCE = Path(__file__).with_name("java") / "Shell.java"
@@ -91,6 +91,7 @@ class JavaShell:
 def java_shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaShell]:
     """One JVM for the session; skips where Java 17+ (with its compiler) or Maven is missing, fails in CI."""
     classpath = require_kafka_classpath()
+    require_java_compiler()
     shell = JavaShell(classpath, tmp_path_factory.mktemp("java") / "shell.log")
     yield shell
     shell.close()
