@@ -25,6 +25,8 @@ PARTITION_METADATA_FILE: Final = "partition.metadata"
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SWAP_SUFFIX: Final = ".swap"
+CUT_SUFFIX: Final = ".cut"
+"""What recovery left out of a log, for somebody to look at; no broker reads it."""
 
 _JOURNAL: Final = re.compile(r"(\d{20})\.journal")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")

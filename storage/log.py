@@ -14,11 +14,10 @@ from typing import Final
 from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
-from storage.layout import PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
+from storage.layout import CUT_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
 from storage.properties import encode_uuid
 from storage.segment import Segment
 
-SEGMENT_BYTES_DEFAULT: Final = 104_857_600
 _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 """Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
 _BASE_OFFSET: Final = Struct(">q")
@@ -88,11 +87,12 @@ class PartitionLog:
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 
     def mark_dirty(self, offset: int) -> None:
-        """Let `fsync` sync everything from `offset` on, since nobody knows what of it is on disk."""
-        self._entries_dirty = True
-        for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
-            if following is None or following.base_offset > offset:
-                segment.dirty = True
+        """Let `fsync` sync all names, and everything from `offset` on: nobody knows what is on disk of it."""
+        self._entries_dirty = bool(self._segments)
+        if self.end_offset > offset:
+            for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
+                if following is None or following.base_offset > offset:
+                    segment.dirty = True
 
     def append(self, batch: bytes) -> None:
         """Append one batch, whose base offset is `end_offset` or greater. Raises StorageError."""
@@ -179,6 +179,13 @@ class PartitionLog:
         for segment in self._segments[:-1]:
             segment.close()
 
+    def cut(self, index: int, position: int) -> None:
+        """Drop everything behind byte `position` of the segment with this index. Raises OSError."""
+        while len(self._segments) > index + 1:
+            self._remove(self._segments.pop())
+        if self._segments and self._segments[-1].size_bytes > position:
+            self._segments[-1].cut(position)
+
     def truncate(self, offset: int) -> None:
         """Cut the log so that it ends at `offset`, which must be where a batch starts or the log ends.
 
@@ -200,6 +207,19 @@ class PartitionLog:
                     )
             last.cut(position)
         self.end_offset = offset
+
+    def set_aside(self, index: int) -> list[Segment]:
+        """Take the segments from `index` on out of the log, and keep their files under other names.
+
+        The caller sets `end_offset`. Raises OSError.
+        """
+        taken = self._segments[index:]
+        for segment in reversed(taken):
+            segment.close()
+            self._fs.rename(segment.path, segment.path.with_name(segment.path.name + CUT_SUFFIX))
+            self._entries_dirty = True
+            self._segments.remove(segment)
+        return taken
 
     def read(self, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Whole batches from the one that holds `start_offset` on, and the offset to read from next.

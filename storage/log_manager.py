@@ -33,7 +33,10 @@ from storage.lock import DirectoryLock
 from storage.log import PartitionLog, batch_offsets
 from storage.pending import PendingBatches
 from storage.properties import decode_uuid
-from storage.recovery import Cut, LogSettings, partitions_on_disk, recover, recovery_points
+from storage.recovery import Cut, partitions_on_disk, recover, recovery_points
+from storage.settings import LogSettings
+
+__all__ = ["Cut", "LogManager", "LogSettings"]
 
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 _CLEAN_SHUTDOWN: Final = b'{"version":0,"brokerEpoch":-1}'

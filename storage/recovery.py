@@ -10,7 +10,6 @@ whole batch is kept, and only a torn tail is cut.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -19,20 +18,18 @@ from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
 from storage.journal import Entry
 from storage.journal_reader import JournalContents, read_journals
-from storage.layout import JOURNAL_DIR, OFFSETS_TOPIC, RECOVERY_POINT_FILE, parse_partition_dir, partition_dir
-from storage.log import SEGMENT_BYTES_DEFAULT, PartitionLog, batch_offsets
+from storage.layout import (
+    CUT_SUFFIX,
+    JOURNAL_DIR,
+    RECOVERY_POINT_FILE,
+    parse_partition_dir,
+    partition_dir,
+)
+from storage.log import PartitionLog, batch_offsets
 from storage.segment import Scan, Segment, find_batch
+from storage.settings import LogSettings
 
-JOURNAL_STEP_BYTES_DEFAULT: Final = 4 << 20
-
-
-class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the log is written. `segment_bytes` is Kafka's `offsets.topic.segment.bytes`."""
-
-    topic: str = OFFSETS_TOPIC
-    segment_bytes: int = SEGMENT_BYTES_DEFAULT
-    journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
-    journal_spare_bytes_max: int = 64 << 20
+__all__ = ["Cut", "LogSettings", "Recovered", "partitions_on_disk", "recover", "recovery_points"]
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -135,24 +132,24 @@ def _recover_log(
 ) -> None:
     log.load()
     durable = point or 0
-    index, scan = _scan(log, durable)
+    index, scan = _scan(log, durable, gaps=point is None)
     log.end_offset = scan.next_offset
     # An offset before the recovery point was on disk for good.
     if scan.next_offset < durable:
         where = log.segments[index].path if log.segments else log.directory
         reason = scan.damage or "the log ends here"
         raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
-    if scan.next_offset > durable or scan.damage is not None:
-        log.mark_dirty(durable)
+    log.mark_dirty(durable)
     batches = _continuation(log, durable, entries, cuts)
     if batches and batch_offsets(batches[-1])[1] >= scan.next_offset:
+        log.cut(index, scan.position)
         log.truncate(batch_offsets(batches[0])[0])
         log.append_all(batches)
     elif scan.damage is not None:
         _cut_tail(fs, log, index, scan, point, cuts)
 
 
-def _scan(log: PartitionLog, durable: int) -> tuple[int, Scan]:
+def _scan(log: PartitionLog, durable: int, *, gaps: bool) -> tuple[int, Scan]:
     """Up to where the log is good, and the index of the segment where that is."""
     segments = log.segments
     if not segments:
@@ -162,12 +159,12 @@ def _scan(log: PartitionLog, durable: int) -> tuple[int, Scan]:
     while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
         index += 1
     while True:
-        scan = segments[index].scan(verify_from=durable)
+        scan = segments[index].scan(verify_from=durable, gaps=gaps)
         if scan.damage is not None or index + 1 == len(segments):
             return index, scan
         following = segments[index + 1].base_offset
-        if scan.next_offset > following:
-            reason = f"the next segment starts at offset {following}, before {scan.next_offset}"
+        if scan.next_offset > following or (following > scan.next_offset >= durable and not gaps):
+            reason = f"the next segment starts at offset {following}, and not at {scan.next_offset}"
             return index, Scan(scan.position, scan.next_offset, reason)
         index += 1
 
@@ -199,19 +196,21 @@ def _cut_tail(
 ) -> None:
     segment: Segment = log.segments[index]
     reason = scan.damage or ""
-    if index + 1 < len(log.segments):
-        raise CorruptLog(segment.path, reason, position=scan.position)
     tail = segment.read(scan.position, segment.size_bytes - scan.position)
+    is_last = index + 1 == len(log.segments)
     saved_as = None
-    if find_batch(tail, scan.next_offset) is not None:
+    if not is_last or find_batch(tail, scan.next_offset) is not None:
         # With a recovery point we know that this was never promised to anybody: a power loss between two
         # syncs. Without one it may be anything.
         if point is None:
-            raise CorruptLog(segment.path, f"{reason}, and a good batch follows", position=scan.position)
-        saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}.cut")
+            raise CorruptLog(segment.path, f"{reason}, and more follows", position=scan.position)
+        saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
         atomic_write(fs, saved_as, tail)
-    segment.cut(scan.position)
     cuts.append(Cut(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
+    for later in log.set_aside(index + 1):
+        saved_as = later.path.with_name(later.path.name + CUT_SUFFIX)
+        cuts.append(Cut(later.path, 0, later.size_bytes, reason, log.partition, saved_as))
+    segment.cut(scan.position)
 
 
 def recovery_points(

@@ -79,7 +79,7 @@ def commit(label: int, count: int = 1, *, group: str = "group") -> list[Record]:
 
 def batch(label: int, base_offset: int, count: int = 1, *, metadata_bytes: int = 0) -> bytes:
     """One batch at `base_offset`, of records that carry `label` as their offset."""
-    builder = BatchBuilder()
+    builder = BatchBuilder(1 << 24)
     value = OffsetAndMetadata(label, -1, "m" * metadata_bytes, 1_700_000_000_000)
     builder.append([OffsetCommitRecord("group", "topic", partition, value) for partition in range(count)])
     (built,) = builder.build(base_offset, 0, 1_700_000_000_000)

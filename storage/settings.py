@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the log is written."""
+
+from typing import Final
+
+import msgspec
+
+from storage.layout import OFFSETS_TOPIC
+
+SEGMENT_BYTES_DEFAULT: Final = 104_857_600
+JOURNAL_STEP_BYTES_DEFAULT: Final = 4 << 20
+JOURNAL_SPARE_BYTES_MAX_DEFAULT: Final = 64 << 20
+
+
+class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the log is written; all sizes are in bytes."""
+
+    topic: str = OFFSETS_TOPIC
+    segment_bytes: int = SEGMENT_BYTES_DEFAULT
+    """A segment that would grow beyond this is followed by another: `offsets.topic.segment.bytes`."""
+    journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
+    """So much of the disk is taken at once for the journal."""
+    journal_spare_bytes_max: int = JOURNAL_SPARE_BYTES_MAX_DEFAULT
+    """A journal no larger than this is kept after a checkpoint, and its space used again."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of the operating system, where it does less than it could."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.filesystem import RealFileSystem, read_file
+
+FS = RealFileSystem()
+
+
+def test_writes_of_many_buffers_arrive_whole(tmp_path: Path) -> None:
+    buffers = [bytes((n % 256,)) * (n % 7) for n in range(5000)]
+    file = FS.open(tmp_path / "f", create=True)
+    file.pwrite(buffers, 10)
+    file.pwrite_durable(buffers, 10 + sum(map(len, buffers)))
+    file.close()
+    assert read_file(FS, tmp_path / "f") == bytes(10) + b"".join(buffers) * 2
+
+
+def test_short_writes_and_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwritev, pread = os.pwritev, os.pread
+
+    def short_write(fd: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
+        return pwritev(fd, [b"".join(buffers)[:7]], offset, flags)
+
+    monkeypatch.setattr(os, "pwritev", short_write)
+    monkeypatch.setattr(os, "pread", lambda fd, size, offset: pread(fd, min(size, 5), offset))
+    file = FS.open(tmp_path / "f", create=True)
+    data = bytes(range(200))
+    file.pwrite([data[:90], data[90:]], 3)
+    assert file.pread(300, 3) == data
+    assert file.pread(20, 3) == data[:20]
+    file.close()
+
+
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, None])
+def test_without_the_durable_flag_a_sync_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None
+) -> None:
+    pwritev, fdatasync = os.pwritev, os.fdatasync
+    calls: list[str] = []
+
+    def write(fd: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
+        calls.append("flagged" if flags else "plain")
+        if flags and code is not None:
+            raise OSError(code, os.strerror(code))
+        return pwritev(fd, buffers, offset)
+
+    def sync(fd: int) -> None:
+        calls.append("sync")
+        fdatasync(fd)
+
+    if code is None:
+        monkeypatch.delattr(os, "RWF_DSYNC", raising=False)
+    monkeypatch.setattr(os, "pwritev", write)
+    monkeypatch.setattr(os, "fdatasync", sync)
+    file = FS.open(tmp_path / "f", create=True)
+    file.pwrite_durable([b"one"], 0)
+    file.pwrite_durable([b"two"], 3)
+    file.close()
+    # Tried once, and then never again.
+    assert calls == (["flagged"] if code is not None else []) + ["plain", "sync", "plain", "sync"]
+    assert (tmp_path / "f").read_bytes() == b"onetwo"
+
+
+def test_an_error_of_a_durable_write_is_no_missing_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.EIO, "broken")
+
+    file = FS.open(tmp_path / "f", create=True)
+    monkeypatch.setattr(os, "pwritev", fail)
+    with pytest.raises(OSError, match="broken"):
+        file.pwrite_durable([b"one"], 0)
+    file.close()
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_allocating_extends_with_zeros_and_never_shortens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supported: bool
+) -> None:
+    if not supported:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    file = FS.open(tmp_path / "f", create=True)
+    file.pwrite([b"abc"], 0)
+    file.allocate(1000)
+    file.allocate(10)
+    assert file.size() == 1000
+    assert file.pread(2000, 0) == b"abc" + bytes(997)
+    file.close()
+
+
+def test_names(tmp_path: Path) -> None:
+    assert FS.listdir(tmp_path / "missing") == []
+    FS.remove(tmp_path / "missing")
+    FS.rmdir(tmp_path / "missing")
+    FS.mkdir(tmp_path / "a" / "b")
+    FS.mkdir(tmp_path / "a" / "b")
+    with pytest.raises(FileNotFoundError):
+        FS.open(tmp_path / "missing")
+    FS.open(tmp_path / "one", create=True).close()
+    FS.open(tmp_path / "two", create=True).close()
+    FS.rename(tmp_path / "one", tmp_path / "two")
+    FS.fsync_dir(tmp_path)
+    assert FS.listdir(tmp_path) == ["a", "two"]
+    assert FS.exists(tmp_path / "two")
+    FS.remove(tmp_path / "two")
+    FS.rmdir(tmp_path / "a" / "b")
+    assert FS.listdir(tmp_path / "a") == []

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's own tool reads a directory that we closed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from storage.batch import BatchBuilder
+from storage.log_manager import LogManager
+from storage.records import (
+    GroupMetadataRecord,
+    GroupMetadataValue,
+    MemberValue,
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    Record,
+)
+from storage.settings import LogSettings
+from tests.kafka.jars import require_kafka_classpath
+
+NOW = 1_700_000_000_123
+
+SUBSCRIPTION = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("ffffffff 00000000")
+ASSIGNMENT = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("00000001 00000003 ffffffff")
+
+RECORDS: list[Record] = [
+    OffsetCommitRecord("group", "topic", 3, OffsetAndMetadata(42, 7, "metadata", NOW)),
+    OffsetCommitRecord("group", "topic", 4, OffsetAndMetadata(43, -1, "", NOW)),
+    OffsetCommitRecord("group", "topic", 5, OffsetAndMetadata(44, -1, "", NOW, NOW + 1)),
+    OffsetCommitRecord("group", "topic", 3, None),
+    GroupMetadataRecord(
+        "group",
+        GroupMetadataValue(
+            "consumer",
+            1,
+            "range",
+            "member-1",
+            NOW,
+            (
+                MemberValue(
+                    "member-1", "i", "client", "/127.0.0.1", 300_000, 45_000, SUBSCRIPTION, ASSIGNMENT
+                ),
+            ),
+        ),
+    ),
+    GroupMetadataRecord("group", None),
+]
+
+
+def dump(path: Path) -> str:
+    """What Kafka's DumpLogSegments prints about a segment."""
+    classpath = require_kafka_classpath()
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    arguments = ["--files", str(path), "--offsets-decoder", "--print-data-log"]
+    done = subprocess.run(
+        ["java", "-cp", classpath, tool, *arguments], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("version", [3, 4])
+def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -> None:
+    manager = LogManager.open(tmp_path, LogSettings())
+    for _ in range(3):
+        builder = BatchBuilder(offset_value_version=version)
+        builder.append(RECORDS)
+        base_offset = manager.end_offset(11)
+        (batch,) = builder.build(base_offset, 2, NOW)
+        manager.append([(11, base_offset, batch)], sync=True)
+    manager.close()
+    printed = dump(tmp_path / "__consumer_offsets-11" / f"{0:020d}.log")
+    assert printed.count("isvalid: true") == 3
+    assert "isvalid: false" not in printed
+    assert printed.count(f"CreateTime: {NOW}") == 3 * (1 + len(RECORDS))
+    assert '"type":"1","data":{"group":"group","topic":"topic","partition":3}' in printed
+    offset = f'"offset":42,"leaderEpoch":7,"metadata":"metadata","commitTimestamp":{NOW}'
+    assert f'"version":"{version}","data":{{{offset}' in printed
+    assert f'"commitTimestamp":{NOW},"expireTimestamp":{NOW + 1}' in printed
+    assert '"protocolType":"consumer","generation":1,"protocol":"range","leader":"member-1"' in printed
+    assert '"groupInstanceId":"i","clientId":"client","clientHost":"/127.0.0.1"' in printed
+    assert printed.count("payload: <DELETE>") == 6

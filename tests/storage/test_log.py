@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One partition's log: segments, reading, cutting."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.batch import iter_batches
+from storage.errors import CorruptLog, StorageFull
+from storage.log import PartitionLog, batch_offsets
+from storage.properties import decode_uuid
+from storage.segment import find_batch
+from tests.storage.faulty import Fault, FaultyFileSystem
+from tests.storage.strategies import batch
+
+ROOT = Path("/data")
+DIRECTORY = ROOT / "__consumer_offsets-3"
+TOPIC_ID = bytes(range(16))
+
+
+def new_log(fs: FaultyFileSystem, segment_bytes: int = 1000) -> PartitionLog:
+    """An empty log of partition 3."""
+    return PartitionLog(fs, DIRECTORY, 3, segment_bytes=segment_bytes, topic_id=TOPIC_ID)
+
+
+def batches_of(counts: list[int]) -> list[bytes]:
+    """Batches that follow each other, of so many records each."""
+    made, offset = [], 0
+    for label, count in enumerate(counts):
+        made.append(batch(label, offset, count))
+        offset += count
+    return made
+
+
+def test_nothing_is_on_disk_before_the_first_append() -> None:
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs)
+    assert (log.start_offset, log.end_offset, log.size_bytes) == (0, 0, 0)
+    assert log.read(0, 100) == (b"", 0)
+    log.fsync()
+    assert not fs.exists(DIRECTORY)
+
+
+def test_the_files_are_named_as_kafka_names_them() -> None:
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs, segment_bytes=300)
+    for one in batches_of([2, 2, 2]):
+        log.append(one)
+    assert fs.listdir(DIRECTORY) == [
+        "00000000000000000000.log",
+        "00000000000000000002.log",
+        "00000000000000000004.log",
+        "partition.metadata",
+    ]
+    text = fs.inode(DIRECTORY / "partition.metadata").data.decode()
+    assert text.startswith("version: 0\ntopic_id: ")
+    assert decode_uuid(text.split()[-1]) == TOPIC_ID
+
+
+@given(
+    st.lists(st.integers(1, 8), min_size=1, max_size=20),
+    st.integers(200, 2000),
+    st.lists(st.integers(1, 6), max_size=20),
+)
+def test_segments_do_not_depend_on_how_many_batches_come_at_once(
+    counts: list[int], segment_bytes: int, cuts: list[int]
+) -> None:
+    batches = batches_of(counts)
+    fs, together = FaultyFileSystem(ROOT), FaultyFileSystem(ROOT)
+    log = new_log(fs, segment_bytes)
+    for one in batches:
+        log.append(one)
+    other = new_log(together, segment_bytes)
+    position = 0
+    for size in [*cuts, len(batches)]:
+        other.append_all(batches[position : position + size])
+        position += size
+    assert fs.listdir(DIRECTORY) == together.listdir(DIRECTORY)
+    for segment, twin in zip(log.segments, other.segments, strict=True):
+        assert fs.inode(segment.path).data == together.inode(twin.path).data
+        # A segment holds more than it should only where one batch alone does.
+        assert segment.size_bytes <= max(segment_bytes, len(max(batches, key=len)))
+    assert log.end_offset == other.end_offset == sum(counts)
+
+
+@given(
+    st.lists(st.integers(1, 8), min_size=1, max_size=20),
+    st.integers(200, 2000),
+    st.data(),
+)
+def test_reads_return_whole_batches_from_the_one_that_holds_the_offset(
+    counts: list[int], segment_bytes: int, data: st.DataObject
+) -> None:
+    batches = batches_of(counts)
+    log = new_log(FaultyFileSystem(ROOT), segment_bytes)
+    log.append_all(batches)
+    for _ in range(5):
+        start = data.draw(st.integers(0, log.end_offset + 3))
+        max_bytes = data.draw(st.integers(0, 3000))
+        found, following = log.read(start, max_bytes)
+        expected = [one for one in batches if batch_offsets(one)[1] > start]
+        if not expected:
+            assert (found, following) == (b"", log.end_offset)
+            continue
+        got = [one.data for one in iter_batches(found)]
+        assert got == expected[: len(got)]
+        assert len(got) >= 1
+        assert len(found) <= max(max_bytes, len(got[0]))
+        assert following == batch_offsets(got[-1])[1]
+
+
+def test_a_batch_that_steps_back_is_refused() -> None:
+    log = new_log(FaultyFileSystem(ROOT))
+    log.append(batch(1, 0, 5))
+    with pytest.raises(ValueError, match="offset 4 of a log that ends at 5"):
+        log.append(batch(2, 4, 5))
+    assert log.end_offset == 5
+
+
+def test_a_segment_spans_no_more_offsets_than_kafkas_indexes_can_tell() -> None:
+    log = new_log(FaultyFileSystem(ROOT), 1 << 30)
+    log.append(batch(1, 0))
+    log.append(batch(2, (1 << 31) - 1))
+    log.append(batch(3, 1 << 31))
+    assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
+
+
+def test_what_a_full_disk_kept_out_can_be_appended_again() -> None:
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs, 500)
+    batches = batches_of([2] * 8)
+    fs.fail(Fault.FULL, 1, only="pwrite")
+    with pytest.raises(StorageFull):
+        log.append_all(batches)
+    done = log.end_offset // 2
+    assert 0 <= done < len(batches)
+    log.append_all(batches[done:])
+    assert [one.data for one in iter_batches(log.read(0, 1 << 20)[0])] == batches[:3]
+    whole = b"".join(bytes(fs.inode(segment.path).data) for segment in log.segments)
+    assert whole == b"".join(batches)
+
+
+def test_a_log_can_be_rolled_and_an_empty_segment_is_not_rolled_again() -> None:
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs)
+    log.roll()
+    assert log.segments == []
+    log.append(batch(1, 0, 3))
+    log.roll()
+    log.roll()
+    assert [segment.base_offset for segment in log.segments] == [0, 3]
+    assert log.read(3, 100) == (b"", 3)
+    log.append(batch(2, 3, 1))
+    assert [segment.size_bytes > 0 for segment in log.segments] == [True, True]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.data())
+def test_truncating_leaves_exactly_what_was_before(counts: list[int], data: st.DataObject) -> None:
+    batches = batches_of(counts)
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs, 400)
+    log.append_all(batches)
+    keep = data.draw(st.integers(0, len(batches)))
+    log.truncate(sum(counts[:keep]))
+    assert log.end_offset == sum(counts[:keep])
+    on_disk = [name for name in fs.listdir(DIRECTORY) if name.endswith(".log")]
+    assert b"".join(bytes(fs.inode(DIRECTORY / name).data) for name in on_disk) == b"".join(batches[:keep])
+    log.append_all(batches[keep:])
+    whole = b"".join(bytes(fs.inode(segment.path).data) for segment in log.segments)
+    assert whole == b"".join(batches)
+
+
+def test_truncating_within_a_batch_is_refused() -> None:
+    log = new_log(FaultyFileSystem(ROOT))
+    log.append(batch(1, 0, 5))
+    with pytest.raises(CorruptLog, match="lies across offset 3"):
+        log.truncate(3)
+
+
+def test_writing_to_a_segment_removes_a_brokers_indexes_of_it() -> None:
+    fs = FaultyFileSystem(ROOT)
+    new_log(fs).append(batch(1, 0))
+    for suffix in (".index", ".timeindex", ".txnindex"):
+        fs.open(DIRECTORY / f"{0:020d}{suffix}", create=True)
+    log = new_log(fs)
+    log.load()
+    log.end_offset = 1
+    log.read(0, 100)
+    assert len(fs.listdir(DIRECTORY)) == 5
+    log.append(batch(2, 1))
+    assert fs.listdir(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
+
+
+def test_a_compaction_that_a_broker_did_not_finish_is_not_touched() -> None:
+    fs = FaultyFileSystem(ROOT)
+    new_log(fs).append(batch(1, 0))
+    fs.open(DIRECTORY / f"{0:020d}.log.swap", create=True)
+    with pytest.raises(CorruptLog, match="while it compacted"):
+        new_log(fs).load()
+
+
+def test_a_batch_is_found_wherever_it_starts() -> None:
+    wanted = batch(1, 70)
+    assert find_batch(b"\x02" * 100 + wanted, 70) == 100
+    assert find_batch(b"\x02" * 100 + wanted, 71) is None
+    assert find_batch(b"\x02" * 100 + wanted[:-1], 70) is None
+    assert find_batch(b"", 0) is None

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening what a crash, a broker or a bad disk left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.batch import iter_batches
+from storage.checkpoint_file import read_offsets, write_offsets
+from storage.errors import CorruptLog, StorageError
+from storage.log_manager import LogManager
+from storage.settings import LogSettings
+from tests.storage.faulty import Fault, FaultyFileSystem
+from tests.storage.strategies import batch
+
+ROOT = Path("/data")
+SETTINGS = LogSettings(segment_bytes=600, journal_step_bytes=8192)
+POINTS = ROOT / "recovery-point-offset-checkpoint"
+
+
+def segment(partition: int, base_offset: int = 0) -> Path:
+    """The path of a segment."""
+    return ROOT / f"__consumer_offsets-{partition}" / f"{base_offset:020d}.log"
+
+
+def log_of(batches: list[bytes], *, point: int | None) -> FaultyFileSystem:
+    """A data directory with these batches in one segment of partition 0, and perhaps a recovery point."""
+    fs = FaultyFileSystem(ROOT)
+    fs.mkdir(segment(0).parent)
+    fs.open(segment(0), create=True).pwrite(batches, 0)
+    if point is not None:
+        write_offsets(fs, POINTS, {("__consumer_offsets", 0): point})
+    return fs
+
+
+def content(manager: LogManager, partition: int = 0) -> list[bytes]:
+    """All batches of a partition."""
+    found: list[bytes] = []
+    offset = 0
+    while offset < manager.end_offset(partition):
+        data, offset = manager.read(partition, offset, 1)
+        found += (one.data for one in iter_batches(data, check=True))
+    return found
+
+
+BATCHES = [batch(1, 0, 2), batch(2, 2, 1), batch(3, 3, 3)]
+BEFORE_LAST = len(BATCHES[0] + BATCHES[1])
+
+
+@pytest.mark.parametrize("point", [None, 0, 3])
+def test_a_log_cut_at_any_byte_of_its_last_batch_holds_all_before_it(point: int | None) -> None:
+    whole = b"".join(BATCHES)
+    for cut in range(BEFORE_LAST, len(whole)):
+        fs = log_of([whole[:cut]], point=point)
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        assert content(manager) == BATCHES[:2]
+        assert manager.end_offset(0) == 3
+        assert len(fs.inode(segment(0)).data) == BEFORE_LAST
+        assert [one.size_bytes for one in manager.cuts] == ([cut - BEFORE_LAST] if cut > BEFORE_LAST else [])
+        manager.append([(0, 3, BATCHES[2])], sync=True)
+        assert content(manager) == BATCHES
+
+
+@pytest.mark.parametrize("point", [None, 0, 3])
+def test_a_log_that_ends_in_zeros_loses_only_these(point: int | None) -> None:
+    manager = LogManager.open(ROOT, SETTINGS, log_of([*BATCHES[:2], bytes(5000)], point=point))
+    assert content(manager) == BATCHES[:2]
+
+
+@pytest.mark.parametrize("point", [4, 6, 7])
+def test_losing_what_was_on_disk_is_damage_and_nothing_is_cut(point: int) -> None:
+    whole = b"".join(BATCHES)
+    for cut in (BEFORE_LAST, len(whole) - 1) if point < 7 else (len(whole),):
+        fs = log_of([whole[:cut]], point=point)
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        assert manager.failed_partitions.keys() == {0}
+        assert f"offsets up to {point} were on disk" in str(manager.failed_partitions[0])
+        assert fs.inode(segment(0)).data == whole[:cut]
+
+
+def test_a_flipped_byte_before_the_end_is_damage_and_nothing_is_cut() -> None:
+    whole = b"".join(BATCHES)
+    for start, end in ((0, len(BATCHES[0])), (len(BATCHES[0]), BEFORE_LAST)):
+        # The checksum does not cover a batch's base offset and leader epoch.
+        for position in (*range(start + 8, start + 12), *range(start + 16, end)):
+            damaged = bytearray(whole)
+            damaged[position] ^= 0x21
+            fs = log_of([bytes(damaged)], point=None)
+            manager = LogManager.open(ROOT, SETTINGS, fs)
+            assert manager.failed_partitions.keys() == {0}, position
+            assert manager.failed_partitions[0].position == start
+            manager.close()
+            assert fs.inode(segment(0)).data == damaged
+
+
+def test_a_failed_partition_refuses_and_the_others_serve() -> None:
+    fs = log_of([b"junk" * 20, *BATCHES], point=None)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    for use in (manager.end_offset, manager.log, lambda partition: manager.read(partition, 0, 1)):
+        with pytest.raises(CorruptLog):
+            use(0)
+    with pytest.raises(CorruptLog):
+        manager.append([(1, 0, batch(1, 0)), (0, 0, batch(1, 0))], sync=True)
+    manager.append([(1, 0, batch(9, 0))], sync=True)
+    assert content(manager, 1) == [batch(9, 0)]
+    manager.close()
+    assert not fs.exists(ROOT / ".kafka_cleanshutdown")
+
+
+def test_damage_that_nobody_was_promised_is_cut_but_saved() -> None:
+    damaged = bytearray(b"".join(BATCHES))
+    damaged[len(BATCHES[0]) + 70] ^= 1
+    fs = log_of([bytes(damaged)], point=2)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == BATCHES[:1]
+    (cut,) = manager.cuts
+    assert (cut.partition, cut.position, cut.path) == (0, len(BATCHES[0]), segment(0))
+    assert cut.saved_as is not None
+    assert fs.inode(cut.saved_as).data == damaged[len(BATCHES[0]) :]
+
+
+def test_segments_behind_a_gap_that_nobody_was_promised_are_set_aside() -> None:
+    fs = log_of([BATCHES[0]], point=2)
+    fs.open(segment(0, 3), create=True).pwrite([BATCHES[2]], 0)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == BATCHES[:1]
+    assert not fs.exists(segment(0, 3))
+    assert [one.saved_as for one in manager.cuts if one.path == segment(0, 3)] == [
+        segment(0, 3).with_name("00000000000000000003.log.cut")
+    ]
+    manager.append([(0, 2, batch(8, 2))], sync=True)
+    manager.close()
+    assert content(LogManager.open(ROOT, SETTINGS, fs)) == [BATCHES[0], batch(8, 2)]
+
+
+def test_a_gap_within_a_segment_is_kept_only_where_compaction_may_have_made_it() -> None:
+    kept = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=6))
+    assert content(kept) == [BATCHES[0], BATCHES[2]]
+    unknown = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=None))
+    assert content(unknown) == [BATCHES[0], BATCHES[2]]
+    lost = LogManager.open(ROOT, SETTINGS, log_of([BATCHES[0], BATCHES[2]], point=2))
+    assert content(lost) == [BATCHES[0]]
+
+
+def test_a_log_that_does_not_start_at_zero_is_read() -> None:
+    fs = FaultyFileSystem(ROOT)
+    fs.mkdir(segment(0).parent)
+    fs.open(segment(0, 100), create=True).pwrite([batch(1, 100, 2)], 0)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.log(0).start_offset == 100
+    assert manager.read(0, 0, 1000) == (batch(1, 100, 2), 102)
+
+
+def test_a_batch_larger_than_what_is_scanned_at_once() -> None:
+    big = [batch(1, 0, 30, metadata_bytes=32_000), batch(2, 30, 60, metadata_bytes=32_000), batch(3, 90)]
+    manager = LogManager.open(ROOT, SETTINGS, log_of(big, point=0))
+    assert content(manager) == big
+    torn = LogManager.open(ROOT, SETTINGS, log_of([big[0], big[1][:-1]], point=0))
+    assert content(torn) == big[:1]
+
+
+def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    manager.append([(0, 0, BATCHES[0]), (1, 0, batch(1, 0))], sync=True)
+    manager.checkpoint()
+    manager.append([(0, 2, BATCHES[1])], sync=True)
+    fs.restart(power_loss=False)
+    fs.remove(segment(0))
+    fs.remove(POINTS)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert "its journal goes on at 2" in str(manager.failed_partitions[0])
+    assert content(manager, 1) == [batch(1, 0)]
+    # Its journal is kept until the partition can be read again.
+    manager.append([(1, 1, batch(2, 1))], sync=True)
+    manager.checkpoint()
+    manager.close()
+    fs.open(segment(0), create=True).pwrite([BATCHES[0]], 0)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.failed_partitions == {}
+    assert content(manager) == BATCHES[:2]
+    assert content(manager, 1) == [batch(1, 0), batch(2, 1)]
+
+
+def test_a_journal_kept_for_a_failed_partition_never_brings_back_a_failed_append() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    manager.append([(0, 0, BATCHES[0]), (1, 0, batch(1, 0))], sync=True)
+    manager.checkpoint()
+    manager.append([(0, 2, BATCHES[1]), (1, 1, batch(2, 1))], sync=True)
+    fs.fail(Fault.IO_ERROR, only="pwrite_durable")
+    with pytest.raises(StorageError):
+        manager.append([(1, 2, batch(66, 2))], sync=True)
+    # Partition 0 breaks before the repair, so that the journal with the failed frame has to stay.
+    fs.remove(segment(0))
+    manager.repair()
+    assert manager.failed_partitions.keys() == {0}
+    manager.append([(1, 2, batch(3, 2))], sync=True)
+    fs.restart(power_loss=True)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager, 1) == [batch(1, 0), batch(2, 1), batch(3, 2)]
+
+
+def test_a_damaged_journal_stops_the_node_and_stays_as_it_is() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    for label in range(3):
+        manager.append([(0, label, batch(label, label))], sync=True)
+    fs.restart(power_loss=False)
+    path = ROOT / "journal" / f"{1:020d}.journal"
+    fs.inode(path).data[4096 + 60] ^= 1
+    before = bytes(fs.inode(path).data)
+    for _ in range(2):
+        with pytest.raises(CorruptLog, match="a frame is damaged"):
+            LogManager.open(ROOT, SETTINGS, fs)
+        assert fs.inode(path).data == before
+
+
+def test_a_page_that_looks_fine_after_a_failed_sync_is_written_again() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    for label in range(4):
+        manager.append([(0, label, batch(label, label))], sync=True)
+    manager.write_behind()
+    fs.inode(segment(0)).dirty.clear()  # what a failed fsync leaves: in the cache, clean, and not on disk
+    fs.restart(power_loss=False)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    fs.restart(power_loss=True)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == [batch(label, label) for label in range(4)]
+
+
+def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    manager.append([(0, 0, batch(1, 0, 3))], sync=True)
+    manager.write_behind()
+    manager.append([(0, 3, batch(2, 3, 3))], sync=True)
+    fs.fail(Fault.IO_ERROR, 1, only="fsync")  # the first one is the new journal's
+    with pytest.raises(StorageError):
+        manager.checkpoint()
+    with pytest.raises(StorageError, match="an earlier write failed"):
+        manager.checkpoint()
+    manager.repair()
+    fs.restart(power_loss=True)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert content(manager) == [batch(1, 0, 3), batch(2, 3, 3)]
+
+
+@pytest.mark.parametrize("text", ["", "1\n0\n", "0\n2\n__consumer_offsets 0 1\n", "0\nx\n", "0\n1\na b c\n"])
+def test_a_recovery_point_file_that_makes_no_sense_is_as_good_as_none(text: str) -> None:
+    fs = log_of(BATCHES, point=None)
+    fs.open(POINTS, create=True).pwrite([text.encode()], 0)
+    assert read_offsets(fs, POINTS) is None
+    assert content(LogManager.open(ROOT, SETTINGS, fs)) == BATCHES
+
+
+def test_recovery_points_of_other_topics_are_kept() -> None:
+    fs = log_of(BATCHES, point=0)
+    write_offsets(fs, POINTS, {("other-topic", 7): 42, ("__consumer_offsets", 0): 0})
+    LogManager.open(ROOT, SETTINGS, fs).close()
+    assert read_offsets(fs, POINTS) == {("other-topic", 7): 42, ("__consumer_offsets", 0): 6}
