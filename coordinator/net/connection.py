@@ -5,6 +5,10 @@ A request is handled as soon as it is read. Its reply may have to wait: for a fl
 durable, or, when it was parked (a join, a sync, a long poll), for the rest of the group. Later requests go on
 being handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a
 connection one at a time, and clients rely on a request behind a join seeing what the join did.
+
+Nor are requests handled while too many bytes of answers wait, for the disk or for a peer that does not read: a
+few bytes can ask for megabytes. What is read and not handled yet is the backlog; when it is full, no more is read.
+A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
 """
 
 import asyncio
@@ -25,6 +29,12 @@ log = get_logger("connection")
 
 REPLIES_WAITING_MAX = 10_000
 """A connection is read no further while so many of its replies wait."""
+
+ANSWERS_BYTES_MAX = 1024 * 1024
+"""A connection's requests are handled no further while answers of more bytes than these wait."""
+
+LINGER_S = 5.0
+"""How long a connection that was closed may take to read what was written to it."""
 
 REPEATED_REQUESTS_MAX = 32
 REPEATED_BYTES_MAX = 1024
@@ -81,7 +91,10 @@ class Connection(asyncio.Protocol):
         "_backlog_bytes",
         "_client_host",
         "_closing",
+        "_failure",
+        "_going_on",
         "_headers",
+        "_owed_bytes",
         "_parked",
         "_paused_for_backlog",
         "_paused_for_peer",
@@ -100,8 +113,11 @@ class Connection(asyncio.Protocol):
         self._headers = HeaderReader()
         self._repeated: dict[tuple[Api, bytes], Any] = {}
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
-        self._backlog: deque[bytes] = deque()  # frames behind a parked request
+        self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
+        self._owed_bytes = 0  # of answers that were not given to the transport yet
+        self._going_on = False  # whether `_go_on` will be called
+        self._failure: ProtocolError | None = None  # what broke the protocol behind the backlog
         self._parked: RequestContext | None = None
         self._paused_for_peer = False
         self._paused_for_backlog = False
@@ -136,9 +152,15 @@ class Connection(asyncio.Protocol):
             server.connections.discard(self)
             server.waiting.discard(self)
             server.admission.leave(self._client_host[1:])
+        self._forget()
+
+    def _forget(self) -> None:
         self._closing = True
         self._replies.clear()
         self._backlog.clear()
+        self._repeated.clear()
+        # The garbage collector does not look into a request's context, which refers to its connection.
+        self._parked = None
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
@@ -148,26 +170,29 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The peer reads again."""
         self._paused_for_peer = False
+        if self._backlog:
+            self._go_on_soon()
         self._pause_or_resume()
 
     def data_received(self, data: bytes) -> None:
         """Handle what is complete; a stream that breaks the protocol ends its connection and no other."""
-        if self._closing:
+        if self._closing or self._failure is not None:
             return
         server = self._server
         server.stats.bytes_received += len(data)
         self.last_active = asyncio.get_running_loop().time()
         try:
             frames = self._reader.feed(data)
-        except ProtocolError as error:
-            self._break(error)
-            return
-        if self._parked is not None or self._backlog:
+        except ProtocolError:
+            frames = []  # see below
+        if self._parked is not None or self._backlog or self._paused_for_peer:
             self._keep(frames)
         else:
             self._handle_all(frames)
-        if self._reader.failure is not None and not self._closing:
+        if self._reader.failure is not None and self._failure is None:
+            server.stats.malformed_requests += 1
             self._break(self._reader.failure)
+            self._after_sending()
 
     # --- requests ---
 
@@ -180,12 +205,14 @@ class Connection(asyncio.Protocol):
         out: list[bytes] = []
         for index, frame in enumerate(frames):
             self._handle(frame, out)
-            if self._parked is not None:
+            if self._failure is not None:
+                break
+            if self._parked is not None or self._owed_bytes > ANSWERS_BYTES_MAX:
                 self._keep(frames[index + 1 :])
                 break
-            if self._closing:
-                break
         self._write(out)
+        if self._backlog or self._failure is not None:
+            self._after_sending()
 
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
         server = self._server
@@ -193,12 +220,13 @@ class Connection(asyncio.Protocol):
             header, pos = self._headers.decode(frame)
             api = server.apis.get(header.api_key, header.api_version)
             request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
-        except UnsupportedVersion as error:
-            server.stats.unsupported_requests += 1
-            self._break(error)
-            return
         except ProtocolError as error:
-            server.stats.malformed_requests += 1
+            if isinstance(error, UnsupportedVersion):
+                server.stats.unsupported_requests += 1
+            else:
+                server.stats.malformed_requests += 1
+            self._backlog.clear()
+            self._backlog_bytes = 0
             self._break(error)
             return
         server.stats.requests[header.api_key] += 1
@@ -254,7 +282,15 @@ class Connection(asyncio.Protocol):
             api.adapt(response, ctx.api_version)
         if api.has_error and response.error_code:
             self._server.stats.error(api.key, response.error_code)
-        ctx.frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
+        try:
+            frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
+        except Exception as error:
+            # A parked request is completed by somebody else's, who must not suffer from this.
+            log.exception("an answer cannot be written", api=api.name, peer=self.peer)
+            self._break(ProtocolError(f"the answer to its {api.name} cannot be written: {error}"))
+            frame = b""
+        self._owed_bytes += len(frame) if ctx.frame is None else len(frame) - len(ctx.frame)
+        ctx.frame = frame
 
     # --- replies ---
 
@@ -268,20 +304,17 @@ class Connection(asyncio.Protocol):
             if ctx.flush > self._server.committer.durable:
                 self._server.waiting.add(self)
             # Not now: whoever completes this is in the middle of a step of the same group, perhaps.
-            asyncio.get_running_loop().call_soon(self._go_on)
-
-    def _go_on(self) -> None:
-        if self._closing:
-            return
-        self.release()
-        while self._backlog and self._parked is None and not self._closing:
-            frame = self._backlog.popleft()
-            self._backlog_bytes -= len(frame)
-            self._handle_all([frame])
-        self._pause_or_resume()
+            self._go_on_soon()
 
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
+        self._send_ready()
+        if self._backlog or self._failure is not None:
+            self._after_sending()
+        if self._paused_for_backlog:
+            self._pause_or_resume()
+
+    def _send_ready(self) -> None:
         durable = self._server.committer.durable
         replies = self._replies
         out: list[bytes] = []
@@ -290,8 +323,6 @@ class Connection(asyncio.Protocol):
         if replies and replies[0].frame is not None:
             self._server.waiting.add(self)
         self._write(out)
-        if self._paused_for_backlog:
-            self._pause_or_resume()
 
     def refuse_waiting(self, error: ErrorCode) -> None:
         """Give every reply that waits for a flush this error instead: what it tells may never become true."""
@@ -306,6 +337,7 @@ class Connection(asyncio.Protocol):
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:
             data = out[0] if len(out) == 1 else b"".join(out)
+            self._owed_bytes -= len(data)
             self._server.stats.bytes_sent += len(data)
             self._transport.write(data)
 
@@ -320,7 +352,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_idle(self) -> bool:
         """Whether the client asks nothing and waits for nothing."""
-        return not self._replies and not self._backlog
+        return not self._replies and not self._backlog and not self._closing
 
     def _pause_or_resume(self) -> None:
         full = (
@@ -329,18 +361,52 @@ class Connection(asyncio.Protocol):
         self._paused_for_backlog = full
         if self._closing:
             return
-        if full or self._paused_for_peer:
+        if full or self._paused_for_peer or self._failure is not None:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
 
+    def _go_on_soon(self) -> None:
+        if not self._going_on:
+            self._going_on = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._going_on = False
+        if self._closing:
+            return
+        self._send_ready()
+        out: list[bytes] = []
+        while self._backlog and not self._is_blocked():
+            frame = self._backlog.popleft()
+            self._backlog_bytes -= len(frame)
+            self._handle(frame, out)
+        self._write(out)
+        self._after_sending()
+        self._pause_or_resume()
+
+    def _is_blocked(self) -> bool:
+        return self._parked is not None or self._paused_for_peer or self._owed_bytes > ANSWERS_BYTES_MAX
+
+    def _after_sending(self) -> None:
+        """Go on with the backlog where that is possible now, or close where it was the last of the connection."""
+        if self._backlog:
+            if not self._is_blocked():
+                self._go_on_soon()
+        elif self._failure is not None and not self._replies and not self._closing:
+            log.info(
+                "closing a connection that breaks the protocol", peer=self.peer, reason=str(self._failure)
+            )
+            self.close()
+
     def _break(self, error: ProtocolError) -> None:
-        log.info("closing a connection that breaks the protocol", peer=self.peer, reason=str(error))
-        self.close()
+        """Read no more; what was asked before is still answered."""
+        self._failure = error
+        self._pause_or_resume()
 
     def close(self) -> None:
-        """Close after what was written has left."""
-        self._closing = True
-        self._replies.clear()
-        self._backlog.clear()
+        """Close after what was written has left, for which the peer has LINGER_S."""
+        self._forget()
         self._transport.close()
+        if self._transport.get_write_buffer_size():
+            asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)

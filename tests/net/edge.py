@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's edge without sockets and disks: real connections and apis, a transport that only remembers.
+
+A test decides when a flush ends (`flush`), when the peer reads (`FakeTransport.drain`) and when time passes.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, cast
+
+from coordinator.api.table import Apis
+from coordinator.app import deliver
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.config import Settings
+from coordinator.groups.config import Environment, GroupConfig
+from coordinator.manager import GroupMetadataManager
+from coordinator.net import connection as connection_module
+from coordinator.net.connection import Connection, Server
+from coordinator.net.limits import Admission
+from coordinator.node import Endpoint, Node
+from coordinator.runtime.committer import Committer
+from coordinator.runtime.timers import Timers
+from coordinator.stats import Stats
+from protocol.errors import ErrorCode
+from protocol.framing import FrameReader
+from storage.batch import BatchBuilder
+from storage.records import Record
+from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+from tests.groups.harness import FakeClock, FakeTimers
+
+TOPIC = "orders"
+PEER = ("127.0.0.1", 50_000)
+WRITE_BUFFER_MAX = 64 * 1024
+"""Where asyncio and uvloop begin to ask a protocol to write no more."""
+
+
+class FakeTransport(asyncio.Transport):
+    """What the connection wrote; with `reads = False` the peer takes nothing and the bytes pile up."""
+
+    def __init__(self, peer: tuple[str, int] = PEER) -> None:
+        super().__init__()
+        self.peer = peer
+        self.protocol: asyncio.Protocol | None = None
+        self.sent = bytearray()
+        self.writes = 0
+        self.reads = True
+        self.unsent_bytes = 0
+        self.unsent_bytes_max = 0
+        self.paused = False
+        self.closed = False
+        self.aborted = False
+        self._full = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self.peer if name == "peername" else default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.closed, "a write to a closed transport"
+        self.sent += data
+        self.writes += 1
+        if not self.reads:
+            self.unsent_bytes += len(data)
+            self.unsent_bytes_max = max(self.unsent_bytes_max, self.unsent_bytes)
+            if self.unsent_bytes > WRITE_BUFFER_MAX and not self._full:
+                self._full = True
+                assert self.protocol is not None
+                self.protocol.pause_writing()
+
+    def drain(self) -> None:
+        """The peer reads all that waits for it, and goes on doing so."""
+        self.reads = True
+        self.unsent_bytes = 0
+        if self._full:
+            self._full = False
+            assert self.protocol is not None
+            self.protocol.resume_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        """As the real one: what was written still leaves, and nothing is heard of the peer any more."""
+        if not self.closed:
+            self.closed = True
+            if not self.unsent_bytes:
+                self._lose()
+
+    def abort(self) -> None:
+        if not self.aborted:
+            self.closed = self.aborted = True
+            self.unsent_bytes = 0
+            self._lose()
+
+    def _lose(self) -> None:
+        assert self.protocol is not None
+        asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+
+class RecordingLog:
+    """Takes the place of a module's logger."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, Any]]] = []
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        def take(event: str, **fields: Any) -> None:
+            self.lines.append((level, event, fields))
+
+        return take
+
+    def of(self, *levels: str) -> list[str]:
+        return [f"{event} {fields}" for level, event, fields in self.lines if level in levels]
+
+
+class ManualFlushes:
+    """Stands for the committer: numbers flushes, and they end when the test says so."""
+
+    def __init__(self) -> None:
+        self.durable = 0
+        self.gathering = 1
+        self.records: list[Record] = []
+
+    def append(self, records: Sequence[Record]) -> int:
+        BatchBuilder().append(records)  # as the real one: raises RecordTooLarge before anything is taken
+        self.records += records
+        return self.gathering
+
+
+class EdgeTimers(FakeTimers):
+    """Timers with all that a node's have."""
+
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
+        self.at(self.clock.mono_ms() + delay_ms, callback, argument)
+
+
+class Edge:
+    """A node's server with one partition of groups and the topic `orders`, for connections with fake transports."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        request_bytes_max: int = 1 << 20,
+        queued_bytes_max: int = 1 << 16,
+        total_max: int = 1 << 20,
+        per_address_max: int = 1 << 20,
+        flush_by_itself: bool = True,
+        **config: Any,
+    ) -> None:
+        config.setdefault("initial_rebalance_delay_ms", 0)
+        self.clock = FakeClock()
+        self.timers = EdgeTimers(self.clock)
+        self.stats = Stats()
+        self.flushes = ManualFlushes()
+        self.flush_by_itself = flush_by_itself
+        suffixes = count(1)
+        self.manager = GroupMetadataManager(
+            Environment(GroupConfig(**config), lambda: f"{next(suffixes):036d}"),
+            self.clock,
+            cast(Timers, self.timers),
+            self.stats,
+            num_partitions=1,
+            deliver=deliver,
+        )
+        self.manager.finish_load(self.manager.begin_load(0), self)
+        self.thread = ManualThread()
+        settings = Settings(data_dir=data_dir, auto_create_topics_enable=False)
+        store = CatalogueStore(data_dir, self.thread.submit, fs=UnsyncedFileSystem())
+        self.node = Node(
+            settings=settings,
+            node_id=1,
+            cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
+            endpoint=Endpoint("127.0.0.1", 9092),
+            manager=self.manager,
+            catalogue=store.load(settings.offsets_topic_num_partitions),
+            catalogue_store=store,
+            timers=cast(Timers, self.timers),
+            stats=self.stats,
+        )
+        self._create_topic()
+        self.server = Server(
+            self.node,
+            Apis(),
+            cast(Committer, self.flushes),
+            self.stats,
+            Admission(total_max, per_address_max),
+            request_bytes_max=request_bytes_max,
+            queued_bytes_max=queued_bytes_max,
+        )
+
+    def _create_topic(self) -> None:
+        store = self.node.catalogue_store
+
+        def create(draft: Catalogue) -> None:
+            draft.create(TOPIC, 100, topic_id=store.new_topic_id())
+
+        store.change(create, lambda _outcome: None)
+        self.thread.run_all()
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Be the appender of the shard."""
+        flush = self.flushes.append(records)
+        if self.flush_by_itself:
+            self.flushes.durable = flush
+            self.flushes.gathering = flush + 1
+        return flush
+
+    def flush(self) -> None:
+        """What was appended is durable now."""
+        self.flushes.durable = self.flushes.gathering
+        self.flushes.gathering += 1
+        self.server.on_flushed()
+
+    def fail_flush(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
+        """What was appended is lost."""
+        self.server.on_failed(error)
+        self.flushes.durable = self.flushes.gathering
+        self.flushes.gathering += 1
+
+    def connect(self, peer: tuple[str, int] = PEER) -> "Client":
+        transport = FakeTransport(peer)
+        connection = Connection(self.server)
+        transport.protocol = connection
+        connection.connection_made(transport)
+        return Client(connection, transport)
+
+
+class Client:
+    """The other end of a connection."""
+
+    def __init__(self, connection: Connection, transport: FakeTransport) -> None:
+        self.connection = connection
+        self.transport = transport
+        self._read = 0
+        self._frames: deque[bytes] = deque()
+
+    def send(self, *frames: bytes) -> None:
+        """Let bytes arrive, all at once, unless the server does not want to hear or has closed."""
+        if not self.transport.closed:
+            self.connection.data_received(b"".join(frames))
+
+    def answers(self) -> list[bytes]:
+        """The frames that arrived since the last call."""
+        reader = FrameReader(1 << 30)
+        fresh = bytes(self.transport.sent[self._read :])
+        frames = reader.feed(fresh) if fresh else []
+        assert not reader.buffered_bytes, "half a frame was written"
+        self._read = len(self.transport.sent)
+        return frames
+
+    def correlation_ids(self) -> list[int]:
+        """To which requests the frames belong that arrived since the last call."""
+        return [int.from_bytes(frame[:4], "big") for frame in self.answers()]
+
+    async def drop(self) -> None:
+        """The peer goes away without a word."""
+        self.transport.closed = True
+        self.connection.connection_lost(ConnectionResetError())
+        await settle()
+
+
+async def settle() -> None:
+    """Let everything run that was called soon, and what that calls soon."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def record_log(monkeypatch: Any) -> RecordingLog:
+    """Let connections log to where the test sees it."""
+    recording = RecordingLog()
+    monkeypatch.setattr(connection_module, "log", recording)
+    return recording
