@@ -15,6 +15,7 @@ LOCKS := requirements.lock requirements-build.lock
 sum = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.run-$(call sum,$(LOCKS) pyproject.toml)
 DEV_STAMP := $(VENV)/.dev-$(call sum,$(LOCKS) pyproject.toml requirements-dev.lock)
+DEMO_STAMP := $(VENV)/.demo-$(call sum,requirements-demo.lock)
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 CHECKED = $(wildcard coordinator protocol storage tests bench)
@@ -41,6 +42,12 @@ $(DEV_STAMP): $(STAMP)
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@rm -f $(VENV)/.dev-* && touch $@
 
+# one package instead of all development packages: a newcomer's first look should not take minutes
+$(DEMO_STAMP): $(STAMP)
+	@echo "installing the demo's Kafka client into $(VENV)"
+	@$(PIP) --require-hashes -r requirements-demo.lock
+	@rm -f $(VENV)/.demo-* && touch $@
+
 install: $(STAMP) ## prepare .venv with the command .venv/bin/groupkeeper
 
 install-dev: $(DEV_STAMP) ## the same plus what the tests, lint and bench need
@@ -62,7 +69,7 @@ format: $(DEV_STAMP) ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: $(DEV_STAMP) ## two consumers, a takeover and a crash, told step by step
+demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash, told step by step
 	@exec $(BIN)/python -m bench.demo $(ARGS)
 
 bench: $(DEV_STAMP) ## measure a node (bench/ says how)
@@ -75,6 +82,8 @@ lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
 		--group build -c requirements.lock -o requirements-build.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
 		pyproject.toml --group dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	echo confluent-kafka | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
+		- -c requirements-dev.lock -o requirements-demo.lock
 
 clean: ## remove .venv, caches and build results; data stays
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache

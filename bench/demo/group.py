@@ -24,7 +24,6 @@ class View(NamedTuple):
 
     stable: bool
     owners: dict[int, str]  # partition -> client id
-    member_ids: dict[str, str]  # client id -> member id
 
 
 class Group:
@@ -34,7 +33,9 @@ class Group:
         self._group = group
         self._topic = topic
         # the service is killed while this client is connected: what librdkafka logs about that is no news here
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        self._admin = AdminClient(
+            {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+        )
 
     def create_topic(self, partitions: int) -> None:
         """Create the topic. Raises Broken."""
@@ -49,7 +50,6 @@ class Group:
             return View(
                 found.state == ConsumerGroupState.STABLE,
                 {at.partition: m.client_id for m in found.members for at in m.assignment.topic_partitions},
-                {m.client_id: m.member_id for m in found.members},
             )
 
         return answered(f"group {self._group} to be described", ask)

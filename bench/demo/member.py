@@ -17,13 +17,15 @@ LINES_QUOTED: Final = 10
 
 
 class Member:
-    """A member of the group; the properties follow its process, each dict is replaced and never changed."""
+    """A member of the group; its process tells the figures; a dict is replaced, never changed."""
 
     def __init__(self, name: str, bootstrap: str, group: str, topic: str, session_ms: int, log: Path) -> None:
         """Start the process; what it writes to standard error goes to `log`."""
         self.name = name
         self.assignments = 0
-        self.held: dict[int, int] = {}  # since the last assignment: partition -> the offset it began at
+        self.commits = 0
+        # By partition, since the last assignment: the offset it began at, and the last ones it committed.
+        self.held: dict[int, int] = {}
         self.sent: dict[int, int] = {}
         self.acknowledged: dict[int, int] = {}
         self._log = log
@@ -98,9 +100,10 @@ class Member:
             ((what, told),) = json.loads(line).items()
             offsets = {int(partition): int(at) for partition, at in told.items()}
             if what == "assigned":
-                self.held = offsets
+                self.held, self.sent, self.acknowledged = offsets, {}, {}
                 self.assignments += 1
             elif what == "sent":
                 self.sent = {**self.sent, **offsets}
             else:
                 self.acknowledged = {**self.acknowledged, **offsets}
+                self.commits += 1
