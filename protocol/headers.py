@@ -15,15 +15,17 @@ from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
 from protocol.wire import skip_tags
 
-_REQUEST: Final = Struct(">hhih").unpack_from
+_REQUEST: Final = Struct(
+    ">iih"
+).unpack_from  # the API key and the version together, the correlation id, a length
 _REQUEST_BYTES: Final = 10
 _START: Final = Struct(">hhi").unpack_from
 _RESPONSE_V0: Final = Struct(">ii").pack
 _RESPONSE_V1: Final = Struct(">iix").pack
 
-# (api key, version) → flexible, of every version that is served
-_SERVED: Final[dict[tuple[int, int], bool]] = {
-    (int(key), version): version >= FIRST_FLEXIBLE[key]
+# api key << 16 | version → (api key, version, flexible), of every version that is served
+_SERVED: Final[dict[int, tuple[int, int, bool]]] = {
+    key << 16 | version: (int(key), version, version >= FIRST_FLEXIBLE[key])
     for key, versions in SUPPORTED.items()
     for version in range(versions.min, versions.max + 1)
 }
@@ -48,68 +50,40 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
     Raises Truncated and InvalidLength for bytes that are no header.
     """
     try:
-        api_key, version, correlation_id, size = _REQUEST(frame)
+        key_and_version, correlation_id, size = _REQUEST(frame)
+        served = _SERVED.get(key_and_version)
+        api_key, version, flexible = served if served is not None else _unserved(key_and_version)
         pos = _REQUEST_BYTES
+        client_id: str | None = None
         if size >= 0:
             end = pos + size
             client_id = frame[pos:end].decode("utf-8", "replace")
             pos = end
-        elif size == -1:
-            client_id = None
-        else:
+        elif size != -1:
             raise InvalidLength(f"client id: length {size}")
-        flexible = _SERVED.get((api_key, version))
-        served = flexible is not None
-        if not served:
-            # RequestHeader.parse goes by the API's first flexible version, whether or not the version exists
-            flexible = version >= _first_flexible(api_key)
         if flexible:
-            pos = skip_tags(frame, pos)
+            pos = skip_tags(frame, pos) if frame[pos] else pos + 1
     except (IndexError, struct.error):
         raise Truncated(f"a request header in {len(frame)} bytes") from None
     if pos > len(frame):
         raise Truncated(f"a request header in {len(frame)} bytes")
     header = RequestHeader(api_key, version, correlation_id, client_id)
-    if not served and api_key != _API_VERSIONS:
+    if served is None and api_key != _API_VERSIONS:
         raise UnsupportedVersion(header)
     return header, pos
 
 
-class HeaderReader:
-    """Reads the request headers of one connection, whose client id hardly ever changes.
+def _unserved(key_and_version: int) -> tuple[int, int, bool]:
+    """Return key, version and whether the header is flexible, of a version that is not served.
 
-    `decode` is `decode_request_header`; a header that ends as the one before it did is not read again.
+    RequestHeader.parse goes by the first flexible version of the API, whether or not the version exists. Of an API
+    that is not served the header is read as far as every version has it: that connection is closed in any case.
     """
-
-    __slots__ = ("_client_id", "_flexible", "_tail", "_tail_end")
-
-    def __init__(self) -> None:
-        self._tail = b""  # what followed the correlation id: the client id, and the tags of a flexible version
-        self._tail_end = 0
-        self._flexible = False
-        self._client_id: str | None = None
-
-    def decode(self, frame: bytes) -> tuple[RequestHeader, int]:
-        """Read one header; returns and raises what `decode_request_header` does."""
-        end = self._tail_end
-        if end and frame[8:end] == self._tail:
-            api_key, version, correlation_id = _START(frame)
-            if _SERVED.get((api_key, version)) is self._flexible:
-                return RequestHeader(api_key, version, correlation_id, self._client_id), end
-        header, pos = decode_request_header(frame)
-        flexible = _SERVED.get((header.api_key, header.api_version))
-        if flexible is not None:
-            self._tail, self._tail_end = frame[8:pos], pos
-            self._flexible, self._client_id = flexible, header.client_id
-        return header, pos
-
-
-def _first_flexible(api_key: int) -> int:
+    api_key, version = struct.unpack(">hh", struct.pack(">i", key_and_version))
     try:
-        return FIRST_FLEXIBLE[ApiKey(api_key)]
+        return api_key, version, version >= FIRST_FLEXIBLE[ApiKey(api_key)]
     except (ValueError, KeyError):
-        # not served, and closed in any case: its header is read as far as every version has it
-        return 1 << 15
+        return api_key, version, False
 
 
 def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:

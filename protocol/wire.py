@@ -33,6 +33,9 @@ NULL_INT32: Final = b"\xff\xff\xff\xff"
 UVARINT: Final[tuple[bytes, ...]] = tuple(bytes((value,)) for value in range(128))
 """The one-byte varints, by value."""
 
+UNPACK_INT32S: Final = tuple(Struct(f">{count}i").unpack_from for count in range(65))
+"""Unpackers of short arrays, by count: partition indexes."""
+
 
 def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 31 bits.

@@ -169,7 +169,10 @@ class Decoder:
     def _items(self, field: Field, target: str, count: str, *, declared: str) -> None:
         line = self._source.line
         if not field.fields:
-            line(f'{declared} = list(repeated("i", {count}).unpack_from(buf, pos))')
+            with self._source.block(f"if {count} < len(UNPACK_INT32S):"):
+                line(f"{declared} = [*UNPACK_INT32S[{count}](buf, pos)]")
+            with self._source.block("else:"):
+                line(f'{target} = [*repeated("i", {count}).unpack_from(buf, pos)]')
             line(f"pos += 4 * {count}")
             return
         line(f"{declared} = []")

@@ -14,6 +14,7 @@ from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
     PACK_INT32,
+    UNPACK_INT32S,
     UVARINT,
     ZERO_UUID,
     bad_count,
@@ -148,7 +149,10 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
             topic_partition_indexes_count = n
             if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                 raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-            topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+            if topic_partition_indexes_count < len(UNPACK_INT32S):
+                topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+            else:
+                topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
             pos += 4 * topic_partition_indexes_count
             topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
     except (IndexError, error):
@@ -192,7 +196,10 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
                 topic_partition_indexes_count = n
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
     except (IndexError, error):
@@ -249,7 +256,10 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -305,7 +315,10 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                 pos += 4 * topic_partition_indexes_count
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
@@ -373,7 +386,10 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -457,7 +473,10 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)
@@ -535,7 +554,10 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
-                    topic_partition_indexes: list[int] = list(repeated("i", topic_partition_indexes_count).unpack_from(buf, pos))
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
                     pos += 4 * topic_partition_indexes_count
                     if buf[pos]:
                         pos = skip_tags(buf, pos)

@@ -17,11 +17,13 @@ from protocol.wire import MAX_STRING_BYTES, uvarint
 from tests.protocol.schemas import (
     COLD_APIS,
     HOT_APIS,
+    NO_TAGS,
     Case,
     ReferenceEncoder,
     cases,
     message_name,
     messages,
+    present,
     sample,
     to_hot,
     to_kafka_python,
@@ -200,6 +202,80 @@ def test_text_that_is_not_utf_8_reads_with_replacement_characters(case: Case) ->
             bad = sample_bytes(case, instead={id(field): size + raw})
             good = sample_bytes(case, instead={id(field): good_size + replaced})
             assert case.decode(bad, 0) == case.decode(good, 0) != case.decode(untouched, 0)
+
+
+def with_lengths(drawn: dict[str, Any], length: int) -> dict[str, Any]:
+    """The values with every string and bytes of this many bytes."""
+    resized: dict[str, Any] = {}
+    for name, value in drawn.items():
+        if isinstance(value, str):
+            resized[name] = "x" * length
+        elif isinstance(value, bytes):
+            resized[name] = b"y" * length
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            resized[name] = [with_lengths(item, length) for item in value]
+        else:
+            resized[name] = value
+    return resized
+
+
+@every_hot_message
+@pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 16_382, 16_383, MAX_STRING_BYTES])
+def test_lengths_where_a_varint_grows_are_read_and_written(case: Case, length: int) -> None:
+    drawn = with_lengths(sample(case.schema, case.version), length)
+    message = ours(case, drawn)
+
+    encoded = ReferenceEncoder(case.version, flexible=case.flexible).encode(case.schema, drawn)
+
+    assert case.decode(encoded, 0) == message
+    assert case.encode(message) == encoded
+
+
+def with_long_arrays(schema: Any, version: int, count: int, special: int) -> dict[str, Any]:
+    """The sample, its innermost arrays of `count` items whose strings are empty, but for item `special`."""
+    drawn = sample(schema, version)
+    for field in present(schema, version):
+        if not field.is_struct_array():
+            continue
+        if any(inner.is_array() for inner in present(field.array_of, version)):
+            drawn[field.name] = [with_long_arrays(field.array_of, version, count, special) for _ in range(2)]
+            continue
+        items = [sample(field.array_of, version) for _ in range(count)]
+        for index, item in enumerate(items):
+            for name, value in item.items():
+                if isinstance(value, str) and index != special:
+                    item[name] = ""
+                elif isinstance(value, int):
+                    item[name] = index
+        drawn[field.name] = items
+    return drawn
+
+
+@every_hot_message
+@pytest.mark.parametrize("tags", [NO_TAGS, b"\1\5\2xy"], ids=["plain", "tagged"])
+def test_long_arrays_read_and_write_like_short_ones(case: Case, tags: bytes) -> None:
+    # both sides of the counts from which the generated code treats all items as one: 4, 8, and two bytes of count
+    for count, special in [
+        (3, 0),
+        (4, -1),
+        (4, 0),
+        (4, 3),
+        (5, 2),
+        (7, -1),
+        (8, -1),
+        (9, 8),
+        (140, -1),
+        (140, 70),
+    ]:
+        drawn = with_long_arrays(case.schema, case.version, count, special)
+        message = ours(case, drawn)
+        encoder = ReferenceEncoder(case.version, flexible=case.flexible, tags=tags)
+
+        encoded = encoder.encode(case.schema, drawn)
+
+        assert case.decode(encoded, 0) == message
+        if tags == NO_TAGS:
+            assert case.encode(message) == encoded
 
 
 @every_hot_message
