@@ -264,8 +264,9 @@ def test_long_arrays_read_and_write_like_short_ones(case: Case, tags: bytes) -> 
         (7, -1),
         (8, -1),
         (9, 8),
-        (140, -1),
-        (140, 70),
+        (126, -1),
+        (127, -1),
+        (128, 70),
     ]:
         drawn = with_long_arrays(case.schema, case.version, count, special)
         message = ours(case, drawn)
