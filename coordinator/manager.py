@@ -22,7 +22,7 @@ from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.sync_group import SyncGroupResponse
 from storage.errors import RecordTooLarge
-from storage.records import OffsetAndMetadata, Record
+from storage.records import OffsetAndMetadata, OffsetCommits, Record
 
 log = get_logger("groups")
 
@@ -202,10 +202,11 @@ class GroupMetadataManager:
         """Append and apply a group's metadata. Raises RecordTooLarge."""
         group.flush = shard.append((record,))
 
-    def store_offsets(self, shard: Shard, group: GroupMetadata, records: Sequence[Record]) -> int:
+    def store_offsets(self, shard: Shard, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
         """Append and apply committed offsets; returns the flush to wait for. Raises RecordTooLarge."""
-        self.stats.offset_commits += len(records)
-        return shard.append_offsets(group, records)
+        flush = shard.append_offsets(group, commits)
+        self.stats.offset_commits += sum([len(commit.values) for commit in commits])
+        return flush
 
     def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
         """The committed offsets of one topic by partition; they are served from memory alone."""

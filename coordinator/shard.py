@@ -5,9 +5,20 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.replay import apply_group_metadata, apply_offset_commit, forget_metadata
+from coordinator.groups.replay import (
+    apply_group_metadata,
+    apply_offset_commit,
+    apply_offset_commits,
+    forget_metadata,
+)
 from coordinator.groups.state import GroupState
-from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.records import (
+    GroupMetadataRecord,
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    OffsetCommits,
+    Record,
+)
 
 
 class Appender(Protocol):
@@ -15,6 +26,9 @@ class Appender(Protocol):
 
     def append(self, records: Sequence[Record]) -> int:
         """Take the records, all or none, and give the number of the flush that makes them durable."""
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+        """The same for the offsets of one commit."""
 
 
 class Shard:
@@ -41,19 +55,12 @@ class Shard:
                 group.flush = flush
         return flush
 
-    def append_offsets(self, group: GroupMetadata, records: Sequence[Record]) -> int:
-        """The same for the offset records of one group that is in the cache: the hot path of a commit."""
+    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
+        """The same for one commit of a group that is in the cache, the hot path."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
-        flush = self.appender.append(records)
-        offsets = group.offsets
-        for record in records:
-            assert type(record) is OffsetCommitRecord
-            value = record.value
-            partitions = offsets.get(record.topic)
-            if value is not None and partitions is not None:
-                partitions[record.partition] = value
-            else:
-                apply_offset_commit(group, record.topic, record.partition, value)
+        flush = self.appender.append_offsets(commits)
+        for commit in commits:
+            apply_offset_commits(group, commit)
         group.flush = flush
         return flush
 

@@ -19,7 +19,6 @@ _REQUEST: Final = Struct(
     ">iih"
 ).unpack_from  # the API key and the version together, the correlation id, a length
 _REQUEST_BYTES: Final = 10
-_START: Final = Struct(">hhi").unpack_from
 _RESPONSE_V0: Final = Struct(">ii").pack
 _RESPONSE_V1: Final = Struct(">iix").pack
 

@@ -60,6 +60,17 @@ class OffsetCommitRecord(msgspec.Struct, gc=False):
     value: OffsetAndMetadata | None
 
 
+class OffsetCommits(msgspec.Struct):
+    """What one commit says about one topic: a log record for each partition, none of them a tombstone.
+
+    The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
+    """
+
+    group: str
+    topic: str
+    values: dict[int, OffsetAndMetadata]
+
+
 class MemberValue(msgspec.Struct, frozen=True, gc=False):
     """A member of a stored group. Timeouts are milliseconds; `rebalance_timeout` is -1 in value version 0."""
 

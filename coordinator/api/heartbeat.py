@@ -14,6 +14,9 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     group_id = request.group_id
     shard = manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
+        if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # Nobody knows the member yet; it is not to be disturbed (GroupCoordinatorService.heartbeat).
+            return HeartbeatResponse(error_code=0)
         return HeartbeatResponse(error_code=shard)
     group = shard.groups.get(group_id)
     if group is None:

@@ -11,6 +11,7 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
+from coordinator.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
@@ -20,7 +21,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from storage.errors import RecordTooLarge
-from storage.records import Record
+from storage.records import OffsetCommits
 
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
@@ -52,7 +53,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     now = manager.clock.now()
     if group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    records: list[Record] = []
+    stored: list[OffsetCommits] = []
     config = manager.env.config
     retention_time_ms = request.retention_time_ms
     topics = []
@@ -61,16 +62,28 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         if isinstance(name, ErrorCode):
             topics.append(_topic_error(topic, name))
         else:
-            topics.append(commit_topic(config, group_id, name, topic, retention_time_ms, now, records))
-    response = OffsetCommitResponse(topics=topics)
-    if records:
-        manager.add_group(shard, group)
-        try:
-            ctx.flush = manager.store_offsets(shard, group, records)
-        except RecordTooLarge as too_large:
-            code = commit_error(append_error(too_large))
-            return error_response(request, code, ctx.api_version)
-    return response
+            commits, answer = commit_topic(config, group_id, name, topic, retention_time_ms, now)
+            topics.append(answer)
+            if commits.values:
+                stored.append(commits)
+    if stored:
+        error = _store(node, shard, group, stored, ctx)
+        if error is not ErrorCode.NONE:
+            return error_response(request, error, ctx.api_version)
+    return OffsetCommitResponse(topics=topics)
+
+
+def _store(
+    node: Node, shard: Shard, group: GroupMetadata, commits: list[OffsetCommits], ctx: RequestContext
+) -> ErrorCode:
+    manager = node.manager
+    try:
+        flush = manager.store_offsets(shard, group, commits)
+    except RecordTooLarge as error:
+        return commit_error(append_error(error))
+    manager.add_group(shard, group)  # a simple group begins with its first commit
+    ctx.flush = flush
+    return ErrorCode.NONE
 
 
 def _name_of(node: Node, topic: OffsetCommitRequestTopic, version: int) -> str | ErrorCode:

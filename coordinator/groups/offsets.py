@@ -15,7 +15,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
 
 INVALID_OFFSET = -1
 NO_RETENTION_TIME = -1
@@ -59,9 +59,8 @@ def commit_topic(
     topic: OffsetCommitRequestTopic,
     retention_time_ms: int,
     now: Instant,
-    records: list[Record],
-) -> OffsetCommitResponseTopic:
-    """Decide one topic of a valid commit: adds a record for each partition that is taken, and answers them all.
+) -> tuple[OffsetCommits, OffsetCommitResponseTopic]:
+    """Decide one topic of a valid commit: what is to be stored, which may be nothing, and the answer.
 
     `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
     partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
@@ -69,19 +68,24 @@ def commit_topic(
     wall = now.wall
     expire_timestamp = None if retention_time_ms == NO_RETENTION_TIME else wall + retention_time_ms
     limit = config.offset_metadata_max_bytes
-    partitions = []
+    values: dict[int, OffsetAndMetadata] = {}
+    answers = []
     for partition in topic.partitions:
-        metadata = partition.committed_metadata or ""
+        metadata = partition.committed_metadata
         index = partition.partition_index
-        if len(metadata) * 2 > limit and utf16_length(metadata) > limit:
-            partitions.append(OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+        if metadata and len(metadata) * 2 > limit and utf16_length(metadata) > limit:
+            answers.append(OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
-        value = OffsetAndMetadata(
-            partition.committed_offset, partition.committed_leader_epoch, metadata, wall, expire_timestamp
+        values[index] = OffsetAndMetadata(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            metadata or "",
+            wall,
+            expire_timestamp,
         )
-        records.append(OffsetCommitRecord(group_id, name, index, value))
-        partitions.append(OffsetCommitResponsePartition(index, 0))
-    return OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        answers.append(OffsetCommitResponsePartition(index, 0))
+    commits = OffsetCommits(group_id, name, values)
+    return commits, OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
 
 
 def utf16_length(text: str) -> int:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from coordinator.groups.member import MemberMetadata
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
-from storage.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetAndMetadata
+from storage.records import (
+    GroupMetadataRecord,
+    GroupMetadataValue,
+    MemberValue,
+    OffsetAndMetadata,
+    OffsetCommits,
+)
 
 
 def group_metadata_record(group: GroupMetadata, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
@@ -120,3 +126,12 @@ def apply_offset_commit(
         group.offsets[topic] = {partition: value}
     else:
         partitions[partition] = value
+
+
+def apply_offset_commits(group: GroupMetadata, commits: OffsetCommits) -> None:
+    """The same for all partitions of a topic at once."""
+    partitions = group.offsets.get(commits.topic)
+    if partitions is None:
+        group.offsets[commits.topic] = commits.values
+    else:
+        partitions.update(commits.values)

@@ -23,7 +23,7 @@ from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode, ProtocolError, UnsupportedVersion
 from protocol.framing import FrameReader
-from protocol.headers import HeaderReader, encode_response
+from protocol.headers import decode_request_header, encode_response
 
 log = get_logger("connection")
 
@@ -93,7 +93,6 @@ class Connection(asyncio.Protocol):
         "_closing",
         "_failure",
         "_going_on",
-        "_headers",
         "_owed_bytes",
         "_parked",
         "_paused_for_backlog",
@@ -110,7 +109,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._reader = FrameReader(server.request_bytes_max)
-        self._headers = HeaderReader()
         self._repeated: dict[tuple[Api, bytes], Any] = {}
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
@@ -217,7 +215,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
         server = self._server
         try:
-            header, pos = self._headers.decode(frame)
+            header, pos = decode_request_header(frame)
             api = server.apis.get(header.api_key, header.api_version)
             request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except ProtocolError as error:

@@ -18,7 +18,7 @@ from coordinator.runtime.io_thread import IoThread
 from coordinator.stats import Stats
 from storage.batch import BatchBuilder
 from storage.log_manager import LogManager
-from storage.records import Record
+from storage.records import OffsetCommits, Record
 
 
 class FlushMode(enum.Enum):
@@ -55,6 +55,14 @@ class PartitionWriter:
         Raises RecordTooLarge, and takes nothing, when they cannot fit in one batch.
         """
         self.builder.append(records)
+        return self._enqueue()
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+        """The same for the offsets of one commit."""
+        self.builder.append_offsets(commits)
+        return self._enqueue()
+
+    def _enqueue(self) -> int:
         if not self.queued:
             self.queued = True
             self._committer.enqueue(self)

@@ -27,7 +27,14 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from storage.records import Record, decode_record, encode_record_key, encode_record_value
+from storage.records import (
+    OffsetCommitRecord,
+    OffsetCommits,
+    Record,
+    decode_record,
+    encode_record_key,
+    encode_record_value,
+)
 
 WALL_START_MS = 1_700_000_000_000
 
@@ -80,6 +87,15 @@ class MemoryLog:
         self.records += [(encode_record_key(record), encode_record_value(record)) for record in records]
         self.flush += 1
         return self.flush
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+        return self.append(
+            [
+                OffsetCommitRecord(commit.group, commit.topic, partition, value)
+                for commit in commits
+                for partition, value in commit.values.items()
+            ]
+        )
 
     def replay(self) -> Shard:
         """What loading this log gives."""
