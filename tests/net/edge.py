@@ -31,8 +31,8 @@ from storage.batch import BatchBuilder
 from storage.records import Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
+from tests.net.requests import OTHER_TOPIC, TOPIC
 
-TOPIC = "orders"
 PEER = ("127.0.0.1", 50_000)
 WRITE_BUFFER_MAX = 64 * 1024
 """Where asyncio and uvloop begin to ask a protocol to write no more."""
@@ -147,7 +147,7 @@ class EdgeTimers(FakeTimers):
 
 
 class Edge:
-    """A node's server with one partition of groups and the topic `orders`, for connections with fake transports."""
+    """A node's server with one partition of groups and two topics, for connections with fake transports."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Edge:
             timers=cast(Timers, self.timers),
             stats=self.stats,
         )
-        self._create_topic()
+        self._create_topics()
         self.server = Server(
             self.node,
             Apis(),
@@ -201,11 +201,12 @@ class Edge:
             queued_bytes_max=queued_bytes_max,
         )
 
-    def _create_topic(self) -> None:
+    def _create_topics(self) -> None:
         store = self.node.catalogue_store
 
         def create(draft: Catalogue) -> None:
-            draft.create(TOPIC, 100, topic_id=store.new_topic_id())
+            for name in (TOPIC, OTHER_TOPIC):
+                draft.create(name, 100, topic_id=store.new_topic_id())
 
         store.change(create, lambda _outcome: None)
         self.thread.run_all()

@@ -12,6 +12,7 @@ from protocol.headers import RequestHeader, encode_request_header
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 
 TOPIC = "orders"
+OTHER_TOPIC = "payments"
 
 
 class Request(NamedTuple):
