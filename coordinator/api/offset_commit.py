@@ -37,18 +37,9 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     shard = manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
         return error_response(request, shard, ctx.api_version)
-    group = shard.groups.get(group_id)
-    if group is None:
-        if request.generation_id_or_member_epoch >= 0:
-            error = (
-                ErrorCode.GROUP_ID_NOT_FOUND
-                if ctx.api_version >= GROUP_NOT_FOUND_FROM
-                else ErrorCode.ILLEGAL_GENERATION
-            )
-            return error_response(request, error, ctx.api_version)
-        group = GroupMetadata(group_id)
-    error = validate_commit(group, request)
-    if error is not ErrorCode.NONE:
+    group = _group(shard, request, ctx.api_version)
+    error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
+    if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
     now = manager.clock.now()
     if group.state is not GroupState.EMPTY:
@@ -71,6 +62,16 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         if error is not ErrorCode.NONE:
             return error_response(request, error, ctx.api_version)
     return OffsetCommitResponse(topics=topics)
+
+
+def _group(shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
+    """The group, a new one for a commit from outside any membership, or why there is none."""
+    group = shard.groups.get(request.group_id)
+    if group is not None:
+        return group
+    if request.generation_id_or_member_epoch < 0:
+        return GroupMetadata(request.group_id)
+    return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
 
 
 def _store(
