@@ -1,42 +1,75 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's `OffsetCheckpointFile`: an offset for each partition of a data directory.
+"""What is noted about each partition at a checkpoint: up to where it is on disk, and where that is.
 
-Three parts, in lines: the version 0, the number of entries, and `topic partition offset` for each.
+The first is Kafka's `OffsetCheckpointFile`: the version 0, the number of entries, and a line of `topic
+partition offset` for each. The second is ours, of the same form with more numbers, and only a hint: it
+spares walking over the last segment, and is not believed where the segment says otherwise.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from storage.filesystem import FileSystem, atomic_write, read_file
+import msgspec
+
+from storage.filesystem import FileSystem, atomic_write, read_file, replace_file
 
 TopicPartition = tuple[str, int]
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where `offset` is, or comes next: at this byte of the segment with this base offset."""
+
+    offset: int
+    base_offset: int
+    position: int
 
 
 def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, int] | None:
     """The offsets in the file; None when there is none, or when it makes no sense.
 
     What it says only spares work or tells damage from a torn write, so that, as in Kafka, a node starts
-    without it too.
+    without it too. Raises OSError.
     """
+    rows = _read(fs, path, numbers=1)
+    return None if rows is None else {key: offset for key, (offset,) in rows.items()}
+
+
+def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
+    """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
+    rows = _read(fs, path, numbers=3) or {}
+    return {key: Position(*numbers) for key, numbers in rows.items()}
+
+
+def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the file, durably. Raises OSError."""
+    atomic_write(fs, path, _text({key: (offset,) for key, offset in offsets.items()}))
+
+
+def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartition, Position]) -> None:
+    """Replace the file. Not synced: whatever a crash leaves of it, it is only a hint. Raises OSError."""
+    rows = {key: (at.offset, at.base_offset, at.position) for key, at in positions.items()}
+    replace_file(fs, path, _text(rows))
+
+
+def _read(fs: FileSystem, path: Path, *, numbers: int) -> dict[TopicPartition, tuple[int, ...]] | None:
     try:
         lines = read_file(fs, path).decode("utf-8", "replace").split("\n")
     except FileNotFoundError:
         return None
     try:
-        if int(lines[0]) != 0:
-            return None
-        count = int(lines[1])
-        offsets = {}
+        version, count = int(lines[0]), int(lines[1])
+        rows = {}
         for line in lines[2 : 2 + count]:
-            topic, partition, offset = line.split()
-            offsets[topic, int(partition)] = int(offset)
+            topic, partition, *rest = line.split()
+            rows[topic, int(partition)] = tuple(map(int, rest))
     except (ValueError, IndexError):
         return None
-    return offsets if len(offsets) == count else None
+    whole = version == 0 and len(rows) == count and all(len(row) == numbers for row in rows.values())
+    return rows if whole else None
 
 
-def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    """Replace the file, durably. Raises OSError."""
-    lines = ["0", str(len(offsets))]
-    lines += (f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items()))
-    atomic_write(fs, path, "".join(line + "\n" for line in lines).encode())
+def _text(rows: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
+    lines = ["0", str(len(rows))]
+    for (topic, partition), numbers in sorted(rows.items()):
+        lines.append(" ".join([topic, str(partition), *map(str, numbers)]))
+    return "".join(line + "\n" for line in lines).encode()

@@ -266,13 +266,22 @@ def atomic_write(fs: FileSystem, path: Path, data: bytes) -> None:
 
     Raises OSError; the old content is then still there.
     """
+    replace_file(fs, path, data, sync=True)
+    fs.fsync_dir(path.parent)
+
+
+def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Give `path` this content, the old or the new for whoever looks; without `sync` not after a power loss.
+
+    Raises OSError; the old content is then still there.
+    """
     temporary = path.with_name(path.name + ".tmp")
     file = fs.open(temporary, create=True)
     try:
         file.truncate(0)
         file.pwrite([data], 0)
-        file.fsync()
+        if sync:
+            file.fsync()
     finally:
         file.close()
     fs.rename(temporary, path)
-    fs.fsync_dir(path.parent)

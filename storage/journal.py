@@ -95,17 +95,17 @@ class Journal:
         payload = encode_entries(entries)
         facts = FRAME_FACTS.pack(len(payload), flush, synced)
         checksum = crc32c(payload, crc32c(facts, self._seed))
-        frame = FRAME.pack(FRAME_MAGIC, len(payload), flush, synced, checksum) + payload
-        end = self._end + len(frame)
+        frame = (FRAME.pack(FRAME_MAGIC, len(payload), flush, synced, checksum), payload)
+        end = self._end + FRAME.size + len(payload)
         if end > self._allocated:
             size = -(-end // self._step) * self._step
             self._file.allocate(size)
             self._allocated = size
         if durable:
-            self._file.pwrite_durable((frame,), self._end)
+            self._file.pwrite_durable(frame, self._end)
         else:
             self.unsynced = True
-            self._file.pwrite((frame,), self._end)
+            self._file.pwrite(frame, self._end)
         self._end = end
 
     def sync(self) -> None:

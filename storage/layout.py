@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of a data directory are called. All names but the journal's are Kafka's.
+"""What the files of a data directory are called. All names but two are Kafka's.
 
 .lock                                one process at a time
 meta.properties                      cluster id, node id
@@ -18,6 +18,7 @@ LOCK_FILE: Final = ".lock"
 META_FILE: Final = "meta.properties"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
+POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
 SPARE_JOURNAL: Final = "spare"
 """A journal that is not in use: about to get a number, or one whose space will be used again."""

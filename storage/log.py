@@ -191,12 +191,11 @@ class PartitionLog:
 
         Raises CorruptLog when a batch lies across it, and OSError.
         """
-        self._place = None
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove(self._segments.pop())
         if self._segments:
             last = self._segments[-1]
-            position = last.find(offset)
+            position = self._find(last, offset)
             if position < last.size_bytes:
                 base_offset = batch_offsets(last.read(position, HEADER_BYTES))[0]
                 if base_offset < offset:
@@ -206,6 +205,7 @@ class PartitionLog:
                         position=position,
                     )
             last.cut(position)
+        self._place = None
         self.end_offset = offset
 
     def set_aside(self, index: int) -> list[Segment]:
@@ -242,10 +242,17 @@ class PartitionLog:
             raise storage_error(self.directory, error, "reading") from error
         return b"", self.end_offset
 
-    def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def remember(self, segment: Segment, offset: int, position: int) -> None:
+        """Start looking for `offset` and those after it here, the next time."""
+        self._place = (offset, segment, position)
+
+    def _find(self, segment: Segment, offset: int) -> int:
         place = self._place
-        hint = place[2] if place and place[1] is segment and place[0] <= offset else 0
-        position = segment.find(offset, hint)
+        near = place[2] if place and place[1] is segment and place[0] <= offset else 0
+        return segment.find(offset, near)
+
+    def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        position = self._find(segment, offset)
         data = segment.read(position, max(max_bytes, HEADER_BYTES))
         if not data:
             return b"", offset
@@ -257,7 +264,7 @@ class PartitionLog:
         end, next_offset = _whole_batches(data)
         if end == 0:
             raise CorruptLog(segment.path, "no record batch starts here", position=position)
-        self._place = (next_offset, segment, position + end)
+        self.remember(segment, next_offset, position + end)
         return data[:end] if end < len(data) else data, next_offset
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ from struct import Struct
 from threading import Lock
 from typing import Final
 
-from storage.checkpoint_file import write_offsets
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
 from storage.filesystem import FileSystem, RealFileSystem, atomic_write, read_file
 from storage.journal import Entry, Journal, retire
@@ -24,7 +23,6 @@ from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
     JOURNAL_DIR,
     PARTITION_METADATA_FILE,
-    RECOVERY_POINT_FILE,
     SPARE_JOURNAL,
     parse_journal,
     partition_dir,
@@ -33,7 +31,7 @@ from storage.lock import DirectoryLock
 from storage.log import PartitionLog, batch_offsets
 from storage.pending import PendingBatches
 from storage.properties import decode_uuid
-from storage.recovery import Cut, partitions_on_disk, recover, recovery_points
+from storage.recovery import Cut, note_recovery_points, partitions_on_disk, recover
 from storage.settings import LogSettings
 
 __all__ = ["Cut", "LogManager", "LogSettings"]
@@ -103,14 +101,15 @@ class LogManager:
 
         All locks are held, or nobody else knows this manager yet.
         """
-        fs, data_dir, topic = self._fs, self.data_dir, self.settings.topic
+        fs, data_dir = self._fs, self.data_dir
         found = recover(fs, data_dir, self.settings, self._topic_id, last_flush=last_flush)
         try:
             for log in found.logs.values():
                 if log.dirty:
                     log.fsync()
-            points = recovery_points(found.recovery_points, found.logs, topic)
-            write_offsets(fs, data_dir / RECOVERY_POINT_FILE, points)
+            points = note_recovery_points(
+                fs, data_dir, found.recovery_points, found.logs.values(), self.settings.topic
+            )
             journal_dir = data_dir / JOURNAL_DIR
             fs.mkdir(journal_dir)
             fs.fsync_dir(data_dir)
@@ -407,9 +406,9 @@ class LogManager:
                 except OSError as error:
                     # Pages of a failed sync may be lost and still look clean: only the journal helps now.
                     raise self._fail(log.directory, error, "syncing") from error
-        points = recovery_points(self._points, self._logs, self.settings.topic)
-        write_offsets(self._fs, self.data_dir / RECOVERY_POINT_FILE, points)
-        self._points = points
+        self._points = note_recovery_points(
+            self._fs, self.data_dir, self._points, self._logs.values(), self.settings.topic
+        )
 
     def _remove_retired(self, flush: int) -> None:
         with self._sync_lock:

@@ -8,12 +8,20 @@ after a failed fsync a page can look fine and still never have reached the disk.
 whole batch is kept, and only a torn tail is cut.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from storage.checkpoint_file import TopicPartition, read_offsets
+from storage.batch_format import HEADER_BYTES
+from storage.checkpoint_file import (
+    Position,
+    TopicPartition,
+    read_offsets,
+    read_positions,
+    write_offsets,
+    write_positions,
+)
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
 from storage.journal import Entry
@@ -21,6 +29,7 @@ from storage.journal_reader import JournalContents, read_journals
 from storage.layout import (
     CUT_SUFFIX,
     JOURNAL_DIR,
+    POSITION_FILE,
     RECOVERY_POINT_FILE,
     parse_partition_dir,
     partition_dir,
@@ -29,7 +38,7 @@ from storage.log import PartitionLog, batch_offsets
 from storage.segment import Scan, Segment, find_batch
 from storage.settings import LogSettings
 
-__all__ = ["Cut", "LogSettings", "Recovered", "partitions_on_disk", "recover", "recovery_points"]
+__all__ = ["Cut", "LogSettings", "Recovered", "note_recovery_points", "partitions_on_disk", "recover"]
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -82,6 +91,7 @@ def recover(
     """
     try:
         points = read_offsets(fs, data_dir / RECOVERY_POINT_FILE)
+        positions = read_positions(fs, data_dir / POSITION_FILE)
         journals = read_journals(fs, data_dir / JOURNAL_DIR, last_flush=last_flush)
         found = Recovered({}, {}, [], points or {}, journals, last_flush or 0)
         for journal in journals:
@@ -93,15 +103,19 @@ def recover(
                 end = journal.frames[-1].end if journal.frames else 0
                 found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
         entries = _by_partition(journals)
-        on_disk = [parse_partition_dir(name, settings.topic) for name in fs.listdir(data_dir)]
-        for partition in sorted({p for p in on_disk if p is not None} | entries.keys()):
+        on_disk = partitions_on_disk(fs, data_dir, settings.topic)
+        _forget_missing(found, data_dir, settings.topic, on_disk)
+        for partition in sorted({*on_disk, *entries}):
             directory = partition_dir(data_dir, settings.topic, partition)
             log = PartitionLog(
                 fs, directory, partition, segment_bytes=settings.segment_bytes, topic_id=topic_id
             )
-            point = None if points is None else points.get((settings.topic, partition), 0)
+            key = (settings.topic, partition)
+            point = None if points is None else found.recovery_points.get(key, 0)
             try:
-                _recover_log(fs, log, point, entries.get(partition, ()), found.cuts)
+                log.load()
+                index, scan = _scan(log, point, positions.get(key))
+                _recover_log(fs, log, index, scan, point, entries.get(partition, ()), found.cuts)
                 found.logs[partition] = log
             except CorruptLog as error:
                 log.close()
@@ -117,6 +131,16 @@ def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
     return sorted(partition for partition in found if partition is not None)
 
 
+def _forget_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
+    """Somebody removed a partition's directory: as with a broker, it starts anew, but not in silence."""
+    for key, offset in list(found.recovery_points.items()):
+        if key[0] == topic and key[1] not in on_disk:
+            del found.recovery_points[key]
+            if offset:
+                reason = f"the directory is gone, and offsets up to {offset} were in it"
+                found.cuts.append(Cut(partition_dir(data_dir, topic, key[1]), 0, 0, reason, key[1]))
+
+
 def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[_Pending]]:
     entries: dict[int, list[_Pending]] = {}
     for journal in journals:
@@ -127,12 +151,53 @@ def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[_Pendin
     return entries
 
 
+def _scan(log: PartitionLog, point: int | None, hint: Position | None) -> tuple[int, Scan]:
+    """Up to where the log is good, and the index of the segment where that is."""
+    segments = log.segments
+    if not segments:
+        return 0, Scan(0, 0, None)
+    durable, gaps = point or 0, point is None
+    index = 0
+    # What lies wholly before the recovery point needs no look.
+    while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
+        index += 1
+    start = _start(segments[index], durable, hint)
+    if start is not None:
+        log.remember(segments[index], durable, start.position)
+    while True:
+        scan = segments[index].scan(verify_from=durable, gaps=gaps, start=start)
+        if scan.damage is not None or index + 1 == len(segments):
+            return index, scan
+        following = segments[index + 1].base_offset
+        if scan.next_offset > following or (following > scan.next_offset >= durable and not gaps):
+            reason = f"the next segment starts at offset {following}, and not at {scan.next_offset}"
+            return index, Scan(scan.position, scan.next_offset, reason)
+        index += 1
+        start = None
+
+
+def _start(segment: Segment, durable: int, hint: Position | None) -> Scan | None:
+    """Where the scan of a segment can start, if the hint is about this place and a look at it agrees."""
+    if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
+        return None
+    if not 0 <= hint.position <= segment.size_bytes:
+        return None
+    head = segment.read(hint.position, HEADER_BYTES)
+    if head and (len(head) < HEADER_BYTES or batch_offsets(head)[0] != durable):
+        return None
+    return Scan(hint.position, durable, None)
+
+
 def _recover_log(
-    fs: FileSystem, log: PartitionLog, point: int | None, entries: Sequence[_Pending], cuts: list[Cut]
+    fs: FileSystem,
+    log: PartitionLog,
+    index: int,
+    scan: Scan,
+    point: int | None,
+    entries: Sequence[_Pending],
+    cuts: list[Cut],
 ) -> None:
-    log.load()
     durable = point or 0
-    index, scan = _scan(log, durable, gaps=point is None)
     log.end_offset = scan.next_offset
     # An offset before the recovery point was on disk for good.
     if scan.next_offset < durable:
@@ -147,26 +212,6 @@ def _recover_log(
         log.append_all(batches)
     elif scan.damage is not None:
         _cut_tail(fs, log, index, scan, point, cuts)
-
-
-def _scan(log: PartitionLog, durable: int, *, gaps: bool) -> tuple[int, Scan]:
-    """Up to where the log is good, and the index of the segment where that is."""
-    segments = log.segments
-    if not segments:
-        return 0, Scan(0, 0, None)
-    index = 0
-    # What lies wholly before the recovery point needs no look.
-    while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
-        index += 1
-    while True:
-        scan = segments[index].scan(verify_from=durable, gaps=gaps)
-        if scan.damage is not None or index + 1 == len(segments):
-            return index, scan
-        following = segments[index + 1].base_offset
-        if scan.next_offset > following or (following > scan.next_offset >= durable and not gaps):
-            reason = f"the next segment starts at offset {following}, and not at {scan.next_offset}"
-            return index, Scan(scan.position, scan.next_offset, reason)
-        index += 1
 
 
 def _continuation(
@@ -186,6 +231,8 @@ def _continuation(
             # Between two syncs pages reach the disk in any order; nobody was told that these are safe.
             cuts.append(Cut(log.directory, 0, len(batch), reason, log.partition))
             break
+        if batches and base_offset < end:
+            raise CorruptLog(log.directory, f"its journal holds offset {base_offset} twice")
         batches.append(batch)
         end = batch_offsets(batch)[1]
     return batches
@@ -213,8 +260,25 @@ def _cut_tail(
     segment.cut(scan.position)
 
 
-def recovery_points(
-    found: Mapping[TopicPartition, int], logs: Mapping[int, PartitionLog], topic: str
+def note_recovery_points(
+    fs: FileSystem,
+    data_dir: Path,
+    known: Mapping[TopicPartition, int],
+    logs: Iterable[PartitionLog],
+    topic: str,
 ) -> dict[TopicPartition, int]:
-    """What the recovery point file should say now that `logs` are on disk; others' entries are kept."""
-    return dict(found) | {(topic, partition): log.end_offset for partition, log in logs.items()}
+    """Write down that `logs` are on disk up to their ends; what is `known` about others is kept.
+
+    Returns all that is known then. Raises OSError.
+    """
+    points = dict(known)
+    positions: dict[TopicPartition, Position] = {}
+    for log in logs:
+        key = (topic, log.partition)
+        points[key] = log.end_offset
+        if log.segments:
+            last = log.segments[-1]
+            positions[key] = Position(log.end_offset, last.base_offset, last.size_bytes)
+    write_offsets(fs, data_dir / RECOVERY_POINT_FILE, points)
+    write_positions(fs, data_dir / POSITION_FILE, positions)
+    return points

@@ -10,6 +10,7 @@ import enum
 import errno
 import os
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,16 +80,20 @@ class _Inode:
         self.data, self.durable, self.dirty = kept, bytearray(kept), set()
 
 
-Names = dict[Path, _Inode | None]
-"""None stands for a directory."""
+Names = dict[str, _Inode | None]
+"""By path, as text, since comparing Paths is slow; None stands for a directory."""
 Change = Callable[[Names], None]
 
 
-def _drop(path: Path) -> Change:
+def _drop(name: str) -> Change:
     def drop(names: Names) -> None:
-        names.pop(path, None)
+        names.pop(name, None)
 
     return drop
+
+
+def _directory(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 class FaultyFileSystem:
@@ -103,9 +108,12 @@ class FaultyFileSystem:
         """If given, only operations of this name are counted."""
         self.crashed = False
         self.log: list[str] = []
-        self._names: Names = {root: None}
-        self._durable: Names = {root: None}
-        self._changes: dict[Path, list[Change]] = {}
+        self.bytes_read: Counter[str] = Counter()
+        """By path."""
+        self._root = str(root)
+        self._names: Names = {self._root: None}
+        self._durable: Names = {self._root: None}
+        self._changes: dict[str, list[Change]] = {}
         self.locks: dict[int, object] = {}
         """Which open file holds the lock on a file."""
         self.life = 0
@@ -129,14 +137,17 @@ class FaultyFileSystem:
                 change(self._durable)
         self._changes.clear()
         # What was in a directory that did not make it is not reachable.
-        self._durable = {p: i for p, i in self._durable.items() if p.parent == p or self._reachable(p)}
+        self._durable = {name: inode for name, inode in self._durable.items() if self._reachable(name)}
         self._names = dict(self._durable)
         for inode in {id(i): i for i in self._names.values() if i is not None}.values():
             inode.lose_power(self.rng)
 
-    def _reachable(self, path: Path) -> bool:
-        root = next(iter(self._durable))
-        return path == root or all(p in self._durable for p in path.parents if p.is_relative_to(root))
+    def _reachable(self, name: str) -> bool:
+        while name != self._root:
+            name = _directory(name)
+            if name not in self._durable:
+                return False
+        return True
 
     def step(self, name: str, part: Callable[[float], None] | None = None) -> None:
         """Before an operation: fail if it is the chosen one, perhaps with a `part` of it done."""
@@ -157,36 +168,33 @@ class FaultyFileSystem:
 
     # -------------------------------------------------------------- names
 
-    def _change(self, directory: Path, change: Change) -> None:
+    def _change(self, directory: str, change: Change) -> None:
         change(self._names)
         self._changes.setdefault(directory, []).append(change)
 
     def inode(self, path: Path) -> _Inode:
         """The file of that name; tests change its bytes directly."""
-        if path not in self._names:
-            raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
-        inode = self._names[path]
+        inode = self._names.get(str(path))
         if inode is None:
-            raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path))
+            raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
         return inode
 
     def open(self, path: Path, *, create: bool = False) -> File:
         """See FileSystem."""
         if self.crashed:
             raise Crash
-        if path not in self._names:
-            if not create:
-                raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
-            if path.parent not in self._names:
+        name = str(path)
+        if create and name not in self._names:
+            if _directory(name) not in self._names:
                 raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
             self.step("create")
             inode = _Inode()
 
             def link(names: Names) -> None:
-                names[path] = inode
+                names[name] = inode
 
-            self._change(path.parent, link)
-        return FaultyFile(self, self.inode(path))
+            self._change(_directory(name), link)
+        return FaultyFile(self, self.inode(path), name)
 
     def open_read(self, path: Path) -> File:
         """See FileSystem."""
@@ -194,65 +202,70 @@ class FaultyFileSystem:
 
     def exists(self, path: Path) -> bool:
         """See FileSystem."""
-        return path in self._names
+        return str(path) in self._names
 
     def listdir(self, path: Path) -> list[str]:
         """See FileSystem."""
-        return sorted(name.name for name in self._names if name.parent == path and name != path)
+        start = f"{path}/"
+        inside = (name[len(start) :] for name in self._names if name.startswith(start))
+        return sorted(name for name in inside if "/" not in name)
 
     def mkdir(self, path: Path) -> None:
         """See FileSystem."""
-        for directory in (*reversed(path.parents), path):
-            root = next(iter(self._names))
-            if directory.is_relative_to(root) and directory not in self._names:
-                self.step("mkdir")
+        missing = [str(path)]
+        while missing[-1] not in self._names:
+            missing.append(_directory(missing[-1]))
+        for name in missing[-2::-1]:
+            self.step("mkdir")
 
-                def make(names: Names, directory: Path = directory) -> None:
-                    names[directory] = None
+            def make(names: Names, name: str = name) -> None:
+                names[name] = None
 
-                self._change(directory.parent, make)
+            self._change(_directory(name), make)
 
     def rename(self, source: Path, target: Path) -> None:
         """See FileSystem."""
         assert source.parent == target.parent
         inode = self.inode(source)
+        old, new = str(source), str(target)
 
         def move(names: Names) -> None:
-            names.pop(source, None)
-            names[target] = inode
+            names.pop(old, None)
+            names[new] = inode
 
         def part(share: float) -> None:
             if share == 1:
-                self._change(source.parent, move)
+                self._change(_directory(old), move)
 
         self.step("rename", part)
-        self._change(source.parent, move)
+        self._change(_directory(old), move)
 
     def remove(self, path: Path) -> None:
         """See FileSystem."""
-        if path in self._names:
+        if str(path) in self._names:
             self.step("remove")
-            self._change(path.parent, _drop(path))
+            self._change(_directory(str(path)), _drop(str(path)))
 
     def rmdir(self, path: Path) -> None:
         """See FileSystem."""
-        if path in self._names:
+        if str(path) in self._names:
             if self.listdir(path):
                 raise OSError(errno.ENOTEMPTY, "Directory not empty", str(path))
             self.step("rmdir")
-            self._change(path.parent, _drop(path))
+            self._change(_directory(str(path)), _drop(str(path)))
 
     def fsync_dir(self, path: Path) -> None:
         """See FileSystem."""
+        name = str(path)
 
         def changes(share: float) -> None:
             # Unlike pages, changes of names are not forgotten by a sync that failed.
-            pending = self._changes.pop(path, [])
+            pending = self._changes.pop(name, [])
             count = int(len(pending) * share)
             for change in pending[:count]:
                 change(self._durable)
             if count < len(pending):
-                self._changes[path] = pending[count:]
+                self._changes[name] = pending[count:]
 
         self.step("fsync_dir", changes)
         changes(1)
@@ -261,7 +274,8 @@ class FaultyFileSystem:
 class FaultyFile:
     """An open file of a `FaultyFileSystem`."""
 
-    def __init__(self, fs: FaultyFileSystem, inode: _Inode) -> None:
+    def __init__(self, fs: FaultyFileSystem, inode: _Inode, name: str) -> None:
+        self._name = name
         self._fs = fs
         self._inode = inode
         self._life = fs.life
@@ -276,7 +290,9 @@ class FaultyFile:
     def pread(self, size: int, offset: int) -> bytes:
         """See File."""
         self._check()
-        return bytes(self._inode.data[offset : offset + size])
+        data = bytes(self._inode.data[offset : offset + size])
+        self._fs.bytes_read[self._name] += len(data)
+        return data
 
     def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
         """See File."""

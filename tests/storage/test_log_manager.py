@@ -115,6 +115,7 @@ def test_a_clean_close_leaves_what_a_broker_expects_and_nothing_else() -> None:
         ".kafka_cleanshutdown",
         ".lock",
         "recovery-point-offset-checkpoint",
+        "recovery-point-positions",
     ]
     assert fs.inode(ROOT / ".kafka_cleanshutdown").data == b'{"version":0,"brokerEpoch":-1}'
     points = fs.inode(ROOT / "recovery-point-offset-checkpoint").data
@@ -153,7 +154,7 @@ def test_directories_of_other_topics_are_not_ours() -> None:
     manager, _ = opened(fs)
     assert manager.partitions_on_disk() == []
     manager.close()
-    assert len(fs.listdir(ROOT)) == 7
+    assert len(fs.listdir(ROOT)) == 8
 
 
 # ------------------------------------------------------------------ failures

@@ -260,3 +260,51 @@ def test_recovery_points_of_other_topics_are_kept() -> None:
     write_offsets(fs, POINTS, {("other-topic", 7): 42, ("__consumer_offsets", 0): 0})
     LogManager.open(ROOT, SETTINGS, fs).close()
     assert read_offsets(fs, POINTS) == {("other-topic", 7): 42, ("__consumer_offsets", 0): 6}
+
+
+def test_a_partition_whose_directory_was_removed_starts_anew_but_not_in_silence() -> None:
+    fs = log_of(BATCHES, point=6)
+    fs.remove(segment(0))
+    fs.rmdir(segment(0).parent)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert [cut.reason for cut in manager.cuts] == ["the directory is gone, and offsets up to 6 were in it"]
+    manager.append([(0, 0, batch(1, 0))], sync=True)
+    manager.write_behind()
+    fs.restart(power_loss=False)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.cuts == ()
+    assert content(manager) == [batch(1, 0)]
+
+
+POSITIONS = ROOT / "recovery-point-positions"
+
+
+def test_a_restart_does_not_walk_over_what_was_on_disk() -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, LogSettings(journal_step_bytes=8192), fs)
+    for label in range(200):
+        manager.append([(0, label, batch(label, label))], sync=True)
+    manager.checkpoint()
+    before = len(fs.inode(segment(0)).data)
+    for label in range(200, 205):
+        manager.append([(0, label, batch(label, label))], sync=True)
+    manager.write_behind()
+    fs.restart(power_loss=False)
+    fs.bytes_read.clear()
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.end_offset(0) == 205
+    assert fs.bytes_read[str(segment(0))] < before
+    assert content(manager) == [batch(label, label) for label in range(205)]
+
+
+@pytest.mark.parametrize(
+    "line", ["5 0 10", "6 0 10", "6 0 100000", "6 0 -1", "6 3 0", "6 0 123", "6 0", "x", "6 0 0"]
+)
+def test_a_wrong_hint_of_a_position_is_not_believed(line: str) -> None:
+    for torn in (b"", b"torn"):
+        fs = log_of([*BATCHES, torn], point=6)
+        fs.open(POSITIONS, create=True).pwrite([f"0\n1\n__consumer_offsets 0 {line}\n".encode()], 0)
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        assert manager.failed_partitions == {}
+        assert content(manager) == BATCHES
+        assert manager.end_offset(0) == 6
