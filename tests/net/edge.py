@@ -28,7 +28,7 @@ from coordinator.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.framing import FrameReader
 from storage.batch import BatchBuilder
-from storage.records import Record
+from storage.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
@@ -132,10 +132,16 @@ class ManualFlushes:
         self.durable = 0
         self.gathering = 1
         self.records: list[Record] = []
+        self.commits: list[OffsetCommits] = []
 
     def append(self, records: Sequence[Record]) -> int:
         BatchBuilder().append(records)  # as the real one: raises RecordTooLarge before anything is taken
         self.records += records
+        return self.gathering
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+        BatchBuilder().append_offsets(commits)
+        self.commits += commits
         return self.gathering
 
 
@@ -213,7 +219,13 @@ class Edge:
 
     def append(self, records: Sequence[Record]) -> int:
         """Be the appender of the shard."""
-        flush = self.flushes.append(records)
+        return self._appended(self.flushes.append(records))
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+        """The same for the offsets of one commit."""
+        return self._appended(self.flushes.append_offsets(commits))
+
+    def _appended(self, flush: int) -> int:
         if self.flush_by_itself:
             self.flushes.durable = flush
             self.flushes.gathering = flush + 1

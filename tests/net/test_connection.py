@@ -139,7 +139,7 @@ async def test_replies_wait_for_their_flush_but_later_requests_are_handled(edge:
         requests.commit("g", {1: 11}, 4),
     )
     assert client.correlation_ids() == [1]
-    assert len(edge.flushes.records) == 2, "the second commit waited for the flush of the first"
+    assert len(edge.flushes.commits) == 2, "the second commit waited for the flush of the first"
     other.send(requests.api_versions(9))
     assert other.correlation_ids() == [9]
 
@@ -356,4 +356,4 @@ async def test_nothing_that_follows_a_bad_request_is_handled(edge: Edge, bad: by
     client = edge.connect()
     client.send(requests.api_versions(1), bad, requests.commit("g", {0: 1}, 2))
     client.send(requests.commit("g", {0: 1}, 3))
-    assert edge.flushes.records == []
+    assert edge.flushes.commits == []
