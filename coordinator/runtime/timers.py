@@ -73,5 +73,6 @@ class Timers:
             timer = heapq.heappop(heap)[2]
             if timer.callback is not None:
                 timer.callback(timer.argument)
-        if heap and self._handle is None:
+        # A call may have armed a deadline of its own, and what was in the heap before may come earlier.
+        if heap and (self._handle is None or heap[0][0] < self._armed_ms):
             self._arm(heap[0][0])
