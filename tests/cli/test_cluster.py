@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.cli.conftest import Command
-from tests.support.raw import new_topic, wait_for_coordinator
+from tests.support.raw import create_topic, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
@@ -31,7 +31,9 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def topic(bootstrap: str) -> str:
-    return new_topic(bootstrap, PARTITIONS)
+    name = f"topic-{uuid.uuid4().hex[:12]}"
+    create_topic(bootstrap, name, PARTITIONS)
+    return name
 
 
 @pytest.fixture
