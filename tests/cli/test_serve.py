@@ -3,11 +3,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import coordinator.app
+from coordinator.app import Serving
 from coordinator.config import Address, Settings
 from coordinator.version import __version__
 from tests.cli.conftest import Command
@@ -20,7 +22,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of every node that was started instead of a real one."""
     nodes: list[Settings] = []
 
-    def serve(settings: Settings) -> int:
+    def serve(settings: Settings, _announce: Callable[[Serving], None]) -> int:
         nodes.append(settings)
         return EXIT_CODE
 
@@ -122,3 +124,18 @@ def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
         assert process.stdout is not None
         process.stdout.close()
         assert (process.communicate()[1], process.returncode) == (b"", 1)
+
+
+def test_a_node_says_where_it_is_and_what_to_try(
+    groupkeeper: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def serve(_settings: Settings, announce: Callable[[Serving], None]) -> int:
+        there = Address("127.0.0.1", 9092)
+        announce(Serving(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics"))
+        return 0
+
+    monkeypatch.setattr(coordinator.app, "serve", serve)
+    printed = groupkeeper("serve").stdout
+    assert "serves Kafka clients on 127.0.0.1:9092 (clients are told broker:9092)" in printed
+    assert "groups list --bootstrap 127.0.0.1:9092" in printed
+    assert "http://127.0.0.1:9308/metrics" in printed
