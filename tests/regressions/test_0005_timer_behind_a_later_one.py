@@ -46,7 +46,11 @@ def test_a_call_that_sets_a_later_deadline_does_not_hide_an_earlier_one() -> Non
     loop = FakeLoop(clock)
     timers = Timers(cast(asyncio.AbstractEventLoop, loop), cast(Clock, clock))
     called: list[str] = []
-    timers.at(10, lambda _: timers.at(30_000, called.append, "much later"))
+
+    def call_again_much_later(_: Any) -> None:
+        timers.at(30_000, called.append, "much later")
+
+    timers.at(10, call_again_much_later)
     timers.at(20, called.append, "soon")
 
     loop.advance(10)
