@@ -197,7 +197,8 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
 def _iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C901, PLR0912, PLR0915
     base_offset = batch.base_offset
     base_timestamp = batch.base_timestamp
-    fixed_timestamp = batch.max_timestamp if batch.attributes & LOG_APPEND_TIME else None
+    fixed_timestamp = batch.attributes & LOG_APPEND_TIME != 0
+    timestamp = batch.max_timestamp
     size = len(body)
     pos = 0
     for _ in range(batch.count):
@@ -212,10 +213,11 @@ def _iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C90
         pos += 1  # attributes, of which records have none
         number = body[pos]
         if number < 0x80:
-            timestamp = base_timestamp + ((number >> 1) ^ -(number & 1))
+            number = (number >> 1) ^ -(number & 1)
             pos += 1
         else:
             number, pos = read_zigzag(body, pos)
+        if not fixed_timestamp:
             timestamp = base_timestamp + number
         number = body[pos]
         if number < 0x80:
@@ -247,7 +249,7 @@ def _iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C90
         # Every length was taken as it came; here it shows whether one of them was too long.
         if pos > end or end > size:
             raise CorruptBatch(batch.position, f"a record ends at byte {end} of {size}, its value at {pos}")
-        yield offset, timestamp if fixed_timestamp is None else fixed_timestamp, key, value
+        yield offset, timestamp, key, value
         pos = end
     if pos != size:
         raise CorruptBatch(batch.position, f"{size - pos} bytes follow its {batch.count} records")

@@ -258,29 +258,33 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
 def _decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
     # Without a reader, since nearly all records are of this kind.
     try:
-        (group_size,) = _SHORT.unpack_from(key, 2)
-        group_end = 4 + group_size
-        (topic_size,) = _SHORT.unpack_from(key, group_end)
-        topic_end = group_end + 2 + topic_size
+        group_end = 4 + _SHORT.unpack_from(key, 2)[0]
+        topic_start = group_end + 2
+        topic_end = topic_start + _SHORT.unpack_from(key, group_end)[0]
         (partition,) = _INT.unpack_from(key, topic_end)
     except struct_error as error:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes") from error
-    if group_size < 0 or topic_size < 0:
+    if not 4 <= group_end < topic_start <= topic_end:
         raise CorruptRecord("the key of an offset has no group, or no topic")
-    return OffsetCommitRecord(
-        key[4:group_end].decode("utf-8", "replace"),
-        key[group_end + 2 : topic_end].decode("utf-8", "replace"),
-        partition,
-        None if value is None else decode_offset(value),
-    )
+    try:
+        group, topic = key[4:group_end].decode(), key[topic_start:topic_end].decode()
+    except UnicodeDecodeError:
+        # As Java decodes it; tried second, since it is slower and hardly ever needed.
+        group = key[4:group_end].decode("utf-8", "replace")
+        topic = key[topic_start:topic_end].decode("utf-8", "replace")
+    if value is None:
+        return OffsetCommitRecord(group, topic, partition, None)
+    if len(value) == _PLAIN_OFFSET.size:
+        version, offset, epoch, size, timestamp = _PLAIN_OFFSET.unpack(value)
+        if version == 3 and size == 0:
+            return OffsetCommitRecord(
+                group, topic, partition, OffsetAndMetadata(offset, epoch, "", timestamp)
+            )
+    return OffsetCommitRecord(group, topic, partition, decode_offset(value))
 
 
 def decode_offset(value: bytes) -> OffsetAndMetadata:
     """The offset commit value of any version 0-4. Raises CorruptRecord."""
-    if value[:2] == b"\x00\x03" and len(value) >= _PLAIN_OFFSET.size:
-        _, offset, epoch, size, timestamp = _PLAIN_OFFSET.unpack_from(value)
-        if size == 0:
-            return OffsetAndMetadata(offset, epoch, "", timestamp)
     reader = FieldReader(value, "offset commit value")
     version = reader.int16()
     if not 0 <= version <= VALUE_VERSION_MAX:

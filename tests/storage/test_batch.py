@@ -24,7 +24,9 @@ from storage.batch_format import HEADER_BYTES, LOG_APPEND_TIME, PREFIX, SUFFIX, 
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.records import (
     GroupMetadataRecord,
+    OffsetAndMetadata,
     OffsetCommitRecord,
+    OffsetCommits,
     Record,
     encode_record_key,
     encode_record_value,
@@ -130,6 +132,48 @@ def test_many_records_need_longer_offset_deltas() -> None:
     batch = built(records)
     assert [offset for offset, *_ in iter_records(batch)] == list(range(9_000))
     assert batch[16:] == kafka_python_batch(records, 3)[16:]
+
+
+offsets_of_a_topic = st.builds(
+    OffsetCommits,
+    group=strategies.names,
+    topic=strategies.few_names,
+    values=st.dictionaries(strategies.int32s, strategies.offsets, max_size=90),
+)
+
+
+@given(st.lists(st.lists(offsets_of_a_topic, max_size=3), max_size=4), st.sampled_from([3, 4]))
+def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
+    appends: list[list[OffsetCommits]], version: int
+) -> None:
+    one, other = BatchBuilder(1 << 22, version), BatchBuilder(1 << 22, version)
+    for commits in appends:
+        one.append_offsets(commits)
+        other.append(
+            [
+                OffsetCommitRecord(commit.group, commit.topic, partition, value)
+                for commit in commits
+                for partition, value in commit.values.items()
+            ]
+        )
+    assert one.count == other.count
+    assert one.build(7, 1, NOW) == other.build(7, 1, NOW)
+
+
+def test_offsets_by_topic_that_do_not_fit_change_nothing() -> None:
+    builder = BatchBuilder(2_000)
+    value = OffsetAndMetadata(1, -1, "", NOW)
+    few = OffsetCommits("g", "t", dict.fromkeys(range(10), value))
+    builder.append_offsets([few])
+    before = builder.build(0, 0, NOW)
+    many = OffsetCommits("g", "t", dict.fromkeys(range(100), value))
+    for too_large in ([few, many], [OffsetCommits("x" * 32_768, "t", {0: value})]):
+        with pytest.raises(RecordTooLarge):
+            builder.append_offsets(too_large)
+        assert builder.build(0, 0, NOW) == before
+    for _ in range(9):
+        builder.append_offsets([few, few])
+    assert [read_batch(one).count for one in builder.build(0, 0, NOW)] == [30, 40, 40, 40, 40]
 
 
 def test_building_again_elsewhere_changes_nothing_else() -> None:
