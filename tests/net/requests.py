@@ -118,6 +118,12 @@ def fetch_offsets(group: str, correlation_id: int = 1, *, version: int = 7) -> b
     return request(ApiKey.OFFSET_FETCH, version, message, correlation_id)
 
 
+def fetch_groups(*groups: str, correlation_id: int = 1) -> bytes:
+    """The offsets of several groups in one request."""
+    wanted = [hot.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    return request(ApiKey.OFFSET_FETCH, 8, hot.OffsetFetchRequest(groups=wanted), correlation_id)
+
+
 def join(
     group: str,
     member_id: str = "",

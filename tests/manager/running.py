@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole node in this process, on a disk that the test controls, and clients that speak to it over sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coordinator.app
+from coordinator import leadership
+from coordinator.app import App
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.config import Address, Settings
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from tests.manager.disk import Disk
+from tests.net import requests
+
+GIVE_UP_S = 30.0
+TICK_S = 0.002
+PARTITIONS = 4
+
+
+class Running:
+    """A node, its disk and its clients."""
+
+    def __init__(self, app: App, disk: Disk, port: int, stack: AsyncExitStack) -> None:
+        self.app = app
+        self.disk = disk
+        self.port = port
+        self._stack = stack
+
+    async def client(self) -> "Client":
+        """A new connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        client = Client(reader, writer)
+        self._stack.push_async_callback(client.close)
+        return client
+
+    async def stop(self) -> None:
+        """Stop the node as SIGTERM does."""
+        await self.app.stop()
+
+    async def loaded(self) -> None:
+        """Wait until every partition serves."""
+        await eventually(lambda: self.app.leadership.ready, "all partitions to be loaded")
+
+    def group_in(self, partition: int) -> str:
+        """A group id of this partition."""
+        manager = self.app.manager
+        return next(
+            name for name in map("group-{}".format, range(1_000)) if manager.partition_for(name) == partition
+        )
+
+
+class Client:
+    """A connection whose requests are asked one by one, or sent ahead."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, *frames: bytes) -> None:
+        """Send without waiting for anything."""
+        self._writer.write(b"".join(frames))
+
+    async def receive(self) -> bytes:
+        """The next answer. Raises IncompleteReadError when the server closes."""
+        length = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(length)
+
+    async def ask(self, frame: bytes) -> bytes:
+        self.send(frame)
+        return await self.receive()
+
+    async def close(self) -> None:
+        self._writer.close()
+
+    # --- requests ---
+
+    async def commit(self, group: str, partition: int, offset: int, **options: Any) -> ErrorCode:
+        """Commit one offset; returns its error."""
+        return commit_error(await self.ask(requests.commit(group, {partition: offset}, **options)))
+
+    async def fetch(self, group: str) -> dict[int, int]:
+        """The committed offsets of the one topic; raises Refused for an error."""
+        return fetched(await self.ask(requests.fetch_offsets(group)))
+
+    async def join_alone(self, group: str) -> tuple[str, int]:
+        """Become the only member of a group, and stable; returns member id and generation."""
+        joined = requests.answer(ApiKey.JOIN_GROUP, 3, await self.ask(requests.join(group, version=3)))
+        assert joined.error_code == ErrorCode.NONE
+        member_id: str = joined.member_id
+        synced = await self.ask(
+            requests.sync(group, member_id, joined.generation_id, assignments={member_id: b"all"})
+        )
+        assert requests.answer(ApiKey.SYNC_GROUP, 4, synced).error_code == ErrorCode.NONE
+        return member_id, joined.generation_id
+
+    async def heartbeat(self, group: str, member_id: str, generation: int) -> ErrorCode:
+        frame = await self.ask(requests.heartbeat(group, member_id, generation))
+        return ErrorCode(requests.answer(ApiKey.HEARTBEAT, 4, frame).error_code)
+
+
+class Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, error: ErrorCode) -> None:
+        super().__init__(error.name)
+        self.error = error
+
+
+def commit_error(frame: bytes) -> ErrorCode:
+    (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, frame).topics
+    errors = {partition.error_code for partition in topic.partitions}
+    assert len(errors) == 1, f"{topic}"
+    return ErrorCode(errors.pop())
+
+
+def fetched(frame: bytes) -> dict[int, int]:
+    answer = requests.answer(ApiKey.OFFSET_FETCH, 7, frame)
+    if answer.error_code:
+        raise Refused(ErrorCode(answer.error_code))
+    return {p.partition_index: p.committed_offset for topic in answer.topics for p in topic.partitions}
+
+
+async def eventually(condition: Callable[[], object], what: str) -> None:
+    """Wait until `condition` is true."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + GIVE_UP_S
+    while not condition():
+        assert loop.time() < deadline, f"gave up waiting for {what}"
+        await asyncio.sleep(TICK_S)
+
+
+async def turns(count: int = 50) -> None:
+    """Let the event loop go round, so that whatever could happen now has happened."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def node(
+    data_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    disk: Disk | None = None,
+    loaded: bool = True,
+    **settings: Any,
+) -> AsyncIterator[Running]:
+    """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows."""
+    disk = disk or Disk()
+    monkeypatch.setattr(coordinator.app, "RealFileSystem", lambda: disk)
+    monkeypatch.setattr(leadership, "RETRY_S", 0.01)
+    chosen: dict[str, Any] = {
+        "listen": Address("127.0.0.1", 0),
+        "metrics_listen": None,
+        "offsets_topic_num_partitions": PARTITIONS,
+        "group_initial_rebalance_delay_ms": 0,
+        "auto_create_topics_enable": False,
+        "shutdown_timeout_ms": 2_000,
+        **settings,
+    }
+    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop())
+    async with AsyncExitStack() as stack:
+        serving = await app.start()
+        running = Running(app, disk, serving.listen.port, stack)
+        stack.push_async_callback(running.stop)
+        stack.callback(disk.heal)
+        stack.callback(disk.let_go)
+        await create_topics(app)
+        if loaded:
+            await running.loaded()
+        yield running
+
+
+async def create_topics(app: App) -> None:
+    assert app.server is not None
+    store = app.server.node.catalogue_store
+    done = asyncio.get_running_loop().create_future()
+
+    def create(draft: Catalogue) -> None:
+        for name in (requests.TOPIC, requests.OTHER_TOPIC):
+            draft.create(name, 100, topic_id=store.new_topic_id())
+
+    store.change(create, done.set_result)
+    assert await done is None
