@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading RecordBatch v2: where batches are, whether they are whole, and the records in them."""
+"""Reading batches: where they are, whether they are whole, and the records in them.
+
+RecordBatch v2 here; the message sets that brokers wrote before it are left to `old_messages`.
+"""
 
 from collections.abc import Iterator
 from struct import error as struct_error
+from zlib import crc32
 
-import msgspec
 from crc32c import crc32c
 
 from storage.batch_builder import BATCH_BYTES_MAX, BatchBuilder
 from storage.batch_format import (
-    COMPRESSION_MASK,
-    CONTROL,
     CRC_START,
     HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     LOG_OVERHEAD_BYTES,
     MAGIC,
-    TRANSACTIONAL,
+    MAGIC_AT,
+    Batch,
+    BatchRecord,
     read_zigzag,
 )
 from storage.compression import decompress
 from storage.errors import CorruptBatch, IncompleteBatch
+from storage.old_messages import iter_messages, read_message
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -34,59 +38,6 @@ __all__ = [
     "read_batch",
 ]
 
-BatchRecord = tuple[int, int, bytes | None, bytes | None]
-"""offset, timestamp in milliseconds, key, value"""
-
-
-class Batch(msgspec.Struct, frozen=True, gc=False):
-    """A batch's header, and where in `buffer` the batch lies; nothing is copied."""
-
-    buffer: bytes
-    position: int
-    size_bytes: int
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    magic: int
-    checksum: int
-    attributes: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    count: int
-
-    @property
-    def end(self) -> int:
-        """The position after the batch."""
-        return self.position + self.size_bytes
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the batch's last one; compaction may have removed the record that had that."""
-        return self.last_offset + 1
-
-    @property
-    def compression(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
-        return self.attributes & COMPRESSION_MASK
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether its records wait for a marker."""
-        return self.attributes & TRANSACTIONAL != 0
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it holds a transaction's marker, and so no record of a group."""
-        return self.attributes & CONTROL != 0
-
-    @property
-    def data(self) -> bytes:
-        """A copy of the batch's own bytes."""
-        return self.buffer[self.position : self.position + self.size_bytes]
-
 
 def read_batch(buffer: bytes, position: int = 0) -> Batch:
     """The batch at `position`, without a look at its checksum.
@@ -94,6 +45,8 @@ def read_batch(buffer: bytes, position: int = 0) -> Batch:
     Raises IncompleteBatch when the buffer ends before it does, CorruptBatch when it cannot be a batch.
     """
     left = len(buffer) - position
+    if left > MAGIC_AT and buffer[position + MAGIC_AT] < MAGIC:
+        return read_message(buffer, position)
     if left < HEADER_BYTES:
         raise IncompleteBatch(position, f"{left} bytes are left, and a header has {HEADER_BYTES}")
     (
@@ -147,7 +100,10 @@ def check_batch(buffer: bytes, position: int = 0) -> Batch:
     Raises IncompleteBatch and CorruptBatch, which name the position and the reason.
     """
     batch = read_batch(buffer, position)
-    actual = crc32c(memoryview(buffer)[position + CRC_START : batch.end])
+    if batch.magic < MAGIC:
+        actual = crc32(memoryview(buffer)[position + MAGIC_AT : batch.end])
+    else:
+        actual = crc32c(memoryview(buffer)[position + CRC_START : batch.end])
     if actual != batch.checksum:
         raise CorruptBatch(position, f"checksum {actual:#010x} where the header says {batch.checksum:#010x}")
     return batch
@@ -167,7 +123,7 @@ def iter_batches(buffer: bytes, position: int = 0, *, check: bool = False) -> It
 
 
 def batch_body(batch: Batch) -> bytes:
-    """The batch's records, decompressed. Raises CorruptBatch when they cannot be."""
+    """The records of a batch v2, decompressed. Raises CorruptBatch when they cannot be."""
     body = batch.buffer[batch.position + HEADER_BYTES : batch.end]
     if not batch.compression:
         return body
@@ -184,6 +140,9 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     """
     if isinstance(batch, bytes):
         batch = read_batch(batch)
+    if batch.magic < MAGIC:
+        yield from iter_messages(batch)
+        return
     body = batch_body(batch)
     try:
         yield from _iter_body(batch, body)

@@ -7,12 +7,19 @@ See Kafka's `DefaultRecordBatch` and `DefaultRecord`, and KIP-98, which brought 
 from struct import Struct
 from typing import Final
 
+import msgspec
+
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and length, which the length does not count."""
 CRC_START: Final = 21
 """The checksum covers everything from here, the attributes, to the end."""
+
+MAGIC_AT: Final = 16
+"""The byte that says which format follows is at this place in all of them."""
+MESSAGE_BYTES_MIN: Final = 14
+"""The least that follows the offset and length of a message before v2: checksum to two empty lengths."""
 
 COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -22,8 +29,83 @@ CONTROL: Final = 0x20
 HEADER: Final = Struct(">qiibIhiqqqhii")
 PREFIX: Final = Struct(">qiibI")
 """base offset, length, leader epoch, magic, checksum"""
+EXTENT: Final = Struct(">qiibIhi")
+"""The header up to the last offset delta."""
+EXTENT_BYTES: Final = EXTENT.size
+"""A message before v2 is no shorter, if it has a key of at least one byte."""
 SUFFIX: Final = Struct(">hiqqqhii")
 """attributes, last offset delta, base and max timestamp, producer id and epoch, base sequence, count"""
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """A batch's header, and where in `buffer` the batch lies; nothing is copied.
+
+    A message of an older format is a batch of its own, with -1 for what it does not have. If compressed it
+    holds many, of which its offset is the last; `count` is 1 all the same.
+    """
+
+    buffer: bytes
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    magic: int
+    checksum: int
+    attributes: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def end(self) -> int:
+        """The position after the batch."""
+        return self.position + self.size_bytes
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the batch's last one; compaction may have removed the record that had that."""
+        return self.last_offset + 1
+
+    @property
+    def compression(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its records wait for a marker."""
+        return self.attributes & TRANSACTIONAL != 0
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds a transaction's marker, and so no record of a group."""
+        return self.attributes & CONTROL != 0
+
+    @property
+    def data(self) -> bytes:
+        """A copy of the batch's own bytes."""
+        return self.buffer[self.position : self.position + self.size_bytes]
+
+
+BatchRecord = tuple[int, int, bytes | None, bytes | None]
+"""offset, timestamp in milliseconds, key, value"""
+
+
+def batch_extent(data: bytes, pos: int) -> tuple[int, int, int] | None:
+    """First offset, the offset after the last, and the end of the batch at `pos`; None if none can be there.
+
+    `EXTENT_BYTES` must be left. The end may lie behind the data.
+    """
+    base_offset, length, _, magic, _, _, delta = EXTENT.unpack_from(data, pos)
+    if magic == MAGIC and length >= HEADER_BYTES - LOG_OVERHEAD_BYTES and delta >= 0:
+        return base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length
+    if 0 <= magic < MAGIC and length >= MESSAGE_BYTES_MIN:
+        return base_offset, base_offset + 1, pos + LOG_OVERHEAD_BYTES + length
+    return None
 
 
 def zigzag(value: int) -> bytes:

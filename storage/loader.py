@@ -9,8 +9,9 @@ from struct import Struct
 from typing import Final
 
 from storage.batch import Batch, batch_body
-from storage.batch_format import read_zigzag
+from storage.batch_format import MAGIC, read_zigzag
 from storage.errors import CorruptBatch, CorruptRecord
+from storage.old_messages import iter_messages
 from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, decode_record
 
 _PLAIN: Final = Struct(">iBhqihqB")
@@ -38,9 +39,10 @@ class RecordLoader:
         """
         if batch.is_control:
             return []
-        body = batch_body(batch)
         try:
-            return self._load(batch, body)
+            if batch.magic < MAGIC:
+                return [decode_record(key, value) for _, _, key, value in iter_messages(batch)]
+            return self._load(batch, batch_body(batch))
         except CorruptRecord as error:
             where = f"batch of offsets {batch.base_offset} to {batch.last_offset}"
             raise CorruptRecord(f"{where}: {error.reason}") from error

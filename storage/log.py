@@ -8,10 +8,9 @@ finds its place by walking over batch headers, remembering where the last read e
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from struct import Struct
 from typing import Final
 
-from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES
+from storage.batch_format import EXTENT_BYTES, batch_extent
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
 from storage.layout import CUT_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
@@ -20,16 +19,14 @@ from storage.segment import Segment
 
 _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 """Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
-_BASE_OFFSET: Final = Struct(">q")
-_LENGTH: Final = Struct(">i")
-_LAST_OFFSET_DELTA: Final = Struct(">i")
 
 
 def batch_offsets(batch: bytes) -> tuple[int, int]:
-    """The offset of the batch's first record, and the one that follows it."""
-    base_offset: int = _BASE_OFFSET.unpack_from(batch)[0]
-    delta: int = _LAST_OFFSET_DELTA.unpack_from(batch, 23)[0]
-    return base_offset, base_offset + delta + 1
+    """The offset of the batch's first record, and the one that follows it. Raises ValueError for no batch."""
+    extent = batch_extent(batch, 0) if len(batch) >= EXTENT_BYTES else None
+    if extent is None:
+        raise ValueError("these bytes are no record batch")
+    return extent[0], extent[1]
 
 
 class PartitionLog:
@@ -197,7 +194,7 @@ class PartitionLog:
             last = self._segments[-1]
             position = self._find(last, offset)
             if position < last.size_bytes:
-                base_offset = batch_offsets(last.read(position, HEADER_BYTES))[0]
+                base_offset = batch_offsets(last.read(position, EXTENT_BYTES))[0]
                 if base_offset < offset:
                     raise CorruptLog(
                         last.path,
@@ -253,17 +250,15 @@ class PartitionLog:
 
     def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
         position = self._find(segment, offset)
-        data = segment.read(position, max(max_bytes, HEADER_BYTES))
+        data = segment.read(position, max(max_bytes, EXTENT_BYTES))
         if not data:
             return b"", offset
-        first = LOG_OVERHEAD_BYTES + _length(data, 0)
-        if first > len(data):
-            data = segment.read(position, first)
-            if len(data) < first:
-                raise CorruptLog(segment.path, f"{len(data)} bytes are left of {first}", position=position)
         end, next_offset = _whole_batches(data)
+        if end == 0 and len(data) >= EXTENT_BYTES and (extent := batch_extent(data, 0)):
+            data = segment.read(position, extent[2])
+            end, next_offset = _whole_batches(data)
         if end == 0:
-            raise CorruptLog(segment.path, "no record batch starts here", position=position)
+            raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
         self.remember(segment, next_offset, position + end)
         return data[:end] if end < len(data) else data, next_offset
 
@@ -273,21 +268,12 @@ class PartitionLog:
             segment.close()
 
 
-def _length(data: bytes, pos: int) -> int:
-    length: int = _LENGTH.unpack_from(data, pos + 8)[0]
-    return length
-
-
 def _whole_batches(data: bytes) -> tuple[int, int]:
     """Where the last whole batch in `data` ends, and the offset after it."""
     pos = next_offset = 0
-    while pos + HEADER_BYTES <= len(data):
-        length = _length(data, pos)
-        end = pos + LOG_OVERHEAD_BYTES + length
-        if end > len(data) or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+    while pos + EXTENT_BYTES <= len(data):
+        extent = batch_extent(data, pos)
+        if extent is None or extent[2] > len(data):
             break
-        base_offset: int = _BASE_OFFSET.unpack_from(data, pos)[0]
-        delta: int = _LAST_OFFSET_DELTA.unpack_from(data, pos + 23)[0]
-        next_offset = base_offset + delta + 1
-        pos = end
+        _, next_offset, pos = extent
     return pos, next_offset

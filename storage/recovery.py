@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from storage.batch_format import HEADER_BYTES
+from storage.batch_format import EXTENT_BYTES, batch_extent
 from storage.checkpoint_file import (
     Position,
     TopicPartition,
@@ -182,9 +182,11 @@ def _start(segment: Segment, durable: int, hint: Position | None) -> Scan | None
         return None
     if not 0 <= hint.position <= segment.size_bytes:
         return None
-    head = segment.read(hint.position, HEADER_BYTES)
-    if head and (len(head) < HEADER_BYTES or batch_offsets(head)[0] != durable):
-        return None
+    head = segment.read(hint.position, EXTENT_BYTES)
+    if head:
+        extent = batch_extent(head, 0) if len(head) == EXTENT_BYTES else None
+        if extent is None or extent[0] != durable:
+            return None
     return Scan(hint.position, durable, None)
 
 

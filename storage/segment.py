@@ -3,20 +3,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from struct import Struct
 from typing import Final
 
 import msgspec
 
 from storage.batch import check_batch
-from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
+from storage.batch_format import (
+    EXTENT,
+    EXTENT_BYTES,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    batch_extent,
+)
 from storage.errors import CorruptBatch, CorruptLog
 from storage.filesystem import File, FileSystem
 from storage.layout import INDEX_SUFFIXES, segment_name
 
 _SCAN_BYTES: Final = 1 << 20
-_HEAD: Final = Struct(">qiibIhi")
-"""base offset, length, leader epoch, magic, checksum, attributes, last offset delta"""
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -102,13 +107,13 @@ class Segment:
         while position < self.size_bytes:
             data = self.read(position, _SCAN_BYTES)
             pos = 0
-            while pos + HEADER_BYTES <= len(data):
-                base_offset, length, _, magic, _, _, delta = _HEAD.unpack_from(data, pos)
-                if magic != MAGIC or length < HEADER_BYTES - LOG_OVERHEAD_BYTES:
+            while pos + EXTENT_BYTES <= len(data):
+                extent = batch_extent(data, pos)
+                if extent is None:
                     raise CorruptLog(self.path, "no record batch starts here", position=position + pos)
-                if base_offset + delta >= offset:
+                if extent[1] > offset:
                     return position + pos
-                pos += length + LOG_OVERHEAD_BYTES
+                pos = extent[2]
             if pos == 0:
                 raise CorruptLog(self.path, "it ends within the header of a record batch", position=position)
             position += pos
@@ -126,7 +131,8 @@ class Segment:
             pos, offset, damage = _scan_chunk(data, offset, verify_from, gaps=gaps)
             if damage is None and pos == 0:
                 # A batch larger than what was read: take it whole.
-                data = self.read(position, self._batch_size(data))
+                extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+                data = self.read(position, extent[2] if extent else 0)
                 pos, offset, damage = _scan_chunk(data, offset, verify_from, gaps=gaps)
                 if damage is None and pos == 0:
                     damage = f"a batch starts with {len(data)} bytes left, and is longer"
@@ -135,27 +141,21 @@ class Segment:
                 return Scan(position, offset, damage)
         return Scan(position, offset, None)
 
-    def _batch_size(self, data: bytes) -> int:
-        if len(data) < HEADER_BYTES:
-            return len(data)
-        length: int = _HEAD.unpack_from(data)[1]
-        return length + LOG_OVERHEAD_BYTES
-
 
 def _scan_chunk(data: bytes, offset: int, verify_from: int, *, gaps: bool) -> tuple[int, int, str | None]:
     """The whole batches at the start of `data`: where they end, the next offset, and what is wrong there."""
     pos, size = 0, len(data)
-    least = HEADER_BYTES - LOG_OVERHEAD_BYTES
-    while pos + HEADER_BYTES <= size:
-        base_offset, length, _, magic, _, _, delta = _HEAD.unpack_from(data, pos)
-        if magic != MAGIC or length < least or delta < 0:
-            return pos, offset, f"no batch starts here (length {length}, magic {magic})"
-        if base_offset < offset or (base_offset > offset >= verify_from and not gaps):
+    while pos + EXTENT_BYTES <= size:
+        extent = batch_extent(data, pos)
+        if extent is None:
+            return pos, offset, "no record batch starts here"
+        base_offset, next_offset, end = extent
+        # An old message with others in it does not say which offset is its first.
+        is_gap = base_offset > offset >= verify_from and not gaps and data[pos + MAGIC_AT] == MAGIC
+        if base_offset < offset or is_gap:
             return pos, offset, f"a batch with base offset {base_offset} where {offset} comes next"
-        end = pos + length + LOG_OVERHEAD_BYTES
         if end > size:
             break
-        next_offset = base_offset + delta + 1
         if next_offset > verify_from:
             try:
                 check_batch(data, pos)
@@ -172,7 +172,7 @@ def find_batch(data: bytes, offset: int) -> int | None:
     while found >= 0:
         pos = found - 16
         if pos + HEADER_BYTES <= len(data):
-            base_offset, length = _HEAD.unpack_from(data, pos)[:2]
+            base_offset, length = EXTENT.unpack_from(data, pos)[:2]
             # Look closer only where the numbers are possible: most bytes of this value are no magic.
             if (
                 0 <= base_offset - offset < 1 << 31
