@@ -56,7 +56,13 @@ class _Inode:
     def sync(self, start: int = 0, end: int | None = None) -> None:
         """Make the sectors of a range durable, and as much length as they need."""
         if end is None:
-            self.durable = bytearray(self.data)
+            end = len(self.data)
+            del self.durable[end:]
+            self.durable.extend(bytes(end - len(self.durable)))
+            # Only what the kernel takes for dirty is written, whatever became of the rest.
+            for sector in sorted(self.dirty):
+                piece = slice(sector * SECTOR, (sector + 1) * SECTOR)
+                self.durable[piece] = self.data[piece]
             self.dirty.clear()
             return
         if end > len(self.durable):
