@@ -34,6 +34,7 @@ from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.stats import Stats
+from storage.compression import NAMES as COMPRESSIONS
 from storage.errors import StorageError
 from storage.filesystem import RealFileSystem
 from storage.log_manager import LogManager
@@ -94,7 +95,9 @@ async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int
 def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
     """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
     fs = RealFileSystem()
-    log_settings = LogSettings(segment_bytes=settings.offsets_topic_segment_bytes)
+    log_settings = LogSettings(
+        segment_bytes=settings.offsets_topic_segment_bytes, segment_ms=settings.segment_ms
+    )
     try:
         log_manager = LogManager.open(settings.data_dir, log_settings, fs)
     except StorageError as error:
@@ -139,6 +142,7 @@ class App:
             FlushMode(settings.log_flush),
             batch_bytes_max=settings.message_max_bytes,
             offset_value_version=settings.offsets_value_version,
+            compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
         )
         self.manager = GroupMetadataManager(
             Environment(group_config(settings), lambda: str(uuid.uuid4())),

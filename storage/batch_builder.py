@@ -18,6 +18,7 @@ from storage.batch_format import (
     ZIGZAG,
     zigzag,
 )
+from storage.compression import compress
 from storage.errors import RecordTooLarge
 from storage.records import (
     OFFSET_VALUE_DEFAULT,
@@ -50,15 +51,19 @@ class BatchBuilder:
     The base offset comes last, in `build`: until then nobody needs to know where the log ends.
     """
 
-    __slots__ = ("_chunks", "_closed", "_records", "_size", "_version", "count", "max_bytes")
+    __slots__ = ("_chunks", "_closed", "_compression", "_records", "_size", "_version", "count", "max_bytes")
 
     def __init__(
-        self, max_bytes: int = BATCH_BYTES_MAX, offset_value_version: int = OFFSET_VALUE_DEFAULT
+        self,
+        max_bytes: int = BATCH_BYTES_MAX,
+        offset_value_version: int = OFFSET_VALUE_DEFAULT,
+        compression: int = 0,
     ) -> None:
         self.max_bytes = max_bytes
         self.count = 0
         """Records in all batches together."""
         self._version = offset_value_version
+        self._compression = compression
         self._closed: list[tuple[int, list[bytes]]] = []
         self._chunks: list[bytes] = []
         self._records = 0
@@ -109,8 +114,10 @@ class BatchBuilder:
         current = [(self._records, self._chunks)] if self._records else []
         for count, chunks in self._closed + current:
             body = b"".join(chunks)
+            if self._compression:
+                body = compress(self._compression, body)
             # Written by a coordinator, not by an idempotent producer: -1 for all that names one.
-            suffix = SUFFIX.pack(0, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
+            suffix = SUFFIX.pack(self._compression, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
             checksum = crc32c(body, crc32c(suffix))
             length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(body)
             prefix = PREFIX.pack(base_offset, length, leader_epoch, MAGIC, checksum)

@@ -137,3 +137,14 @@ def read_zigzag(data: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(f"a varint of more than 10 bytes ends at byte {pos}")
+
+
+_MAX_TIMESTAMP: Final = Struct(">q")
+_MAX_TIMESTAMP_AT: Final = 35
+
+
+def max_timestamp(batch: bytes) -> int:
+    """The largest timestamp in a batch of version 2, from its header; -1 for an older or a cut one."""
+    if len(batch) < HEADER_BYTES or batch[MAGIC_AT] != MAGIC:
+        return -1
+    return int(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0])

@@ -1,15 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Undoing the compression of a record batch: gzip, snappy (also as snappy-java frames it), lz4, zstd."""
+"""The compression of a record batch: gzip, snappy (also as snappy-java frames it), lz4, zstd."""
 
 from struct import Struct
 from typing import Final
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES: Final = 16
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + Struct(">ii").pack(1, 1)
+_XERIAL_HEADER_BYTES: Final = len(_XERIAL_HEADER)
 _INT: Final = Struct(">i")
+_LITTLE_INT: Final = Struct("<I")
+_LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+"""Magic, flags (version 1, independent blocks, no checksums), blocks of at most 64 KiB, and their checksum."""
+_LZ4_BLOCK_BYTES: Final = 65_536
+_LZ4_STORED: Final = 1 << 31
 
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """By the number in a batch's attributes, as in Kafka's `CompressionType`."""
+
+
+def compress(codec: int, data: bytes) -> bytes:
+    """`data` in the form that a batch with `codec` (1 to 4) holds; snappy as snappy-java frames it."""
+    import cramjam
+
+    match codec:
+        case 1:
+            return bytes(cramjam.gzip.compress(data))
+        case 2:
+            block = bytes(cramjam.snappy.compress_raw(data))
+            return _XERIAL_HEADER + _INT.pack(len(block)) + block
+        case 3:
+            return _lz4_frame(data)
+        case 4:
+            return bytes(cramjam.zstd.compress(data))
+    raise ValueError(f"compression {codec} is not known")
 
 
 def decompress(codec: int, data: bytes) -> bytes:
@@ -29,6 +52,22 @@ def decompress(codec: int, data: bytes) -> bytes:
     except cramjam.DecompressionError as error:
         raise ValueError(f"cannot decompress {NAMES[codec]}: {error}") from error
     raise ValueError(f"compression {codec} is not known")
+
+
+def _lz4_frame(data: bytes) -> bytes:
+    """An lz4 frame of independent blocks: Kafka reads no others, and cramjam writes dependent ones."""
+    import cramjam
+
+    parts = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        block = data[start : start + _LZ4_BLOCK_BYTES]
+        small = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(small) < len(block):
+            parts += (_LITTLE_INT.pack(len(small)), small)
+        else:
+            parts += (_LITTLE_INT.pack(len(block) | _LZ4_STORED), block)
+    parts.append(_LITTLE_INT.pack(0))
+    return b"".join(parts)
 
 
 def _snappy(data: bytes) -> bytes:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from storage.batch_format import EXTENT_BYTES, batch_extent
+from storage.batch_format import EXTENT_BYTES, batch_extent, max_timestamp
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
 from storage.layout import CUT_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
 from storage.properties import encode_uuid
 from storage.segment import Segment
+from storage.settings import LogSettings
 
 _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 """Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
@@ -33,14 +34,15 @@ class PartitionLog:
     """One partition's batches on disk. `append` reaches the page cache; `fsync` the disk."""
 
     def __init__(
-        self, fs: FileSystem, directory: Path, partition: int, *, segment_bytes: int, topic_id: bytes
+        self, fs: FileSystem, directory: Path, partition: int, settings: LogSettings, topic_id: bytes
     ) -> None:
         self.partition = partition
         self.directory = directory
         self.end_offset = 0
         """The offset that the next record gets."""
         self._fs = fs
-        self._segment_bytes = segment_bytes
+        self._segment_bytes = settings.segment_bytes
+        self._segment_ms = settings.segment_ms
         self._topic_id = topic_id
         self._segments: list[Segment] = []
         self._entries_dirty = False
@@ -109,7 +111,7 @@ class PartitionLog:
             base_offset, next_offset = batch_offsets(batch)
             if base_offset < end:
                 raise ValueError(f"a batch at offset {base_offset} of a log that ends at {end}")
-            if active is None or self._is_full(active, run_bytes, len(batch), next_offset):
+            if active is None or self._is_full(active, run, run_bytes, batch, next_offset):
                 if active is not None and run:
                     self._write(active, run, run_bytes, end)
                     run, run_bytes = [], 0
@@ -120,10 +122,20 @@ class PartitionLog:
         if active is not None and run:
             self._write(active, run, run_bytes, end)
 
-    def _is_full(self, active: Segment, run_bytes: int, batch_bytes: int, next_offset: int) -> bool:
+    def _is_full(
+        self, active: Segment, run: Sequence[bytes], run_bytes: int, batch: bytes, next_offset: int
+    ) -> bool:
+        """Whether `batch` must not follow `run` into this segment, for its size, its age or its offsets.
+
+        Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
+        """
         used = active.size_bytes + run_bytes
-        if used and used + batch_bytes > self._segment_bytes:
-            return True
+        if used:
+            if used + len(batch) > self._segment_bytes:
+                return True
+            first = active.first_timestamp() if active.size_bytes else max_timestamp(run[0])
+            if max_timestamp(batch) - first >= self._segment_ms:
+                return True
         return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
 
     def _write(self, active: Segment, batches: Sequence[bytes], size: int, end: int) -> None:

@@ -256,13 +256,7 @@ class LogManager:
         if log is None:
             settings = self.settings
             directory = partition_dir(self.data_dir, settings.topic, partition)
-            log = PartitionLog(
-                self._fs,
-                directory,
-                partition,
-                segment_bytes=settings.segment_bytes,
-                topic_id=self._topic_id,
-            )
+            log = PartitionLog(self._fs, directory, partition, settings, self._topic_id)
             log = self._logs.setdefault(partition, log)
         return log
 

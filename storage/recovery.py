@@ -107,9 +107,7 @@ def recover(
         _forget_missing(found, data_dir, settings.topic, on_disk)
         for partition in sorted({*on_disk, *entries}):
             directory = partition_dir(data_dir, settings.topic, partition)
-            log = PartitionLog(
-                fs, directory, partition, segment_bytes=settings.segment_bytes, topic_id=topic_id
-            )
+            log = PartitionLog(fs, directory, partition, settings, topic_id)
             key = (settings.topic, partition)
             point = None if points is None else found.recovery_points.get(key, 0)
             try:

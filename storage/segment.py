@@ -16,6 +16,7 @@ from storage.batch_format import (
     MAGIC,
     MAGIC_AT,
     batch_extent,
+    max_timestamp,
 )
 from storage.errors import CorruptBatch, CorruptLog
 from storage.filesystem import File, FileSystem
@@ -41,7 +42,17 @@ class Segment:
     `size_bytes` is what it holds; a failed write can leave more in the file, which the next one covers.
     """
 
-    __slots__ = ("_create", "_file", "_fs", "_indexed", "base_offset", "dirty", "path", "size_bytes")
+    __slots__ = (
+        "_create",
+        "_file",
+        "_first_timestamp",
+        "_fs",
+        "_indexed",
+        "base_offset",
+        "dirty",
+        "path",
+        "size_bytes",
+    )
 
     def __init__(self, fs: FileSystem, directory: Path, base_offset: int, *, create: bool) -> None:
         self.base_offset = base_offset
@@ -53,6 +64,7 @@ class Segment:
         self._indexed = not create
         self._create = create
         self._file: File | None = None
+        self._first_timestamp: int | None = None
         if not create:
             self.size_bytes = self._open().size()
 
@@ -75,6 +87,8 @@ class Segment:
         self.dirty = True
         self._open().truncate(size)
         self.size_bytes = size
+        if not size:
+            self._first_timestamp = None
 
     def _drop_indexes(self) -> None:
         """Remove what a Kafka broker derived from the file as it was; a broker builds it again."""
@@ -86,6 +100,12 @@ class Segment:
     def read(self, position: int, size: int) -> bytes:
         """At most `size` bytes from `position`, and none behind `size_bytes`."""
         return self._open().pread(min(size, self.size_bytes - position), position)
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, in milliseconds; the segment must not be empty."""
+        if self._first_timestamp is None:
+            self._first_timestamp = max_timestamp(self.read(0, HEADER_BYTES))
+        return self._first_timestamp
 
     def fsync(self) -> None:
         """Make the content durable; the directory entry is its log's business."""

@@ -8,6 +8,7 @@ import msgspec
 from storage.layout import OFFSETS_TOPIC
 
 SEGMENT_BYTES_DEFAULT: Final = 104_857_600
+SEGMENT_MS_DEFAULT: Final = 604_800_000
 JOURNAL_STEP_BYTES_DEFAULT: Final = 4 << 20
 JOURNAL_SPARE_BYTES_MAX_DEFAULT: Final = 64 << 20
 
@@ -18,6 +19,8 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     topic: str = OFFSETS_TOPIC
     segment_bytes: int = SEGMENT_BYTES_DEFAULT
     """A segment that would grow beyond this is followed by another: `offsets.topic.segment.bytes`."""
+    segment_ms: int = SEGMENT_MS_DEFAULT
+    """A segment whose first record is this much older than the next one is followed by another: `segment.ms`."""
     journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
     """So much of the disk is taken at once for the journal."""
     journal_spare_bytes_max: int = JOURNAL_SPARE_BYTES_MAX_DEFAULT

@@ -88,8 +88,6 @@ def _offsets_topic_values(settings: Settings) -> Mapping[str, str]:
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "delete.retention.ms": str(settings.delete_retention_ms),
-        "min.cleanable.dirty.ratio": str(settings.min_cleanable_dirty_ratio),
         "segment.bytes": str(settings.offsets_topic_segment_bytes),
         "segment.ms": str(settings.segment_ms),
     }

@@ -22,7 +22,6 @@ Natural = Annotated[int, Meta(ge=0, le=INT_MAX)]
 Positive = Annotated[int, Meta(ge=1, le=INT_MAX)]
 LongNatural = Annotated[int, Meta(ge=0, le=LONG_MAX)]
 LongPositive = Annotated[int, Meta(ge=1, le=LONG_MAX)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 # Kafka sets no bound; ours keeps a mistyped count from filling the memory.
 PartitionCount = Annotated[int, Meta(ge=1, le=100_000)]
 BufferSize = Annotated[int, Meta(ge=1_024, le=INT_MAX)]
@@ -88,12 +87,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     segment_ms: Annotated[LongPositive, "The age at which a segment file is followed by a new one."] = (
         7 * 24 * 60 * MINUTE_MS
     )
-    delete_retention_ms: Annotated[
-        LongNatural, "How long compaction keeps tombstones for readers of the log."
-    ] = 24 * 60 * MINUTE_MS
-    min_cleanable_dirty_ratio: Annotated[
-        Share, "The share of a log that must be new before it is compacted."
-    ] = 0.5
 
     # --- Groups and offsets
     group_min_session_timeout_ms: Annotated[Natural, "The shortest session timeout a member may ask for."] = (

@@ -13,12 +13,15 @@ import enum
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 
+from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.stats import Stats
 from storage.batch import BatchBuilder
 from storage.log_manager import LogManager
 from storage.records import OffsetCommits, Record
+
+log = get_logger("committer")
 
 
 class FlushMode(enum.Enum):
@@ -87,6 +90,7 @@ class Committer:
         *,
         batch_bytes_max: int,
         offset_value_version: int,
+        compression: int,
     ) -> None:
         self._loop = loop
         self._log = log
@@ -96,9 +100,11 @@ class Committer:
         self._synced = mode is FlushMode.ALWAYS
         self._batch_bytes_max = batch_bytes_max
         self._offset_value_version = offset_value_version
+        self._compression = compression
         self._dirty: list[PartitionWriter] = []
         self._scheduled = False
         self._under_way: list[PartitionWriter] = []
+        self._drained: list[tuple[int, asyncio.Future[None]]] = []
         self._began_ns = 0
         self.durable = 0
         self.gathering = 1
@@ -110,12 +116,19 @@ class Committer:
         return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
     def _new_builder(self) -> BatchBuilder:
-        return BatchBuilder(self._batch_bytes_max, self._offset_value_version)
+        return BatchBuilder(self._batch_bytes_max, self._offset_value_version, self._compression)
 
     @property
     def idle(self) -> bool:
         """Whether everything that was appended is durable (or has failed)."""
         return not self._dirty and not self._under_way
+
+    async def drained(self) -> None:
+        """Return once everything that was appended before the call is durable, or has failed."""
+        if not self.idle:
+            future = self._loop.create_future()
+            self._drained.append((self.gathering if self._dirty else self.gathering - 1, future))
+            await future
 
     def enqueue(self, writer: PartitionWriter) -> None:
         """A writer has got its first record since the last flush."""
@@ -132,15 +145,12 @@ class Committer:
         self._under_way = writers
         self.gathering += 1
         self._began_ns = perf_counter_ns()
-        timestamp_ms = self._clock.wall_ms()
-        entries: list[tuple[int, int, bytes]] = []
-        for writer in writers:
-            builder = writer.builder
-            batches = builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms)
-            entries += [(writer.partition, int.from_bytes(batch[:8], "big"), batch) for batch in batches]
-            writer.next_offset += builder.count
-            writer.builder = self._new_builder()
-            writer.queued = False
+        try:
+            entries = self._entries(writers)
+        except Exception as error:
+            log.exception("batches cannot be built")
+            self._done(error)
+            return
         if self._synced:
             self._io.submit(lambda: self._log.append(entries, sync=True), self._done)
             return
@@ -152,6 +162,18 @@ class Committer:
             result = error
         self._done(result)
 
+    def _entries(self, writers: list[PartitionWriter]) -> list[tuple[int, int, bytes]]:
+        timestamp_ms = self._clock.wall_ms()
+        entries: list[tuple[int, int, bytes]] = []
+        for writer in writers:
+            builder = writer.builder
+            batches = builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms)
+            entries += [(writer.partition, int.from_bytes(batch[:8], "big"), batch) for batch in batches]
+            writer.next_offset += builder.count
+            writer.builder = self._new_builder()
+            writer.queued = False
+        return entries
+
     def _done(self, result: BaseException | None) -> None:
         writers, self._under_way = self._under_way, []
         if isinstance(result, BaseException):
@@ -160,6 +182,8 @@ class Committer:
         self.durable = self.gathering - 1
         self._stats.flushed(perf_counter_ns() - self._began_ns)
         self.on_flushed()
+        if self._drained:
+            self._tell_drained()
         if self._dirty and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
@@ -175,3 +199,12 @@ class Committer:
         self.on_failed(lost, error)
         self.durable = self.gathering
         self.gathering += 1
+        self._tell_drained()
+
+    def _tell_drained(self) -> None:
+        waiting, self._drained = self._drained, []
+        for flush, future in waiting:
+            if flush > self.durable:
+                self._drained.append((flush, future))
+            elif not future.done():
+                future.set_result(None)

@@ -112,14 +112,12 @@ def test_only_the_keys_asked_for_are_told(node: FakeNode, version: int) -> None:
 
 
 def test_the_offsets_topic_shows_what_the_node_does_with_its_log(tmp_path: Path) -> None:
-    node = FakeNode(tmp_path, offsets_topic_segment_bytes=12_345, delete_retention_ms=99)
+    node = FakeNode(tmp_path, offsets_topic_segment_bytes=12_345)
     configs = only(node.ask(KEY, 4, request((TOPIC, OFFSETS_TOPIC))))
     set_here = {name: config.value for name, config in configs.items() if config.config_source == FROM_TOPIC}
     assert set_here == {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "delete.retention.ms": "99",
-        "min.cleanable.dirty.ratio": "0.5",
         "segment.bytes": "12345",
         "segment.ms": "604800000",
     }
@@ -148,7 +146,6 @@ def test_the_node_has_all_its_settings_read_only(tmp_path: Path, version: int) -
     if version >= 3:
         assert configs["num.partitions"].config_type == INT
         assert configs["connections.max.idle.ms"].config_type == LONG
-        assert configs["min.cleanable.dirty.ratio"].config_type == DOUBLE
         assert configs["auto.create.topics.enable"].config_type == BOOLEAN
         assert configs["log.flush"].config_type == configs["listen"].config_type == STRING
         assert all(config.documentation for config in configs.values())

@@ -50,8 +50,6 @@ KAFKA_DEFAULTS = {  # of Apache Kafka 4.3
     "group.max.session.timeout.ms": 1_800_000,
     "group.initial.rebalance.delay.ms": 3_000,
     "group.max.size": 2_147_483_647,
-    "delete.retention.ms": 86_400_000,
-    "min.cleanable.dirty.ratio": 0.5,
     "segment.ms": 604_800_000,
     "connections.max.idle.ms": 600_000,
     "socket.request.max.bytes": 104_857_600,

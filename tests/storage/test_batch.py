@@ -333,3 +333,17 @@ def test_an_offset_record_of_each_shape_takes_the_same_path_in_and_out() -> None
     record = OffsetCommitRecord("g", "t", 1, None)
     ((_, _, key, value),) = iter_records(built([record]))
     assert (key, value) == (encode_record_key(record), None)
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_compressed_batches_that_we_write_are_smaller_and_read_the_same(codec: int) -> None:
+    records = [
+        OffsetCommitRecord("group", "topic", p, OffsetAndMetadata(p, -1, "x" * 50, 7)) for p in range(40)
+    ]
+    plain, small = BatchBuilder(), BatchBuilder(compression=codec)
+    for builder in (plain, small):
+        builder.append(records)
+    (as_it_is,), (compressed,) = plain.build(5, 0, 9), small.build(5, 0, 9)
+    assert len(compressed) < len(as_it_is) / 2
+    assert check_batch(compressed).compression == codec
+    assert list(iter_records(check_batch(compressed))) == list(iter_records(check_batch(as_it_is)))

@@ -64,8 +64,8 @@ def dump(path: Path) -> str:
 @pytest.mark.parametrize("version", [3, 4])
 def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -> None:
     manager = LogManager.open(tmp_path, LogSettings())
-    for _ in range(3):
-        builder = BatchBuilder(offset_value_version=version)
+    for compression in ((0, 1, 2), (0, 3, 4))[version - 3]:
+        builder = BatchBuilder(offset_value_version=version, compression=compression)
         builder.append(RECORDS)
         base_offset = manager.end_offset(11)
         (batch,) = builder.build(base_offset, 2, NOW)

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """One partition's log: segments, reading, cutting."""
 
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import iter_batches
+from storage.batch import BatchBuilder, iter_batches
 from storage.errors import CorruptLog, StorageFull
 from storage.log import PartitionLog, batch_offsets
 from storage.properties import decode_uuid
+from storage.records import UnknownRecord
 from storage.segment import find_batch
+from storage.settings import SEGMENT_MS_DEFAULT, LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
 
@@ -20,9 +23,13 @@ DIRECTORY = ROOT / "__consumer_offsets-3"
 TOPIC_ID = bytes(range(16))
 
 
-def new_log(fs: FaultyFileSystem, segment_bytes: int = 1000) -> PartitionLog:
+def new_log(
+    fs: FaultyFileSystem, segment_bytes: int = 1000, segment_ms: int = SEGMENT_MS_DEFAULT
+) -> PartitionLog:
     """An empty log of partition 3."""
-    return PartitionLog(fs, DIRECTORY, 3, segment_bytes=segment_bytes, topic_id=TOPIC_ID)
+    return PartitionLog(
+        fs, DIRECTORY, 3, LogSettings(segment_bytes=segment_bytes, segment_ms=segment_ms), TOPIC_ID
+    )
 
 
 def batches_of(counts: list[int]) -> list[bytes]:
@@ -207,3 +214,42 @@ def test_a_batch_is_found_wherever_it_starts() -> None:
     assert find_batch(b"\x02" * 100 + wanted, 71) is None
     assert find_batch(b"\x02" * 100 + wanted[:-1], 70) is None
     assert find_batch(b"", 0) is None
+
+
+def test_what_was_synced_survives_a_power_loss_with_its_names() -> None:
+    for seed in range(20):
+        fs = FaultyFileSystem(ROOT, random.Random(seed))
+        log = new_log(fs, 300)
+        batches = batches_of([2, 2, 2])
+        log.append_all(batches[:2])
+        log.fsync()
+        assert not log.dirty
+        log.append(batches[2])
+        assert log.dirty
+        fs.restart(power_loss=True)
+        found = [bytes(fs.inode(DIRECTORY / f"{base:020d}.log").data) for base in (0, 2)]
+        assert found == batches[:2]
+        assert fs.exists(DIRECTORY / "partition.metadata")
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_segment_is_followed_by_another_once_its_first_record_is_old_enough(reopened: bool) -> None:
+    fs = FaultyFileSystem(ROOT)
+    log = new_log(fs, segment_bytes=100_000, segment_ms=60_000)
+    start = 1_700_000_000_000
+
+    def at(offset: int, age_ms: int) -> bytes:
+        builder = BatchBuilder()
+        builder.append([UnknownRecord(99, b"\x00\x63k", b"v")])
+        (one,) = builder.build(offset, 0, start + age_ms)
+        return one
+
+    log.append_all([at(0, 0), at(1, 59_999)])
+    if reopened:
+        log = new_log(fs, segment_bytes=100_000, segment_ms=60_000)
+        log.load()
+        log.end_offset = 2
+    log.append(at(2, 59_999))
+    assert [segment.base_offset for segment in log.segments] == [0]
+    log.append_all([at(3, 60_000), at(4, 119_999), at(5, 120_000)])
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 5]

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command and every line of code in README.md is run."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.ports import free_ports
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ADDRESS = "127.0.0.1:9092"
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every shell command, without its comment."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [line.partition("#")[0].strip() for line in lines if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = Service(tmp_path_factory.mktemp("readme"))
+    try:
+        service.start()
+        yield service
+    finally:
+        service.close()
+
+
+def test_the_commands_are_those_that_are_run_here() -> None:
+    run_elsewhere = {"make test", "make bench"}  # by whoever runs this; by tests/bench
+    run_here = {
+        "make run",
+        ".venv/bin/groupkeeper groups list",
+        ".venv/bin/groupkeeper groups describe orders",
+    }
+    assert set(commands()) <= run_elsewhere | run_here
+
+
+@pytest.mark.slow
+def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
+    listen, metrics = free_ports(2)
+    flags = f"--listen 127.0.0.1:{listen} --metrics 127.0.0.1:{metrics} --data-dir {tmp_path / 'data'}"
+    output = tmp_path / "output"
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GROUPKEEPER_")}
+    with output.open("wb") as stream:
+        running = subprocess.Popen(
+            ["make", "run", f"ARGS={flags}"],
+            cwd=ROOT,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        wait_until(
+            lambda: (
+                f"serves Kafka clients on 127.0.0.1:{listen}" in output.read_text()
+                or running.poll() is not None
+            ),
+            120.0,
+            what=lambda: f"make run to serve:\n{output.read_text()}",
+        )
+        os.killpg(running.pid, signal.SIGINT)
+        running.wait(30)  # what make itself exits with, when it is interrupted, is its own affair
+        assert '"event":"stopped"' in output.read_text()
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+
+
+def test_the_code_commits_and_the_commands_show_it(service: Service) -> None:
+    (code,) = blocks("python")
+    assert ADDRESS in code
+    ran = subprocess.run(
+        [sys.executable, "-c", code.replace(ADDRESS, service.bootstrap)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "mine: [0, 1, 2," in ran.stdout
+    assert "committed: 42" in ran.stdout
+    shown = {
+        arguments: subprocess.run(
+            [sys.executable, "-m", "coordinator.cli.main", *arguments, "--bootstrap", service.bootstrap],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+        for arguments in (("groups", "list"), ("groups", "describe", "orders"))
+    }
+    assert "orders" in shown["groups", "list"]
+    assert "42" in shown["groups", "describe", "orders"]
+
+
+def test_the_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
