@@ -134,7 +134,8 @@ class PartitionLog:
             if used + len(batch) > self._segment_bytes:
                 return True
             first = active.first_timestamp() if active.size_bytes else max_timestamp(run[0])
-            if max_timestamp(batch) - first >= self._segment_ms:
+            # A message from before KIP-32 has no timestamp, and tells nothing about age.
+            if first >= 0 and max_timestamp(batch) - first >= self._segment_ms:
                 return True
         return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
 
