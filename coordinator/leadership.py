@@ -12,7 +12,7 @@ from coordinator.runtime.committer import Committer, PartitionWriter
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.stats import Stats
-from storage.errors import StorageError
+from storage.errors import StorageError, StorageFailed
 from storage.log_manager import LogManager
 
 log = get_logger("leadership")
@@ -63,12 +63,22 @@ class Leadership:
         self._drop(partition)
 
     def failed(self, writers: Iterable[PartitionWriter], error: BaseException) -> None:
-        """A flush failed: these partitions are void in memory and come back from what the log really holds."""
-        partitions = [writer.partition for writer in writers]
+        """A flush failed: these partitions are void in memory and come back from what the log really holds.
+
+        Not those that were lost since, or gained anew: their writers are not in use any more.
+        """
+        owned = self._manager.owned_partitions
+        partitions = [
+            w.partition for w in writers if w.partition in owned and owned[w.partition].appender is w
+        ]
         log.error("a flush failed", partitions=partitions, reason=str(error))
         for partition in partitions:
             self._drop(partition)
             self._manager.begin_load(partition)
+        self.start_repair()
+
+    def start_repair(self) -> None:
+        """See to it that the log can be written again, unless that is being done."""
         if self._repair is None or self._repair.done():
             self._repair = asyncio.get_running_loop().create_task(self._repair_and_reload())
 
@@ -99,17 +109,30 @@ class Leadership:
     async def _load(self, partition: int) -> None:
         manager = self._manager
         shard = manager.loading_partitions[partition]
+
+        def still_wanted() -> bool:
+            return manager.loading_partitions.get(partition) is shard
+
         try:
-            await self._loader.load(shard, lambda: manager.loading_partitions.get(partition) is shard)
+            # What was appended under an earlier epoch belongs to what is loaded.
+            await self._committer.drained()
+            if still_wanted():
+                await self._loader.load(shard, still_wanted)
+        except StorageFailed:
+            # Nothing is wrong with this partition: it is loaded again once the log has been repaired.
+            if still_wanted():
+                self._loads.pop(partition, None)
+                self.start_repair()
+            return
         except (StorageError, ValueError) as error:
             self._stats.partition_load_failures += 1
-            if manager.loading_partitions.get(partition) is shard:
+            if still_wanted():
                 # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
                 manager.remove_groups_for_partition(partition)
                 self.failed_partitions[partition] = str(error)
             log.error("cannot load partition", partition=partition, reason=str(error))
             return
-        if manager.loading_partitions.get(partition) is not shard:
+        if not still_wanted():
             return
         writer = self._committer.writer(partition, self._log.end_offset(partition), self.epochs[partition])
         manager.finish_load(shard, writer)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
+
+log = get_logger("timers")
 
 
 class Timer:
@@ -72,7 +75,10 @@ class Timers:
         while heap and heap[0][0] <= now_ms:
             timer = heapq.heappop(heap)[2]
             if timer.callback is not None:
-                timer.callback(timer.argument)
+                try:
+                    timer.callback(timer.argument)
+                except Exception:
+                    log.exception("a timer's call failed")  # those after it are due all the same
         # A call may have armed a deadline of its own, and what was in the heap before may come earlier.
         if heap and (self._handle is None or heap[0][0] < self._armed_ms):
             self._arm(heap[0][0])

@@ -14,6 +14,7 @@ JOURNAL = "/journal/"
 SEGMENTS = "__consumer_offsets-"
 WRITES = frozenset({"pwrite", "pwrite_durable", "allocate"})
 SYNCS = frozenset({"pwrite_durable", "fdatasync", "fsync"})
+READS = frozenset({"pread"})
 
 
 class Disk(RealFileSystem):
@@ -29,7 +30,7 @@ class Disk(RealFileSystem):
         self.waiting = 0
         """How many operations wait now."""
         self.operations: list[tuple[str, str]] = []
-        """Name and path of every operation that changed something."""
+        """Name and path of every operation."""
         self.failures = 0
 
     # --- what a test asks for ---
@@ -37,12 +38,16 @@ class Disk(RealFileSystem):
     @contextmanager
     def hold(self, names: frozenset[str] = SYNCS, where: str = JOURNAL) -> Iterator[None]:
         """Let these operations wait until the block ends, or `let_go` is called."""
-        with self._lock:
-            self._held, self._held_where = names, where
+        self.hold_back(names, where)
         try:
             yield
         finally:
             self.let_go()
+
+    def hold_back(self, names: frozenset[str], where: str) -> None:
+        """The same until `let_go` is called."""
+        with self._lock:
+            self._held, self._held_where = names, where
 
     def let_go(self) -> None:
         """Let everything go on that waits."""
@@ -118,6 +123,10 @@ class DiskFile(RealFile):
         self._disk = disk
         # A journal is made under another name, in the same directory.
         self._path = path
+
+    def pread(self, size: int, offset: int) -> bytes:
+        self._disk.step("pread", self._path)
+        return super().pread(size, offset)
 
     def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
         self._disk.step("pwrite", self._path, lambda: RealFile.pwrite(self, buffers, offset))

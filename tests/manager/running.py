@@ -14,9 +14,10 @@ from coordinator import leadership
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
+from coordinator.manager import GroupMetadataManager
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from tests.manager.disk import Disk
+from tests.manager.disk import READS, Disk
 from tests.net import requests
 
 GIVE_UP_S = 30.0
@@ -50,10 +51,13 @@ class Running:
 
     def group_in(self, partition: int) -> str:
         """A group id of this partition."""
-        manager = self.app.manager
-        return next(
-            name for name in map("group-{}".format, range(1_000)) if manager.partition_for(name) == partition
-        )
+        return group_in(self.app.manager, partition)
+
+
+def group_in(manager: GroupMetadataManager, partition: int, prefix: str = "group") -> str:
+    """A group id of this partition."""
+    names = (f"{prefix}-{number}" for number in range(1_000))
+    return next(name for name in names if manager.partition_for(name) == partition)
 
 
 class Client:
@@ -147,12 +151,16 @@ async def node(
     data_dir: Path,
     monkeypatch: pytest.MonkeyPatch,
     *,
-    disk: Disk | None = None,
     loaded: bool = True,
+    held_partition: int | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
-    """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows."""
-    disk = disk or Disk()
+    """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows.
+
+    Once it runs all partitions are loaded, unless a test wants none of that (`loaded = False`). What loading reads
+    of `held_partition` waits until the disk is told to let go, or to hold something else.
+    """
+    disk = Disk()
     monkeypatch.setattr(coordinator.app, "RealFileSystem", lambda: disk)
     monkeypatch.setattr(leadership, "RETRY_S", 0.01)
     chosen: dict[str, Any] = {
@@ -165,6 +173,8 @@ async def node(
         **settings,
     }
     app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop())
+    if held_partition is not None:
+        disk.hold_back(READS, f"__consumer_offsets-{held_partition}/")
     async with AsyncExitStack() as stack:
         serving = await app.start()
         running = Running(app, disk, serving.listen.port, stack)
@@ -172,7 +182,10 @@ async def node(
         stack.callback(disk.heal)
         stack.callback(disk.let_go)
         await create_topics(app)
-        if loaded:
+        if held_partition is not None:
+            owned = app.manager.owned_partitions
+            await eventually(lambda: len(owned) == PARTITIONS - 1, "the other partitions to be loaded")
+        elif loaded:
             await running.loaded()
         yield running
 

@@ -23,6 +23,7 @@ from tests.manager.running import (
     commit_error,
     eventually,
     fetched,
+    group_in,
     node,
 )
 from tests.net import requests
@@ -140,11 +141,8 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
     member_id, generation = await member.join_alone("g")
     before = running.app.manager.get_group("g")
     assert before is not None
-    same_partition = next(
-        name
-        for name in map("other-{}".format, range(1_000))
-        if running.app.manager.partition_for(name) == running.app.manager.partition_for("g")
-    )
+    manager = running.app.manager
+    same_partition = group_in(manager, manager.partition_for("g"))
     with running.disk.hold():
         writer.send(requests.commit(same_partition, {0: 1}))
         await eventually(lambda: running.disk.waiting, "the flush to reach the disk")
