@@ -30,9 +30,19 @@ TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: these fit into a batch however long the names are."""
 
 
-@lru_cache(maxsize=1 << 16)
+CACHED_ID_LENGTH_MAX: Final = 128
+"""Of longer group ids the partition is found anew each time: some thousands of them would fill the memory."""
+
+
 def partition_for(group_id: str, num_partitions: int) -> int:
     """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
+    if len(group_id) > CACHED_ID_LENGTH_MAX:
+        return _partition_for.__wrapped__(group_id, num_partitions)
+    return _partition_for(group_id, num_partitions)
+
+
+@lru_cache(maxsize=1 << 16)
+def _partition_for(group_id: str, num_partitions: int) -> int:
     hashed = java_string_hash(group_id)
     return (0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions
 
@@ -127,7 +137,10 @@ class GroupMetadataManager:
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
         for group in list(shard.groups.values()):
-            self.load_group(shard, group)
+            if expiry.is_nothing(group):
+                shard.remove(group)
+            else:
+                self.load_group(shard, group)
 
     def load_group(self, shard: Shard, group: GroupMetadata) -> None:
         """A group has come from the log: give its members a full session from now."""
@@ -236,8 +249,9 @@ class GroupMetadataManager:
         error = expiry.validate_delete_group(group)
         if error is not ErrorCode.NONE:
             return error, group.flush
+        offsets = group.num_offsets
         flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush
-        self.stats.offset_deletions += group.num_offsets
+        self.stats.offset_deletions += offsets
         shard.remove(group)
         log.info("group deleted", group=group_id)
         return ErrorCode.NONE, flush

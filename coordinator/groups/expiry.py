@@ -67,6 +67,11 @@ def is_finished(group: GroupMetadata, expiring: int) -> bool:
     return group.state is GroupState.EMPTY and not group.pending_members and group.num_offsets == expiring
 
 
+def is_nothing(group: GroupMetadata) -> bool:
+    """Whether a group that was loaded is none: all its offsets had tombstones, and it was never stored itself."""
+    return group.generation_id == 0 and not group.offsets and not group.members
+
+
 def group_tombstone(group: GroupMetadata) -> list[Record]:
     """The record that removes a group from the log: none for one that never was in it (generation 0)."""
     return [GroupMetadataRecord(group.group_id, None)] if group.generation_id > 0 else []
