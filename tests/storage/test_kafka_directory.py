@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker's directory is opened here, and then there again: what either wrote, both read."""
+
+from pathlib import Path
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from storage.batch import BatchBuilder, iter_batches
+from storage.filesystem import RealFileSystem
+from storage.loader import RecordLoader
+from storage.log_manager import LogManager
+from storage.properties import load_or_create_meta
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.settings import LogSettings
+from tests.kafka.broker import KafkaBroker
+from tests.support.waiting import wait_until
+
+PARTITIONS = 5
+GROUPS = [f"group-{n}" for n in range(30)]
+TOPIC = "topic"
+
+
+def commit(bootstrap: str) -> None:
+    """Offset 100 + partition for every group, with metadata for the even partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    created = admin.create_topics([ck.admin.NewTopic(TOPIC, PARTITIONS, 1)])
+    created[TOPIC].result(60)
+    for group in GROUPS:
+        consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+        wanted = [
+            ck.TopicPartition(TOPIC, p, 100 + p, metadata="even" if p % 2 == 0 else "")
+            for p in range(PARTITIONS)
+        ]
+        consumer.commit(offsets=wanted, asynchronous=False)
+        consumer.close()
+
+
+def committed(bootstrap: str, group: str) -> list[int]:
+    """What the broker says a group has committed, once it has loaded it."""
+    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    found: list[ck.TopicPartition] = []
+
+    def answered() -> bool:
+        try:
+            found[:] = consumer.committed(
+                [ck.TopicPartition(TOPIC, p) for p in range(PARTITIONS)], timeout=10
+            )
+        except ck.KafkaException as error:
+            # A broker that has just started does not know yet what it leads, and then loads that.
+            code = error.args[0].code()
+            assert code in (ck.KafkaError.NOT_COORDINATOR, ck.KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+        return bool(found)
+
+    wait_until(answered, 60, what=f"{group} to be loaded")
+    consumer.close()
+    return [partition.offset for partition in found]
+
+
+def load(manager: LogManager) -> tuple[dict[tuple[str, str, int], OffsetAndMetadata | None], dict[str, int]]:
+    """All offsets, and in which partition of the log each group is."""
+    offsets: dict[tuple[str, str, int], OffsetAndMetadata | None] = {}
+    homes: dict[str, int] = {}
+    loader = RecordLoader()
+    for partition in manager.partitions_on_disk():
+        offset = 0
+        while offset < manager.end_offset(partition):
+            data, offset = manager.read(partition, offset, 1 << 20)
+            for batch in iter_batches(data, check=True):
+                for record in loader.load(batch):
+                    if isinstance(record, OffsetCommitRecord):
+                        offsets[record.group, record.topic, record.partition] = record.value
+                        homes[record.group] = partition
+    return offsets, homes
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> None:
+    broker = KafkaBroker(tmp_path)
+    try:
+        broker.start()
+        commit(broker.bootstrap)
+        broker.terminate() if clean else broker.kill9()
+
+        meta = load_or_create_meta(RealFileSystem(), broker.data_dir, node_id=1)
+        assert meta.directory_id != ""
+        manager = LogManager.open(broker.data_dir, LogSettings())
+        assert (manager.failed_partitions, manager.cuts) == ({}, ())
+        offsets, homes = load(manager)
+        assert {key: value.offset for key, value in offsets.items() if value is not None} == {
+            (group, TOPIC, p): 100 + p for group in GROUPS for p in range(PARTITIONS)
+        }
+        # This client sends the zero byte that ends a string in C along with the metadata.
+        texts = {value.metadata.rstrip("\0") for value in offsets.values() if value is not None}
+        assert texts == {"", "even"}
+
+        # Half of the groups go on here; the broker has to know it afterwards.
+        for group in GROUPS[::2]:
+            records: list[Record] = [
+                OffsetCommitRecord(group, TOPIC, p, OffsetAndMetadata(7_000 + p, -1, "ours", 1 << 42))
+                for p in range(PARTITIONS)
+            ]
+            builder = BatchBuilder()
+            builder.append(records)
+            home = homes[group]
+            base_offset = manager.end_offset(home)
+            manager.append([(home, base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=True)
+        manager.close()
+
+        broker.start()
+        for number, group in enumerate(GROUPS):
+            first = 100 if number % 2 else 7_000
+            assert committed(broker.bootstrap, group) == [first + p for p in range(PARTITIONS)]
+        broker.terminate()
+        text = broker.log.read_text(errors="replace")
+        assert "Corrupt" not in text
+    finally:
+        broker.close()
