@@ -19,6 +19,7 @@ from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET = -1
 NO_RETENTION_TIME = -1
+TIMESTAMP_MAX = (1 << 63) - 1
 
 
 def validate_commit(group: GroupMetadata, request: OffsetCommitRequest) -> ErrorCode:
@@ -66,7 +67,10 @@ def commit_topic(
     partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
     """
     wall = now.wall
-    expire_timestamp = None if retention_time_ms == NO_RETENTION_TIME else wall + retention_time_ms
+    # A sum beyond 63 bits means for ever; Kafka lets it overflow, and the offset is gone at once.
+    expire_timestamp = (
+        None if retention_time_ms == NO_RETENTION_TIME else min(wall + retention_time_ms, TIMESTAMP_MAX)
+    )
     limit = config.offset_metadata_max_bytes
     values: dict[int, OffsetAndMetadata] = {}
     answers = []
