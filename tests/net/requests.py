@@ -97,7 +97,9 @@ def commit(
     member_id: str = "",
     generation: int = -1,
     version: int = 8,
+    retention_ms: int = -1,
 ) -> bytes:
+    """Versions 2 to 4 have a retention time."""
     partitions = [
         hot.OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_metadata=metadata
@@ -108,6 +110,7 @@ def commit(
         group_id=group,
         generation_id_or_member_epoch=generation,
         member_id=member_id,
+        retention_time_ms=retention_ms,
         topics=[hot.OffsetCommitRequestTopic(name=topic, partitions=partitions)],
     )
     return request(ApiKey.OFFSET_COMMIT, version, message, correlation_id)

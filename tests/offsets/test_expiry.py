@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of expiry in FORMATS.md, row by row one millisecond before and at its boundary; and the task around it."""
+
+import asyncio
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from coordinator.groups.expiry import expired_offsets
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
+from coordinator.runtime import expiry_task
+from coordinator.shard import Shard
+from protocol.embedded import encode_subscription
+from storage.records import (
+    GroupMetadataRecord,
+    GroupMetadataValue,
+    MemberValue,
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    decode_record,
+)
+from tests.groups.harness import Cluster
+from tests.manager.running import eventually, node
+from tests.net import requests
+from tests.net.edge import RecordingLog
+
+RETENTION_MS = 604_800_000
+COMMITTED_MS = 1_000_000_000
+EMPTY_SINCE_MS = COMMITTED_MS + 5_000_000
+EXPIRES_MS = COMMITTED_MS + 77
+NEVER: int | None = None
+
+
+class Row(NamedTuple):
+    """A group, and when its offset in topic `t` goes: without a timestamp of its own, and with EXPIRES_MS."""
+
+    state: GroupState
+    protocol_type: str | None
+    subscribed: frozenset[str] | None
+    state_timestamp: int | None
+    at_ms: int | None
+    own_at_ms: int | None
+
+
+NOBODY: frozenset[str] = frozenset()
+OTHERS = frozenset({"u"})
+IT = frozenset({"t", "u"})
+EMPTY, STABLE = GroupState.EMPTY, GroupState.STABLE
+PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE
+BY_COMMIT = (COMMITTED_MS + RETENTION_MS, EXPIRES_MS)
+BY_STATE = (EMPTY_SINCE_MS + RETENTION_MS, EXPIRES_MS)
+
+TABLE = {
+    "empty, consumers": Row(EMPTY, "consumer", NOBODY, EMPTY_SINCE_MS, *BY_STATE),
+    "empty, of another type": Row(EMPTY, "connect", None, EMPTY_SINCE_MS, *BY_STATE),
+    "empty, from a record without a state timestamp": Row(EMPTY, "consumer", NOBODY, None, *BY_COMMIT),
+    "empty, another type, no state timestamp": Row(EMPTY, "connect", None, None, *BY_COMMIT),
+    "stable, nobody consumes it": Row(STABLE, "consumer", OTHERS, EMPTY_SINCE_MS, *BY_COMMIT),
+    "stable, nobody consumes anything": Row(STABLE, "consumer", NOBODY, EMPTY_SINCE_MS, *BY_COMMIT),
+    "stable, consumed": Row(STABLE, "consumer", IT, EMPTY_SINCE_MS, NEVER, NEVER),
+    "stable, subscriptions unknown": Row(STABLE, "consumer", None, EMPTY_SINCE_MS, NEVER, NEVER),
+    "stable, of another type": Row(STABLE, "connect", None, EMPTY_SINCE_MS, NEVER, NEVER),
+    "standalone": Row(EMPTY, None, None, None, *BY_COMMIT),
+    "preparing": Row(PREPARING, "consumer", OTHERS, EMPTY_SINCE_MS, NEVER, NEVER),
+    "completing": Row(COMPLETING, "consumer", OTHERS, EMPTY_SINCE_MS, NEVER, NEVER),
+    "preparing, of another type": Row(PREPARING, "connect", None, EMPTY_SINCE_MS, NEVER, NEVER),
+    "completing, of another type": Row(COMPLETING, "connect", None, EMPTY_SINCE_MS, NEVER, NEVER),
+}
+LONG_AFTER_MS = EMPTY_SINCE_MS + 100 * RETENTION_MS
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("own", [False, True], ids=["", "with a timestamp of its own"])
+def test_the_table(name: str, own: bool) -> None:
+    row = TABLE[name]
+    group = GroupMetadata("g")
+    group.state, group.protocol_type = row.state, row.protocol_type
+    group.subscribed_topics, group.current_state_timestamp = row.subscribed, row.state_timestamp
+    committed = OffsetAndMetadata(5, -1, "", COMMITTED_MS, EXPIRES_MS if own else None)
+    group.offsets = {"t": {3: committed}}
+    at_ms = row.own_at_ms if own else row.at_ms
+    tombstone = [OffsetCommitRecord("g", "t", 3, None)]
+
+    if at_ms is None:
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS) == []
+    else:
+        assert expired_offsets(group, at_ms - 1, RETENTION_MS) == []
+        assert expired_offsets(group, at_ms, RETENTION_MS) == tombstone
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS) == tombstone
+
+
+def test_each_offset_expires_by_itself() -> None:
+    group = GroupMetadata("g")
+    group.offsets = {
+        "t": {index: OffsetAndMetadata(5, -1, "", COMMITTED_MS + index) for index in range(4)},
+        "u": {0: OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)},
+    }
+    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS)
+    assert gone == [OffsetCommitRecord("g", "t", index, None) for index in (0, 1)]
+
+
+# --- what it leaves ---
+
+
+def cleanup(cluster: Cluster) -> int:
+    return cluster.manager.cleanup_group(cluster.shard, cluster.group(), cluster.clock.wall_ms())
+
+
+def reloaded(cluster: Cluster) -> dict[str, GroupMetadata]:
+    """The groups after the partition was loaded from its log."""
+    manager = cluster.manager
+    manager.remove_groups_for_partition(0)
+    shard = manager.begin_load(0)
+    for key, value in cluster.log.records:
+        shard.apply(decode_record(key, value))
+    manager.finish_load(shard, cluster.log)
+    return shard.groups
+
+
+def tombstones(cluster: Cluster) -> list[object]:
+    return [decode_record(key, None) for key, value in cluster.log.records if value is None]
+
+
+@pytest.mark.parametrize("generation", [0, 1, 7])
+def test_a_group_without_offsets_goes_with_a_tombstone_if_it_was_stored(generation: int) -> None:
+    cluster = Cluster()
+    shard = cluster.shard
+    if generation:
+        value = GroupMetadataValue("consumer", generation, None, None, cluster.clock.wall_ms(), ())
+        shard.append([GroupMetadataRecord("g", value)])
+    cluster.commit(1)
+    group = cluster.group()
+    assert group.generation_id == generation
+    cluster.clock.passed_ms += RETENTION_MS
+
+    assert cleanup(cluster) == 1
+
+    assert group.state is GroupState.DEAD
+    assert cluster.manager.get_group("g") is None
+    stored = [GroupMetadataRecord("g", None)] if generation else []
+    assert tombstones(cluster) == [OffsetCommitRecord("g", "t", 0, None), *stored]
+    assert reloaded(cluster) == {}
+    assert (cluster.stats.offset_expirations, cluster.stats.groups_expired) == (1, 1)
+
+
+def test_a_group_with_an_offset_left_stays() -> None:
+    cluster = Cluster()
+    cluster.commit(1)
+    cluster.clock.passed_ms += RETENTION_MS - 1
+    cluster.commit(2, partition=1)
+    cluster.clock.passed_ms += 1
+    assert cleanup(cluster) == 1
+    assert cluster.group().state is GroupState.EMPTY
+    assert (cluster.committed(0), cluster.committed(1)) == (-1, 2)
+    assert cluster.stats.groups_expired == 0
+
+
+def test_a_group_with_members_stays_without_offsets() -> None:
+    cluster = Cluster()
+    (member,) = cluster.stable_group(1, protocols=[("range", encode_subscription(["u"]))])
+    cluster.commit(1, member_id=member, generation=1)
+    cluster.clock.passed_ms += RETENTION_MS
+    assert cleanup(cluster) == 1
+    assert cluster.group().state is GroupState.STABLE
+
+
+def test_a_new_commit_renews_an_offset() -> None:
+    cluster = Cluster()
+    cluster.commit(1)
+    cluster.clock.passed_ms += RETENTION_MS - 1
+    cluster.commit(1)
+    cluster.clock.passed_ms += RETENTION_MS - 1
+    assert cleanup(cluster) == 0
+    cluster.clock.passed_ms += 1
+    assert cleanup(cluster) == 1
+
+
+def test_many_tombstones_need_not_fit_in_one_append() -> None:
+    cluster = Cluster()
+    for partition in range(1_001):
+        cluster.commit(1, partition=partition)
+    appends = cluster.log.flush
+    cluster.clock.passed_ms += RETENTION_MS
+    assert cleanup(cluster) == 1_001
+    assert cluster.log.flush - appends > 1
+    assert reloaded(cluster) == {}
+
+
+def test_what_was_loaded_expires_as_what_is_live() -> None:
+    """A member's subscription, a state's timestamp and an own expire timestamp survive the log."""
+    cluster = Cluster()
+    (member,) = cluster.stable_group(1, protocols=[("range", encode_subscription(["u"]))])
+    cluster.commit(1, member_id=member, generation=1)
+    cluster.commit(1, topic="u", member_id=member, generation=1)
+    cluster.commit(1, group="simple", version=4, retention_ms=50)
+    again: Shard = cluster.log.replay()
+    for now_ms in (0, 49, 50, RETENTION_MS - 1, RETENTION_MS):
+        wall_ms = cluster.clock.wall_ms() + now_ms
+        for group_id, group in cluster.shard.groups.items():
+            gone = expired_offsets(group, wall_ms, RETENTION_MS)
+            assert gone == expired_offsets(again.groups[group_id], wall_ms, RETENTION_MS)
+
+
+def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
+    shard = Shard(0)
+    shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, None, None, -1, ())))
+    shard.apply(OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+    group = shard.groups["g"]
+    assert group.current_state_timestamp is None
+    assert expired_offsets(group, COMMITTED_MS + RETENTION_MS - 1, RETENTION_MS) == []
+    assert len(expired_offsets(group, COMMITTED_MS + RETENTION_MS, RETENTION_MS)) == 1
+
+
+def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
+    shard = Shard(0)
+    member = MemberValue(
+        member_id="m",
+        group_instance_id=None,
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout=1,
+        session_timeout=1,
+        subscription=encode_subscription(["t"]),
+        assignment=b"",
+    )
+    shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, "range", "m", 0, (member,))))
+    for topic in ("t", "u"):
+        shard.apply(OffsetCommitRecord("g", topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+    gone = expired_offsets(shard.groups["g"], LONG_AFTER_MS, RETENTION_MS)
+    assert gone == [OffsetCommitRecord("g", "u", 0, None)]
+
+
+# --- the task ---
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
+    log = RecordingLog()
+    monkeypatch.setattr(expiry_task, "log", log)
+    return log
+
+
+async def test_the_log_line_is_exactly_kafkas(lines: RecordingLog) -> None:
+    cluster = Cluster()
+    for partition in range(3):
+        cluster.commit(1, partition=partition)
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 0
+    cluster.clock.passed_ms += RETENTION_MS
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 3
+    assert [event for _, event, _ in lines.lines] == [
+        "Removed 0 expired offsets in 0 milliseconds.",
+        "Removed 3 expired offsets in 0 milliseconds.",
+    ]
+
+
+async def test_others_run_while_many_groups_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
+) -> None:
+    """And what happens to the groups meanwhile does no harm: their partition may be lost, or they deleted."""
+    monkeypatch.setattr(expiry_task, "SLICE_NS", -1)  # give way after every group
+    cluster = Cluster()
+    for number in range(10):
+        cluster.commit(1, group=f"g{number}")
+    cluster.clock.passed_ms += RETENTION_MS
+    task = asyncio.create_task(expiry_task.delete_expired_offsets(cluster.manager, cluster.clock))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    left = [group.group_id for group in cluster.manager.current_groups()]
+    assert 0 < len(left) < 10
+    cluster.manager.delete_group(left[-1])
+    for _ in range(2):
+        await asyncio.sleep(0)
+    appends = cluster.log.flush
+    cluster.manager.remove_groups_for_partition(0)
+    removed = await task
+    assert cluster.log.flush == appends, "tombstones of a partition that was lost"
+    assert removed == 10 - len(left) + 2
+
+
+async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
+) -> None:
+    async with node(tmp_path / "data", monkeypatch, offsets_retention_check_interval_ms=20) as running:
+        client = await running.client()
+        await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=1))
+        await eventually(lambda: running.app.stats.offset_expirations == 1, "the offset to expire")
+        assert await client.fetch("g") == {}
+        assert running.app.manager.get_group("g") is None
+        assert any(event.startswith("Removed 1 expired offsets in ") for _, event, _ in lines.lines)
+    async with node(tmp_path / "data", monkeypatch) as running:
+        assert running.app.manager.get_group("g") is None
