@@ -5,7 +5,6 @@ RecordBatch v2 here; the message sets that brokers wrote before it are left to `
 """
 
 from collections.abc import Iterator
-from struct import error as struct_error
 from zlib import crc32
 
 from crc32c import crc32c
@@ -136,20 +135,14 @@ def batch_body(batch: Batch) -> bytes:
 def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     """The records of a batch (or of the batch that some bytes start with); their headers are passed over.
 
-    Raises CorruptBatch where the records are not what the header and their own lengths say.
+    Raises CorruptBatch where the records are not what the header and their own lengths say, at once or
+    after the records before that.
     """
     if isinstance(batch, bytes):
         batch = read_batch(batch)
     if batch.magic < MAGIC:
-        yield from iter_messages(batch)
-        return
-    body = batch_body(batch)
-    try:
-        yield from _iter_body(batch, body)
-    except (IndexError, ValueError, struct_error) as error:
-        if isinstance(error, CorruptBatch):
-            raise
-        raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
+        return iter_messages(batch)
+    return _iter_body(batch, batch_body(batch))
 
 
 # Unrolled, since a call for each varint would double the time that a record takes.
@@ -160,55 +153,67 @@ def _iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C90
     timestamp = batch.max_timestamp
     size = len(body)
     pos = 0
-    for _ in range(batch.count):
-        # One byte of a varint is read here and now, since most are no longer.
-        number = body[pos]
-        if number < 0x80:
-            end = pos + 1 + (number >> 1)
-            pos += 1
-        else:
-            number, pos = read_zigzag(body, pos)
-            end = pos + number
-        pos += 1  # attributes, of which records have none
-        number = body[pos]
-        if number < 0x80:
-            number = (number >> 1) ^ -(number & 1)
-            pos += 1
-        else:
-            number, pos = read_zigzag(body, pos)
-        if not fixed_timestamp:
-            timestamp = base_timestamp + number
-        number = body[pos]
-        if number < 0x80:
-            offset = base_offset + ((number >> 1) ^ -(number & 1))
-            pos += 1
-        else:
-            number, pos = read_zigzag(body, pos)
-            offset = base_offset + number
-        number = body[pos]
-        if number < 0x80:
-            number = (number >> 1) ^ -(number & 1)
-            pos += 1
-        else:
-            number, pos = read_zigzag(body, pos)
-        key = None
-        if number >= 0:
-            key = body[pos : pos + number]
-            pos += number
-        number = body[pos]
-        if number < 0x80:
-            number = (number >> 1) ^ -(number & 1)
-            pos += 1
-        else:
-            number, pos = read_zigzag(body, pos)
-        value = None
-        if number >= 0:
-            value = body[pos : pos + number]
-            pos += number
-        # Every length was taken as it came; here it shows whether one of them was too long.
-        if pos > end or end > size:
-            raise CorruptBatch(batch.position, f"a record ends at byte {end} of {size}, its value at {pos}")
-        yield offset, timestamp, key, value
-        pos = end
+    try:
+        for _ in range(batch.count):
+            # One byte of a varint is read here and now, since most are no longer.
+            number = body[pos]
+            if number < 0x80:
+                end = pos + 1 + (number >> 1)
+                pos += 1
+            else:
+                number, pos = read_zigzag(body, pos)
+                end = pos + number
+            pos += 1  # attributes, of which records have none
+            number = body[pos]
+            if number < 0x80:
+                number = (number >> 1) ^ -(number & 1)
+                pos += 1
+            else:
+                number, pos = read_zigzag(body, pos)
+            if not fixed_timestamp:
+                timestamp = base_timestamp + number
+            number = body[pos]
+            if number < 0x80:
+                offset = base_offset + ((number >> 1) ^ -(number & 1))
+                pos += 1
+            elif body[pos + 1] < 0x80:
+                # Of two bytes from the 65th record of a batch on.
+                number = number & 0x7F | body[pos + 1] << 7
+                offset = base_offset + ((number >> 1) ^ -(number & 1))
+                pos += 2
+            else:
+                number, pos = read_zigzag(body, pos)
+                offset = base_offset + number
+            number = body[pos]
+            if number < 0x80:
+                number = (number >> 1) ^ -(number & 1)
+                pos += 1
+            else:
+                number, pos = read_zigzag(body, pos)
+            key = None
+            if number >= 0:
+                key = body[pos : pos + number]
+                pos += number
+            number = body[pos]
+            if number < 0x80:
+                number = (number >> 1) ^ -(number & 1)
+                pos += 1
+            else:
+                number, pos = read_zigzag(body, pos)
+            value = None
+            if number >= 0:
+                value = body[pos : pos + number]
+                pos += number
+            # Every length was taken as it came; here it shows whether one of them was too long.
+            if pos > end or end > size:
+                raise CorruptBatch(
+                    batch.position, f"a record ends at byte {end} of {size}, its value at {pos}"
+                )
+            yield offset, timestamp, key, value
+            pos = end
+    except (IndexError, ValueError) as error:
+        if isinstance(error, CorruptBatch):
+            raise
+        raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
     if pos != size:
         raise CorruptBatch(batch.position, f"{size - pos} bytes follow its {batch.count} records")
