@@ -66,8 +66,6 @@ class Stats:
         self.connections_refused = 0
         self.connections_idle_closed = 0
         self.rebalances: Counter[RebalanceCause] = Counter()
-        self.generations = 0
-        self.members_expired = 0
         self.offset_commits = 0
         self.offset_fetches = 0
         self.offset_deletions = 0

@@ -14,6 +14,7 @@ from coordinator.runtime.io_thread import IoThread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
 from storage.batch import iter_batches
+from storage.errors import CorruptBatch, CorruptLog
 from storage.loader import RecordLoader
 from storage.log_manager import LogManager
 from storage.records import UnknownRecord
@@ -61,9 +62,15 @@ class Loader:
         try:
             offset = self._log.log(partition).start_offset
             while offset < end_offset and still_wanted():
-                data, offset = await self._read(partition, offset)
-                await self._apply(shard, data, progress, still_wanted)
-                progress.offset = offset
+                data, next_offset = await self._read(partition, offset)
+                try:
+                    await self._apply(shard, data, progress, still_wanted)
+                except CorruptBatch as error:
+                    where = f"{error.position} bytes after the batch of offset {offset}"
+                    raise CorruptLog(
+                        self._log.log(partition).directory, f"{error.reason}, {where}"
+                    ) from error
+                progress.offset = offset = next_offset
         finally:
             del self.progress[partition]
         took_ms = self._clock.mono_ms() - progress.began_ms

@@ -80,6 +80,14 @@ class Client:
         self.send(frame)
         return await self.receive()
 
+    async def until_closed(self) -> None:
+        """Wait until the server closes; whatever it says before is dropped."""
+        try:
+            while await self._reader.read(1 << 16):
+                pass
+        except ConnectionError:
+            pass
+
     async def close(self) -> None:
         self._writer.close()
 
@@ -152,6 +160,7 @@ async def node(
     monkeypatch: pytest.MonkeyPatch,
     *,
     loaded: bool = True,
+    metrics: bool = False,
     held_partition: int | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
@@ -165,7 +174,7 @@ async def node(
     monkeypatch.setattr(leadership, "RETRY_S", 0.01)
     chosen: dict[str, Any] = {
         "listen": Address("127.0.0.1", 0),
-        "metrics_listen": None,
+        "metrics_listen": Address("127.0.0.1", 0) if metrics else None,
         "offsets_topic_num_partitions": PARTITIONS,
         "group_initial_rebalance_delay_ms": 0,
         "auto_create_topics_enable": False,

@@ -170,6 +170,13 @@ def sync(
     return request(ApiKey.SYNC_GROUP, 4, message, correlation_id)
 
 
+def leave(group: str, *members: str) -> bytes:
+    message = hot.LeaveGroupRequest(
+        group_id=group, members=[hot.MemberIdentity(member_id=member) for member in members]
+    )
+    return request(ApiKey.LEAVE_GROUP, 4, message)
+
+
 def answer(api: ApiKey, version: int, frame: bytes) -> Any:
     """The decoded response in a frame."""
     codec = codec_for(api, version)

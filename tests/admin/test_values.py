@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every metric against what was really done, and /ready while a node is not."""
+
+import asyncio
+import errno
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
+from storage.batch import BatchBuilder
+from storage.records import Record, UnknownRecord
+from tests.manager.disk import SYNCS
+from tests.manager.running import PARTITIONS, Running, commit_error, eventually, node
+from tests.net import requests
+
+DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
+
+
+@pytest.fixture
+async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", monkeypatch, metrics=True) as running:
+        yield running
+
+
+async def get(running: Running, path: str, accept: str = "*/*") -> tuple[int, str, str]:
+    """Status, content type and body."""
+    assert running.app.serving is not None
+    assert running.app.serving.metrics is not None
+    url = running.app.serving.metrics.replace("/metrics", path)
+
+    def ask() -> tuple[int, str, str]:
+        request = urllib.request.Request(url, headers={"Accept": accept})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.headers["Content-Type"], answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.headers["Content-Type"], error.read().decode()
+
+    return await asyncio.to_thread(ask)
+
+
+async def metric(running: Running, name: str, **labels: str) -> float:
+    """The value of one sample, without the prefix; 0 for a counter that has not counted yet."""
+    _, _, text = await get(running, "/metrics")
+    for family in parse_text(text):
+        for sample in family.samples:
+            if sample.name == f"groupkeeper_{name}" and sample.labels == labels:
+                return sample.value
+    return 0.0
+
+
+# --- readiness ---
+
+
+async def test_a_node_that_loads_is_alive_and_not_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = PARTITIONS - 1
+    async with node(tmp_path / "data", monkeypatch) as running:
+        await (await running.client()).commit(running.group_in(last), 0, 1)
+    async with node(tmp_path / "data", monkeypatch, held_partition=last, metrics=True) as running:
+        assert await get(running, "/health") == (
+            200,
+            "application/json; charset=utf-8",
+            '{"status": "alive"}',
+        )
+        status, content_type, body = await get(running, "/ready")
+        assert (status, content_type) == (503, "application/json; charset=utf-8")
+        assert json.loads(body) == {
+            "ready": False,
+            "partitions_owned": last,
+            "partitions_loading": [last],
+            "partitions_failed": {},
+        }
+        assert await metric(running, "partitions", state="loading") == 1
+        running.disk.let_go()
+        await running.loaded()
+        assert (await get(running, "/ready"))[0] == 200
+        assert await metric(running, "partitions", state="loading") == 0
+        assert await metric(running, "loaded_records_total") == 1
+
+
+async def test_a_node_with_a_damaged_partition_is_not_ready_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(tmp_path / "data", monkeypatch) as running:
+        client = await running.client()
+        for offset in range(3):
+            await client.commit(running.group_in(1), 0, offset)
+    segment = tmp_path / "data" / "__consumer_offsets-1" / f"{0:020}.log"
+    data = bytearray(segment.read_bytes())
+    data[80] ^= 0xFF
+    segment.write_bytes(data)
+    async with node(tmp_path / "data", monkeypatch, loaded=False, metrics=True) as running:
+        await eventually(lambda: not running.app.manager.loading_partitions, "the loads to end")
+        status, _, body = await get(running, "/ready")
+        state = json.loads(body)
+        assert (status, state["ready"]) == (503, False)
+        assert str(segment.parent) in state["partitions_failed"]["1"]
+        assert await metric(running, "partitions", state="failed") == 1
+        assert await metric(running, "partitions", state="owned") == PARTITIONS - 1
+        assert await metric(running, "partition_load_failures_total") == 1
+
+
+async def test_other_paths_are_not_found(running: Running) -> None:
+    assert (await get(running, "/"))[0] == 404
+    assert (await get(running, "/metrics/x"))[0] == 404
+
+
+# --- the exposition ---
+
+
+async def families(running: Running) -> dict[str, Metric]:
+    """Ours by name, once everything that has labels has counted something."""
+    client = await running.client()
+    await client.join_alone("g")
+    await client.heartbeat("g", "nobody", 1)
+    _, _, text = await get(running, "/metrics")
+    found = {family.name: family for family in parse_text(text)}
+    return {name: family for name, family in found.items() if name.startswith("groupkeeper_")}
+
+
+async def test_both_formats_parse_and_agree(running: Running) -> None:
+    _, plain_type, plain = await get(running, "/metrics")
+    _, open_type, openmetrics = await get(running, "/metrics", "application/openmetrics-text; version=1.0.0")
+    assert plain_type.startswith("text/plain; version=")
+    assert open_type.startswith("application/openmetrics-text; version=1.0.0")
+    names = [
+        sorted(f.name for f in parse(text))
+        for parse, text in ((parse_text, plain), (parse_openmetrics, openmetrics))
+    ]
+    assert names[0] == names[1]
+    assert len(names[0]) > 30
+
+
+async def test_every_metric_is_explained_and_in_base_units(running: Running) -> None:
+    known_units = ("seconds", "bytes")
+    for name, family in (await families(running)).items():
+        assert family.documentation.endswith("."), name
+        assert family.samples, f"{name} shows nothing"
+        assert not re.search(r"_(ms|millis|milliseconds|kb|mb|kib|mib|minutes|percent)(_|$)", name), name
+        if family.type == "histogram":
+            assert name.endswith(known_units), name
+
+
+async def test_the_page_has_the_right_type_and_labels(running: Running) -> None:
+    explained = {
+        name: (kind, set(re.findall(r"`(\w+)`", labels)))
+        for name, kind, labels in re.findall(
+            r"^\| `(groupkeeper_\w+)` \| (\w+) \|([^|]*)\|", DOC.read_text(), re.MULTILINE
+        )
+    }
+    shown = {
+        name + ("_total" if family.type == "counter" else ""): (
+            family.type,
+            {label for sample in family.samples for label in sample.labels} - {"le"},
+        )
+        for name, family in (await families(running)).items()
+    }
+    assert shown == explained
+
+
+async def test_no_label_has_a_value_that_a_client_chose(running: Running) -> None:
+    client = await running.client()
+    await client.commit("chosen-group", 0, 1)
+    client.send(requests.framed(requests.header(999, 0)))
+    await client.until_closed()
+    other = await running.client()
+    await other.join_alone("chosen-group-2")
+    _, _, text = await get(running, "/metrics")
+    assert "chosen" not in text
+    assert "999" not in re.sub(r"[\d.e+-]+$", "", text, flags=re.MULTILINE)
+
+
+# --- values ---
+
+
+async def test_requests_errors_and_bytes(running: Running) -> None:
+    client = await running.client()
+    before = await metric(running, "requests_total", api="heartbeat")
+    received = await metric(running, "received_bytes_total")
+    sent = await metric(running, "sent_bytes_total")
+    frame = requests.heartbeat("g", "nobody", 1)
+    answer_bytes = 0
+    for _ in range(3):
+        answer_bytes += len(await client.ask(frame)) + 4
+    assert await metric(running, "requests_total", api="heartbeat") == before + 3
+    assert await metric(running, "request_errors_total", api="heartbeat", error="unknown_member_id") == 3
+    assert await metric(running, "received_bytes_total") == received + 3 * len(frame)
+    assert await metric(running, "sent_bytes_total") == sent + answer_bytes
+
+
+async def test_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path / "data", monkeypatch, max_connections_per_ip=2, metrics=True) as running:
+        first, second = await running.client(), await running.client()
+        for client in (first, second):
+            await client.ask(requests.api_versions())
+        refused = await running.client()
+        await refused.until_closed()
+        assert await metric(running, "connections") == 2
+        assert await metric(running, "connections_accepted_total") == 2
+        assert await metric(running, "connections_refused_total") == 1
+        await first.close()
+        await eventually(
+            lambda: len(running.app.server.connections if running.app.server else ()) == 1, "the end"
+        )
+        assert await metric(running, "connections") == 1
+        await (await running.client()).ask(requests.api_versions())
+        assert await metric(running, "connections_accepted_total") == 3
+
+
+async def test_requests_that_break_the_protocol(running: Running) -> None:
+    malformed = [b"\xff\xff\xff\xff", requests.framed(b"?"), requests.heartbeat("g", "m", 1)[:-3]]
+    malformed[2] = requests.framed(malformed[2][4:])
+    for data in (*malformed, requests.framed(requests.header(0, 9))):
+        client = await running.client()
+        client.send(data)
+        await client.until_closed()
+    assert await metric(running, "malformed_requests_total") == 3
+    assert await metric(running, "unsupported_requests_total") == 1
+    assert await metric(running, "connections") == 0
+
+
+async def test_idle_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path / "data", monkeypatch, connections_max_idle_ms=1, metrics=True) as running:
+        client = await running.client()
+        await client.until_closed()
+        assert await metric(running, "connections_idle_closed_total") == 1
+
+
+async def test_offsets_and_groups(running: Running) -> None:
+    client = await running.client()
+    await client.ask(requests.commit("a", {0: 1, 1: 1, 2: 1}))
+    await client.ask(requests.commit("b", dict.fromkeys(range(4), 1)))
+    member_id, generation = await client.join_alone("c")
+    await client.commit("c", 0, 1, member_id=member_id, generation=generation)
+    assert await client.commit("c", 0, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    await client.fetch("a")
+    await client.ask(requests.fetch_groups("a", "b", "nobody"))
+    assert await metric(running, "offset_commits_total") == 8, "refused ones do not count"
+    assert await metric(running, "offset_fetches_total") == 4
+    assert await metric(running, "offsets") == 8
+    assert await metric(running, "members") == 1
+    assert await metric(running, "groups", state="Empty") == 2
+    assert await metric(running, "groups", state="Stable") == 1
+    assert await metric(running, "rebalances_total", cause="member_joined") == 1
+
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    gone = topic(
+        name=requests.TOPIC,
+        partitions=[topic.OffsetDeleteRequestPartition(partition_index=index) for index in (1, 2, 9)],
+    )
+    await client.ask(
+        requests.request(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="a", topics=[gone]))
+    )
+    assert await metric(running, "offset_deletions_total") == 2
+    await client.ask(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["b"])))
+    assert await metric(running, "offset_deletions_total") == 6
+    running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    assert await metric(running, "offset_deletions_total") == 8
+    assert await metric(running, "offsets") == 0
+    assert await metric(running, "groups", state="Empty") == 1
+    await client.ask(requests.leave("c", member_id))
+    assert await metric(running, "rebalances_total", cause="member_left") == 1
+    assert await metric(running, "members") == 0
+
+
+async def test_expirations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(
+        tmp_path / "data", monkeypatch, offsets_retention_check_interval_ms=20, metrics=True
+    ) as running:
+        client = await running.client()
+        await client.ask(requests.commit("a", {0: 1, 1: 1}, version=4, retention_ms=0))
+        await eventually(lambda: running.app.stats.groups_expired, "the group to expire")
+        assert await metric(running, "offset_expirations_total") == 2
+        assert await metric(running, "group_expirations_total") == 1
+
+
+async def test_flushes_and_the_journal(running: Running) -> None:
+    client = await running.client()
+    count = await metric(running, "flush_duration_seconds_count")
+    journal = await metric(running, "journal_bytes")
+    for offset in range(5):
+        assert await client.commit("g", 0, offset) is ErrorCode.NONE
+    assert await metric(running, "flush_duration_seconds_count") == count + 5
+    assert await metric(running, "flush_duration_seconds_bucket", le="+Inf") == count + 5
+    assert await metric(running, "flush_duration_seconds_sum") > 0
+    assert await metric(running, "journal_bytes") > journal
+    running.disk.fail(SYNCS, times=1, code=errno.EIO)
+    assert await client.commit("g", 0, 6) is ErrorCode.NOT_COORDINATOR
+    assert await metric(running, "flush_failures_total") == 1
+    assert await metric(running, "flush_duration_seconds_count") == count + 5, "a failed flush is no flush"
+
+
+async def test_loads_and_records_of_unknown_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with node(tmp_path / "data", monkeypatch) as running:
+        client = await running.client()
+        for group in ("a", "b", "c"):
+            await client.commit(group, 0, 1)
+        await eventually(lambda: running.app.committer.idle, "the flushes")
+        log = running.app.log
+        unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
+        builder = BatchBuilder()
+        builder.append(unknown)
+        (batch,) = builder.build(log.end_offset(0), 0, 1)
+        log.append([(0, log.end_offset(0), batch)], sync=True)
+    async with node(tmp_path / "data", monkeypatch, metrics=True) as running:
+        assert await metric(running, "partition_loads_total") == PARTITIONS
+        assert await metric(running, "loaded_records_total") == 4
+        assert await metric(running, "unknown_records_total") == 1
+        assert await metric(running, "offsets") == 3
+        assert await metric(running, "partition_load_failures_total") == 0
+        assert await metric(running, "partition_load_seconds_max") >= 0
+
+
+async def test_a_pause_of_the_loop_shows(running: Running) -> None:
+    class Late:
+        """A clock that has jumped."""
+
+        def __getattr__(self, name: str) -> Any:
+            real = getattr(running.app.clock, name)
+            return (lambda: real() + 1_234_000) if name == "mono_ms" else real
+
+    before = running.app.stats.loop_pause_ms_max
+    assert before < 1_000_000
+    running.app.loop_watch._clock = Late()
+    await eventually(lambda: running.app.stats.loop_pause_ms_max > 1_000_000, "the watch to notice")
+    assert await metric(running, "loop_pause_seconds_max") >= 1_234 - 1
+
+
+async def test_a_commit_that_is_answered_with_an_error_for_each_partition(running: Running) -> None:
+    """`request_errors` counts errors of whole responses only, as the page says."""
+    client = await running.client()
+    error = commit_error(await client.ask(requests.commit("g", {0: 1}, generation=5, member_id="m")))
+    assert error is ErrorCode.ILLEGAL_GENERATION
+    assert await metric(running, "request_errors_total", api="offset_commit", error="illegal_generation") == 0
+    assert await metric(running, "requests_total", api="offset_commit") == 1
