@@ -8,6 +8,7 @@ from typing import Final
 from coordinator.append_errors import append_error, group_error
 from coordinator.groups import expiry, timeouts
 from coordinator.groups.config import Environment
+from coordinator.groups.java import java_string_hash
 from coordinator.groups.member import NEVER
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome, Reply
@@ -45,15 +46,6 @@ def partition_for(group_id: str, num_partitions: int) -> int:
 def _partition_for(group_id: str, num_partitions: int) -> int:
     hashed = java_string_hash(group_id)
     return (0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions
-
-
-def java_string_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
-    result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        result = (result * 31 + (high << 8 | low)) & 0xFFFFFFFF
-    return result - (1 << 32) if result >= 1 << 31 else result
 
 
 class GroupMetadataManager:

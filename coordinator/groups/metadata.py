@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from coordinator.groups.java import hash_map_order
 from coordinator.groups.member import NEVER, PROTOCOL_TYPE_CONSUMER, MemberMetadata, MemberSummary
 from coordinator.groups.state import GroupState, IllegalTransition
 from protocol.embedded import subscribed_topics
@@ -249,14 +250,17 @@ class GroupMetadata:
         )
 
     def select_protocol(self) -> str:
-        """The protocol that wins the members' vote among those that all of them support."""
+        """The protocol that wins the members' vote among those that all of them support.
+
+        Of several with as many votes it is the one that Kafka's hash map lists first (ClassicGroup.selectProtocol).
+        """
         assert self.members, f"group {self.group_id} has nobody to vote"
         candidates = self.candidate_protocols
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = member.vote(candidates)
             votes[choice] = votes.get(choice, 0) + 1
-        return max(votes, key=lambda name: votes[name])
+        return max(hash_map_order(votes), key=lambda name: votes[name])
 
     @property
     def uses_consumer_group_protocol(self) -> bool:
