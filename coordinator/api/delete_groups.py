@@ -8,9 +8,9 @@ from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
-    """Delete groups without members together with their offsets; each is answered by itself."""
+    """Delete groups without members together with their offsets; each is answered by itself, and once."""
     results = []
-    for group_id in request.groups_names:
+    for group_id in dict.fromkeys(request.groups_names):
         error, flush = node.manager.delete_group(group_id)
         ctx.wait_for(flush)
         results.append(_result(group_id, error))

@@ -34,6 +34,9 @@ SESSIONLESS: Final = -1
 CONSUMER: Final = -1  # as replica id: somebody who is no broker
 UNKNOWN: Final = -1
 
+DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
+
 
 def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
     """Answer after the time that the client is ready to wait, or at once when there is an error to tell."""
@@ -137,7 +140,7 @@ def _refusal(
         high_watermark=UNKNOWN,
         last_stable_offset=UNKNOWN,
         log_start_offset=UNKNOWN,
-        aborted_transactions=None,
+        aborted_transactions=[] if error in DOES_NOT_EXIST else None,
         records=b"",
     )
 

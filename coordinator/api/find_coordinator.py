@@ -17,7 +17,6 @@ from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
 SEVERAL_KEYS_FROM: Final = 4
-SHARE_GROUPS_FROM: Final = 6
 GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
@@ -73,9 +72,10 @@ def _refuse(node: Node, key: str, key_type: int, version: int) -> Refusal | None
     if key_type == TRANSACTION:
         return Refusal(ErrorCode.INVALID_REQUEST, "No transactions are coordinated here.")
     if key_type == SHARE:
+        # Kafka has no text for what is wrong with such a key, where it could be asked for.
         return Refusal(
             ErrorCode.INVALID_REQUEST,
-            "No share groups are coordinated here." if version >= SHARE_GROUPS_FROM else None,
+            "No share groups are coordinated here." if version < SEVERAL_KEYS_FROM else "",
         )
     return Refusal(ErrorCode.INVALID_REQUEST, f"There is no key type {key_type}.")
 

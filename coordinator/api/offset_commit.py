@@ -5,10 +5,15 @@ v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
 """
 
+from typing import NamedTuple
+
 from coordinator.api.context import RequestContext
+from coordinator.api.merging import merge_topics
 from coordinator.append_errors import append_error, commit_error
+from coordinator.catalogue.topic import Topic
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
+from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.shard import Shard
@@ -26,9 +31,12 @@ from storage.records import OffsetCommits
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
 
+Refused = dict[str | bytes, OffsetCommitResponseTopic]
+"""What does not exist, by the name or id that the request gives it."""
+
 
 def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
-    """Commit offsets; topics that do not exist are refused each by itself (KafkaApis.handleOffsetCommitRequest).
+    """Commit offsets; what does not exist is refused by itself (KafkaApis.handleOffsetCommitRequest).
 
     The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
     """
@@ -36,32 +44,20 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     group_id = request.group_id
     shard = manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
-        return error_response(request, shard, ctx.api_version)
+        return _refuse(node, request, shard, ctx.api_version)
     group = _group(shard, request, ctx.api_version)
     error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
     if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
-        return error_response(request, error, ctx.api_version)
+        return _refuse(node, request, error, ctx.api_version)
     now = manager.clock.now()
-    if group.state is not GroupState.EMPTY:
+    decided = _decide(node, request, ctx.api_version, now)
+    if decided.taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    stored: list[OffsetCommits] = []
-    config = manager.env.config
-    retention_time_ms = request.retention_time_ms
-    topics = []
-    for topic in request.topics:
-        name = _name_of(node, topic, ctx.api_version)
-        if isinstance(name, ErrorCode):
-            topics.append(_topic_error(topic, name))
-        else:
-            commits, answer = commit_topic(config, group_id, name, topic, retention_time_ms, now)
-            topics.append(answer)
-            if commits.values:
-                stored.append(commits)
-    if stored:
-        error = _store(node, shard, group, stored, ctx)
+    if decided.stored:
+        error = _store(node, shard, group, decided.stored, ctx)
         if error is not ErrorCode.NONE:
-            return error_response(request, error, ctx.api_version)
-    return OffsetCommitResponse(topics=topics)
+            return _refuse(node, request, error, ctx.api_version)
+    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
 
 
 def _group(shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
@@ -87,23 +83,73 @@ def _store(
     return ErrorCode.NONE
 
 
-def _name_of(node: Node, topic: OffsetCommitRequestTopic, version: int) -> str | ErrorCode:
+class _Decided(NamedTuple):
+    """What a commit comes to if the group lets it: `stored` goes to the log, the rest is the answer."""
+
+    stored: list[OffsetCommits]
+    taken: list[tuple[str | bytes, OffsetCommitResponseTopic]]
+    refused: Refused
+
+
+def _decide(node: Node, request: OffsetCommitRequest, version: int, now: Instant) -> _Decided:
+    config = node.manager.env.config
+    group_id, retention_time_ms = request.group_id, request.retention_time_ms
+    stored: list[OffsetCommits] = []
+    taken: list[tuple[str | bytes, OffsetCommitResponseTopic]] = []
+    refused: Refused = {}
+    for topic in request.topics:
+        key, known = _find(node, topic, version)
+        if isinstance(known, ErrorCode):
+            _add(refused, key, topic, [part.partition_index for part in topic.partitions], known)
+            continue
+        commits, answers, missing = commit_topic(
+            config, group_id, known.name, known.partitions, topic, retention_time_ms, now
+        )
+        if missing:
+            _add(refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if answers:
+            taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
+        if commits.values:
+            stored.append(commits)
+    return _Decided(stored, taken, refused)
+
+
+def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
+    """What the request names the topic by, and the topic or why there is none."""
     if version >= TOPIC_IDS_FROM:
-        known = node.catalogue.by_id(topic.topic_id)
-        return ErrorCode.UNKNOWN_TOPIC_ID if known is None else known.name
-    return topic.name if topic.name in node.catalogue else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return topic.topic_id, node.catalogue.by_id(topic.topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+    return topic.name, node.catalogue.get(topic.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _topic_error(topic: OffsetCommitRequestTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
-    return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[
-            OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
-        ],
-    )
+def _add(
+    refused: Refused, key: str | bytes, topic: OffsetCommitRequestTopic, indexes: list[int], error: ErrorCode
+) -> None:
+    answers = [OffsetCommitResponsePartition(index, error) for index in indexes]
+    known = refused.get(key)
+    if known is None:
+        refused[key] = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
+    else:
+        known.partitions += answers
+
+
+def _refuse(node: Node, request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
+    """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
+    decided = _decide(node, request, version, node.manager.clock.now())
+    for _, topic in decided.taken:
+        for partition in topic.partitions:
+            partition.error_code = error
+    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
     """The same error for every partition of the request."""
-    return OffsetCommitResponse(topics=[_topic_error(topic, error) for topic in request.topics])
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                topic.name,
+                topic.topic_id,
+                [OffsetCommitResponsePartition(part.partition_index, error) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetDelete v0 (KIP-496)."""
 
+from typing import TypeAlias
+
 from coordinator.api.context import RequestContext
+from coordinator.api.merging import merge_topics
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 from storage.records import Record
 
+ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
+
 
 def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
     manager = node.manager
+    if not request.group_id:
+        return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     shard = manager.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
         return error_response(request, shard, ctx.api_version)
@@ -22,29 +29,37 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
     tombstones: list[Record] = []
-    topics = []
+    refused: dict[str, ResponseTopic] = {}
+    taken = []
     for topic in request.topics:
+        known = node.catalogue.get(topic.name)
         indexes = [partition.partition_index for partition in topic.partitions]
-        if topic.name in node.catalogue:
-            answers, records = delete_offsets(group, topic.name, indexes)
+        missing = [index for index in indexes if known is None or not known.has_partition(index)]
+        if missing or known is None:
+            _refuse(refused, topic.name, missing)
+        existing = [index for index in indexes if known is not None and known.has_partition(index)]
+        if existing:
+            answers, records = delete_offsets(group, topic.name, existing)
             tombstones += records
-        else:
-            answers = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(indexes)
-        topics.append(_topic(topic.name, indexes, answers))
+            taken.append((topic.name, _topic(topic.name, existing, answers)))
     manager.append_tombstones(shard, tombstones)
     manager.stats.offset_deletions += len(tombstones)
     ctx.wait_for(group.flush)
-    return OffsetDeleteResponse(error_code=0, topics=topics)
+    return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
 
 
-def _topic(
-    name: str, indexes: list[int], answers: list[ErrorCode]
-) -> OffsetDeleteResponse.OffsetDeleteResponseTopic:
-    topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
-    return topic(
+def _refuse(refused: dict[str, ResponseTopic], name: str, indexes: list[int]) -> None:
+    topic = _topic(name, indexes, [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * len(indexes))
+    known = refused.setdefault(name, topic)
+    if known is not topic:
+        known.partitions += topic.partitions
+
+
+def _topic(name: str, indexes: list[int], answers: list[ErrorCode]) -> ResponseTopic:
+    return ResponseTopic(
         name=name,
         partitions=[
-            topic.OffsetDeleteResponsePartition(partition_index=index, error_code=int(answer))
+            ResponseTopic.OffsetDeleteResponsePartition(partition_index=index, error_code=int(answer))
             for index, answer in zip(indexes, answers, strict=True)
         ],
     )

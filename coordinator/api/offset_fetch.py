@@ -92,6 +92,9 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
             )
     else:
         topics = [_topic(node, topic, offsets, by_id=by_id) for topic in wanted.topics]
+        if by_id:
+            # KafkaApis adds what does not exist to what the coordinator has answered.
+            topics.sort(key=lambda topic: node.catalogue.by_id(topic.topic_id) is None)
     return OffsetFetchResponseGroup(group_id=wanted.group_id, topics=topics)
 
 

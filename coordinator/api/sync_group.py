@@ -16,7 +16,7 @@ PROTOCOL_REQUIRED_FROM = 5
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
     """Give a member its part of the assignment; a follower waits for the leader to bring it."""
     manager = node.manager
-    if ctx.api_version >= PROTOCOL_REQUIRED_FROM and not (request.protocol_type and request.protocol_name):
+    if ctx.api_version >= PROTOCOL_REQUIRED_FROM and None in (request.protocol_type, request.protocol_name):
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)

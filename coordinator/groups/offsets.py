@@ -12,7 +12,6 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
 from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
@@ -57,11 +56,12 @@ def commit_topic(
     config: GroupConfig,
     group_id: str,
     name: str,
+    partition_count: int,
     topic: OffsetCommitRequestTopic,
     retention_time_ms: int,
     now: Instant,
-) -> tuple[OffsetCommits, OffsetCommitResponseTopic]:
-    """Decide one topic of a valid commit: what is to be stored, which may be nothing, and the answer.
+) -> tuple[OffsetCommits, list[OffsetCommitResponsePartition], list[int]]:
+    """Decide one topic of a valid commit: what is to be stored, the answers, and the partitions it does not have.
 
     `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
     partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
@@ -74,9 +74,13 @@ def commit_topic(
     limit = config.offset_metadata_max_bytes
     values: dict[int, OffsetAndMetadata] = {}
     answers = []
+    missing = []
     for partition in topic.partitions:
         metadata = partition.committed_metadata
         index = partition.partition_index
+        if not 0 <= index < partition_count:
+            missing.append(index)
+            continue
         if metadata and len(metadata) * 2 > limit and utf16_length(metadata) > limit:
             answers.append(OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
@@ -88,8 +92,7 @@ def commit_topic(
             expire_timestamp,
         )
         answers.append(OffsetCommitResponsePartition(index, 0))
-    commits = OffsetCommits(group_id, name, values)
-    return commits, OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers)
+    return OffsetCommits(group_id, name, values), answers, missing
 
 
 def utf16_length(text: str) -> int:
