@@ -21,7 +21,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CHECKED = $(wildcard coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help install install-dev run test lint format demo bench lock clean
+.PHONY: help install install-dev run test golden lint format demo bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9
 
 test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment")
 	$(BIN)/python -m pytest $(ARGS)
+
+golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
+	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)
 
 lint: $(DEV_STAMP) ## ruff, mypy --strict, import rules, generated code up to date
 	$(BIN)/ruff check .

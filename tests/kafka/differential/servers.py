@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two servers, each with the two sets of settings that scenarios are played with."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.kafka.broker import KafkaBroker
+from tests.kafka.differential.catalogue import ORDINARY, TIGHT
+from tests.kafka.differential.play import prepare
+from tests.kafka.differential.script import ServerUnderTest
+from tests.support.service import Service
+
+SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
+    ORDINARY: {"group.initial.rebalance.delay.ms": 0},
+    TIGHT: {
+        "group.initial.rebalance.delay.ms": 1_000,
+        "group.min.session.timeout.ms": 100,
+        "group.max.session.timeout.ms": 60_000,
+        "group.max.size": 3,
+        "offset.metadata.max.bytes": 8,
+        "offsets.topic.num.partitions": 4,
+    },
+}
+"""Settings that both servers know under the same names."""
+
+KAFKA_GRACE_S: Final = 0.15
+GROUPKEEPER_GRACE_S: Final = 0.03
+
+
+@contextmanager
+def kafka_servers(
+    work: Path, wanted: Collection[str], ordinary: KafkaBroker | None = None
+) -> Iterator[dict[str, ServerUnderTest]]:
+    """Brokers with the wanted settings; one that runs already can serve as the ordinary one."""
+    with ExitStack() as stack:
+        brokers = {}
+        for name in wanted:
+            if name == ORDINARY and ordinary is not None:
+                brokers[name] = ordinary
+                continue
+            brokers[name] = KafkaBroker(work / name, SETTINGS[name])
+            stack.callback(brokers[name].close)
+            brokers[name].start()
+        yield _prepared({name: broker.bootstrap for name, broker in brokers.items()}, KAFKA_GRACE_S)
+
+
+@contextmanager
+def groupkeeper_servers(work: Path, wanted: Collection[str]) -> Iterator[dict[str, ServerUnderTest]]:
+    """Groupkeepers with the wanted settings."""
+    with ExitStack() as stack:
+        services = {}
+        for name in wanted:
+            services[name] = Service(work / name, SETTINGS[name])
+            stack.callback(services[name].close)
+            services[name].start()
+        yield _prepared({name: service.bootstrap for name, service in services.items()}, GROUPKEEPER_GRACE_S)
+
+
+def _prepared(bootstraps: Mapping[str, str], grace_s: float) -> dict[str, ServerUnderTest]:
+    servers = {name: ServerUnderTest(bootstrap, grace_s=grace_s) for name, bootstrap in bootstraps.items()}
+    for server in servers.values():
+        prepare(server)
+    return servers
