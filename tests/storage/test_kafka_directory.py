@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A broker's directory is opened here, and then there again: what either wrote, both read."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import confluent_kafka as ck
 import pytest
@@ -17,9 +20,37 @@ from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
 from tests.support.waiting import wait_until
 
+T = TypeVar("T")
+
 PARTITIONS = 5
 GROUPS = [f"group-{n}" for n in range(30)]
 TOPIC = "topic"
+
+
+# A broker that has just started does not know yet what it leads, and then loads that.
+NOT_YET = {
+    ck.KafkaError.NOT_COORDINATOR,
+    ck.KafkaError.COORDINATOR_NOT_AVAILABLE,
+    ck.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ck.KafkaError._TIMED_OUT,
+    ck.KafkaError._TRANSPORT,
+    ck.KafkaError._WAIT_COORD,
+}
+
+
+def once_ready(call: Callable[[], T], what: str) -> T:
+    """What `call` returns, tried until the broker is ready for it."""
+
+    def attempt() -> tuple[T] | None:
+        try:
+            return (call(),)
+        except ck.KafkaException as error:
+            if error.args[0].code() not in NOT_YET:
+                raise
+            return None
+
+    return wait_until(attempt, 90, what=what)[0]
 
 
 def commit(bootstrap: str) -> None:
@@ -33,27 +64,15 @@ def commit(bootstrap: str) -> None:
             ck.TopicPartition(TOPIC, p, 100 + p, metadata="even" if p % 2 == 0 else "")
             for p in range(PARTITIONS)
         ]
-        consumer.commit(offsets=wanted, asynchronous=False)
+        once_ready(partial(consumer.commit, offsets=wanted, asynchronous=False), f"{group}'s commit")
         consumer.close()
 
 
 def committed(bootstrap: str, group: str) -> list[int]:
     """What the broker says a group has committed, once it has loaded it."""
     consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    found: list[ck.TopicPartition] = []
-
-    def answered() -> bool:
-        try:
-            found[:] = consumer.committed(
-                [ck.TopicPartition(TOPIC, p) for p in range(PARTITIONS)], timeout=10
-            )
-        except ck.KafkaException as error:
-            # A broker that has just started does not know yet what it leads, and then loads that.
-            code = error.args[0].code()
-            assert code in (ck.KafkaError.NOT_COORDINATOR, ck.KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
-        return bool(found)
-
-    wait_until(answered, 60, what=f"{group} to be loaded")
+    asked = [ck.TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
+    found = once_ready(partial(consumer.committed, asked, timeout=10), f"{group}'s offsets")
     consumer.close()
     return [partition.offset for partition in found]
 
