@@ -115,7 +115,7 @@ class Connection(asyncio.Protocol):
         self._backlog_bytes = 0
         self._owed_bytes = 0  # of answers that were not given to the transport yet
         self._going_on = False  # whether `_go_on` will be called
-        self._failure: ProtocolError | None = None  # what broke the protocol behind the backlog
+        self._failure: str | None = None  # what broke the protocol behind the backlog
         self._parked: RequestContext | None = None
         self._paused_for_peer = False
         self._paused_for_backlog = False
@@ -181,8 +181,11 @@ class Connection(asyncio.Protocol):
         self.last_active = asyncio.get_running_loop().time()
         try:
             frames = self._reader.feed(data)
-        except ProtocolError:
-            frames = []  # see below
+        except ProtocolError as error:
+            # See below. The reader keeps the error, and its traceback would keep this connection until the garbage
+            # collector comes, which is rarely.
+            error.__traceback__ = None
+            frames = []
         if self._parked is not None or self._backlog or self._paused_for_peer:
             self._keep(frames)
         else:
@@ -393,13 +396,13 @@ class Connection(asyncio.Protocol):
                 self._go_on_soon()
         elif self._failure is not None and not self._replies and not self._closing:
             log.info(
-                "closing a connection that breaks the protocol", peer=self.peer, reason=str(self._failure)
+                "closing a connection that breaks the protocol", peer=self.peer, reason=self._failure
             )
             self.close()
 
     def _break(self, error: ProtocolError) -> None:
         """Read no more; what was asked before is still answered."""
-        self._failure = error
+        self._failure = str(error)
         self._pause_or_resume()
 
     def close(self) -> None:

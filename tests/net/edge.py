@@ -106,7 +106,13 @@ class FakeTransport(asyncio.Transport):
 
     def _lose(self) -> None:
         assert self.protocol is not None
-        asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+        asyncio.get_running_loop().call_soon(self.lost, None)
+
+    def lost(self, error: Exception | None) -> None:
+        """The end; from then on it does not know its protocol any more, as the real ones do."""
+        protocol, self.protocol = self.protocol, None
+        if protocol is not None:
+            protocol.connection_lost(error)
 
 
 class RecordingLog:
@@ -281,7 +287,7 @@ class Client:
     async def drop(self) -> None:
         """The peer goes away without a word."""
         self.transport.closed = True
-        self.connection.connection_lost(ConnectionResetError())
+        self.transport.lost(ConnectionResetError())
         await settle()
 
 

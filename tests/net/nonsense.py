@@ -4,6 +4,7 @@
 import os
 import random
 import sys
+from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,7 +69,14 @@ def odd_request(rng: random.Random) -> bytes:
     return requests.build(asked.api, asked.version, _values(rng, schema, asked.version))
 
 
-EVERY_KIND = (noise, noise_in_a_frame, noise_behind_a_header, damaged_request, odd_request)
+Make = Callable[[random.Random], bytes]
+EVERY_KIND: Final[tuple[Make, ...]] = (
+    noise,
+    noise_in_a_frame,
+    noise_behind_a_header,
+    damaged_request,
+    odd_request,
+)
 
 
 def _values(rng: random.Random, schema: Any, version: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 """One connection: answers in the order of their requests, whatever each of them waits for."""
 
 import gc
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -284,17 +285,53 @@ async def break_protocol(edge: Edge, group: str) -> None:
     assert client.transport.closed
 
 
+async def break_header(edge: Edge, group: str) -> None:
+    client = edge.connect()
+    client.send(requests.framed(requests.header(0, 9)))
+    await settle()
+    assert client.transport.closed
+
+
+Leave = Callable[[Edge, str], Awaitable[None]]
+
+
 @pytest.mark.parametrize("leave", [drop_while_parked, drop_while_flushing, break_protocol])
-async def test_nothing_is_kept_of_connections_that_are_gone(edge: Edge, leave: object) -> None:
+async def test_nothing_is_kept_of_connections_that_are_gone(edge: Edge, leave: Leave) -> None:
     before = alive()
     for number in range(20):
-        await leave(edge, f"g{number}")  # type: ignore[operator]
+        await leave(edge, f"g{number}")
     edge.timers.advance(DELAY_MS)
     edge.flush()
     await settle()
     assert alive() == before
     assert edge.server.connections == edge.server.waiting == set()
     assert edge.server.admission.total == 0
+
+
+async def cut_length(edge: Edge, group: str) -> None:
+    client = edge.connect()
+    client.send(requests.commit(group, {0: 1}), b"\xff\xff\xff\xff")
+    edge.flush()
+    await settle()
+    assert client.transport.closed
+
+
+@pytest.mark.parametrize(
+    "leave", [drop_while_parked, drop_while_flushing, break_protocol, cut_length, break_header]
+)
+async def test_connections_that_are_gone_need_no_garbage_collector(edge: Edge, leave: Leave) -> None:
+    """It comes rarely, and every one of them may hold megabytes."""
+    before = alive()
+    gc.disable()
+    try:
+        for number in range(20):
+            await leave(edge, f"g{number}")
+        edge.timers.advance(DELAY_MS)
+        edge.flush()
+        await settle()
+        assert sum(type(thing) is Connection for thing in gc.get_objects()) == before
+    finally:
+        gc.enable()
 
 
 # --- breaking the protocol ---
