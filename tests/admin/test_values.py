@@ -224,7 +224,7 @@ async def test_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 async def test_requests_that_break_the_protocol(running: Running) -> None:
     malformed = [b"\xff\xff\xff\xff", requests.framed(b"?"), requests.heartbeat("g", "m", 1)[:-3]]
     malformed[2] = requests.framed(malformed[2][4:])
-    for data in (*malformed, requests.framed(requests.header(0, 9))):
+    for data in (*malformed, requests.framed(requests.header(requests.NOT_SERVED, 0))):
         client = await running.client()
         client.send(data)
         await client.until_closed()

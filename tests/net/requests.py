@@ -13,6 +13,8 @@ from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_pyth
 
 TOPIC = "orders"
 OTHER_TOPIC = "payments"
+NOT_SERVED = 4
+"""An api that only brokers speak among themselves, LeaderAndIsr."""
 
 
 class Request(NamedTuple):

@@ -287,7 +287,7 @@ async def break_protocol(edge: Edge, group: str) -> None:
 
 async def break_header(edge: Edge, group: str) -> None:
     client = edge.connect()
-    client.send(requests.framed(requests.header(0, 9)))
+    client.send(requests.framed(requests.header(requests.NOT_SERVED, 0)))
     await settle()
     assert client.transport.closed
 
@@ -344,7 +344,7 @@ def is_answered_and_closed(client: Client, wanted: list[int]) -> None:
 
 BAD = {
     "no header": requests.framed(b"\x00"),
-    "an api that is not served": requests.framed(requests.header(0, 9)),
+    "an api that is not served": requests.framed(requests.header(requests.NOT_SERVED, 0)),
     "half a body": requests.framed(requests.header(ApiKey.HEARTBEAT, 0) + b"\x00\x05g"),
     "a negative length": b"\xff\xff\xff\xff",
     "a length of zero": b"\x00\x00\x00\x00",

@@ -88,7 +88,7 @@ def test_versions_and_apis_that_are_not_served(service: Service, watch: Watch) -
         if api is not ApiKey.API_VERSIONS:
             for version in (-1, versions.min - 1, versions.max + 1):
                 closes(service, requests.framed(requests.header(api, version) + bytes(40)))
-    for unknown in (0, 4, 24, 999, -7):
+    for unknown in (requests.NOT_SERVED, 24, 999, -7):
         closes(service, requests.framed(requests.header(unknown, 0) + bytes(40)))
 
 
