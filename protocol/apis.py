@@ -116,6 +116,7 @@ class VersionRange(NamedTuple):
 # in ZooKeeper and went with Kafka 4.0 (KIP-896), which raised the other minimums as well.
 SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
     {
+        ApiKey.PRODUCE: VersionRange(3, 13),
         ApiKey.FETCH: VersionRange(4, 18),
         ApiKey.LIST_OFFSETS: VersionRange(1, 11),
         ApiKey.METADATA: VersionRange(0, 13),
@@ -144,6 +145,7 @@ NEVER_FLEXIBLE: Final = 1 << 15
 
 FIRST_FLEXIBLE: Final[Mapping[ApiKey, int]] = MappingProxyType(
     {
+        ApiKey.PRODUCE: 9,
         ApiKey.FETCH: 12,
         ApiKey.LIST_OFFSETS: 6,
         ApiKey.METADATA: 9,

@@ -59,6 +59,7 @@ from kafka.protocol.metadata import (
     MetadataRequest,
     MetadataResponse,
 )
+from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -95,6 +96,8 @@ __all__ = [
     "MetadataResponse",
     "OffsetDeleteRequest",
     "OffsetDeleteResponse",
+    "ProduceRequest",
+    "ProduceResponse",
     "decode_request",
     "decode_response",
     "encode_request",
@@ -102,6 +105,7 @@ __all__ = [
 ]
 
 CLASSES: Final[dict[ApiKey, tuple[Any, Any]]] = {
+    ApiKey.PRODUCE: (ProduceRequest, ProduceResponse),
     ApiKey.FETCH: (FetchRequest, FetchResponse),
     ApiKey.LIST_OFFSETS: (ListOffsetsRequest, ListOffsetsResponse),
     ApiKey.METADATA: (MetadataRequest, MetadataResponse),

@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from coordinator.api import produce
 from coordinator.api.context import RequestContext
 from coordinator.node import Node
 from protocol.apis import SUPPORTED, ApiKey
@@ -19,6 +20,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 
 SOFTWARE_FROM: Final = 3
+TOLD_FROM: Final = {ApiKey.PRODUCE: produce.TOLD_FROM}
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -48,6 +50,7 @@ def _all_served(version: int) -> list[Any]:
 
 def _served(key: ApiKey, version: int) -> Any:
     low, high = SUPPORTED[key]
+    low = TOLD_FROM.get(key, low)
     return ApiVersionsResponse.ApiVersion(
         version=version, api_key=int(key), min_version=low, max_version=high
     )

@@ -14,6 +14,7 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 
 MODULES: Final[Mapping[ApiKey, str]] = {
+    ApiKey.PRODUCE: "produce",
     ApiKey.FETCH: "fetch",
     ApiKey.LIST_OFFSETS: "list_offsets",
     ApiKey.METADATA: "metadata",
@@ -38,6 +39,7 @@ MODULES: Final[Mapping[ApiKey, str]] = {
 
 ERRORS_IN_PARTS: Final = frozenset(
     {
+        ApiKey.PRODUCE,
         ApiKey.OFFSET_COMMIT,
         ApiKey.METADATA,
         ApiKey.DESCRIBE_GROUPS,

@@ -226,9 +226,7 @@ class Connection(asyncio.Protocol):
                 server.stats.unsupported_requests += 1
             else:
                 server.stats.malformed_requests += 1
-            self._backlog.clear()
-            self._backlog_bytes = 0
-            self._break(error)
+            self._break_here(error)
             return
         server.stats.requests[header.api_key] += 1
         ctx = RequestContext(
@@ -244,6 +242,10 @@ class Connection(asyncio.Protocol):
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         try:
             response = api.handle(server.node, request, ctx)
+        except ProtocolError as error:  # no answer could be read
+            self._parked = None
+            self._break_here(error)
+            return
         except Exception:
             log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
             response = api.error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version)
@@ -395,10 +397,14 @@ class Connection(asyncio.Protocol):
             if not self._is_blocked():
                 self._go_on_soon()
         elif self._failure is not None and not self._replies and not self._closing:
-            log.info(
-                "closing a connection that breaks the protocol", peer=self.peer, reason=self._failure
-            )
+            log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             self.close()
+
+    def _break_here(self, error: ProtocolError) -> None:
+        """Break at the request that is being handled: those behind it are not."""
+        self._backlog.clear()
+        self._backlog_bytes = 0
+        self._break(error)
 
     def _break(self, error: ProtocolError) -> None:
         """Read no more; what was asked before is still answered."""

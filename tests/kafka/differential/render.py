@@ -32,6 +32,7 @@ UNORDERED: Final[Mapping[ApiKey, frozenset[str]]] = {
     # Scala maps and sets
     ApiKey.LIST_OFFSETS: frozenset({"topics", "partitions"}),
     ApiKey.METADATA: frozenset({"topics", "partitions"}),
+    ApiKey.PRODUCE: frozenset({"responses", "partition_responses"}),
 }
 """Arrays of responses that Kafka puts in the order of its hash maps: they are sorted."""
 
@@ -48,6 +49,7 @@ TEXTS: Final = frozenset(
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.PRODUCE,
     }
 )
 """APIs whose error messages we word ourselves: that there is a text is compared, not which."""

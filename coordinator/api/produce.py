@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Produce v3-v13: told of, and refused. v5: log start offset. v8: messages (KIP-467). v9: flexible. v10: where the
+leader is now (KIP-951). v13: topic ids (KIP-516).
+
+Topics hold no records here, so why serve this at all? librdkafka takes a server that does not tell of Produce v3 for
+one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself again and again, on a whole core.
+"""
+
+from typing import Any, Final
+
+from coordinator.api.context import RequestContext
+from coordinator.catalogue.topic import Topic
+from coordinator.node import Node
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages import ProduceRequest, ProduceResponse
+
+TOPIC_IDS_FROM: Final = 13
+TOLD_FROM: Final = 0
+"""Kafka tells of v0-v2, too, which it does not serve: librdkafka compresses only for servers that do (KAFKA-18659)."""
+
+NO_ACKS: Final = 0
+ACKS: Final = frozenset({-1, NO_ACKS, 1})
+UNKNOWN: Final = -1
+WHY: Final = (
+    "Groupkeeper coordinates groups and keeps no records: produce to the Kafka cluster that holds the data."
+)
+
+
+def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceResponse:
+    """Refuse every partition with POLICY_VIOLATION, on which clients give up at once.
+
+    Raises ProtocolError for acks=0: nobody waits for an answer, so Kafka closes the connection on an error
+    (KafkaApis.handleProduceRequest).
+    """
+    if request.acks == NO_ACKS:
+        raise ProtocolError(f"it produces without waiting for an answer: {WHY}")
+    version = ctx.api_version
+    responses = []
+    for wanted in request.topic_data:
+        topic, missing = _find(node, wanted, version)
+        partitions = []
+        for partition in wanted.partition_data:
+            error = _error(topic, missing, partition.index, request.acks)
+            partitions.append(_refusal(partition.index, error, version))
+        responses.append(_topic(wanted, partitions, version))
+    return ProduceResponse(version=version, responses=responses, node_endpoints=[])
+
+
+def error_response(request: ProduceRequest, error: ErrorCode, version: int) -> ProduceResponse:
+    """The same error for every partition."""
+    responses = [
+        _topic(
+            topic, [_refusal(partition.index, error, version) for partition in topic.partition_data], version
+        )
+        for topic in request.topic_data
+    ]
+    return ProduceResponse(version=version, responses=responses, node_endpoints=[])
+
+
+def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCode]:
+    if version < TOPIC_IDS_FROM:
+        return node.catalogue.get(wanted.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topic = None if wanted.topic_id is None else node.catalogue.by_id(wanted.topic_id.bytes)
+    return topic, ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def _error(topic: Topic | None, missing: ErrorCode, index: int, acks: int) -> ErrorCode:
+    if topic is None:
+        return missing
+    if not topic.has_partition(index):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.POLICY_VIOLATION if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def _topic(wanted: Any, partitions: list[Any], version: int) -> Any:
+    return ProduceResponse.TopicProduceResponse(
+        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=partitions
+    )
+
+
+def _refusal(index: int, error: ErrorCode, version: int) -> Any:
+    return ProduceResponse.TopicProduceResponse.PartitionProduceResponse(
+        version=version,
+        index=index,
+        error_code=error,
+        base_offset=UNKNOWN,
+        log_append_time_ms=UNKNOWN,
+        log_start_offset=UNKNOWN,
+        record_errors=[],
+        error_message=WHY if error is ErrorCode.POLICY_VIOLATION else None,
+    )
