@@ -237,7 +237,7 @@ class GroupMetadataManager:
             return shard, 0
         group = shard.groups.get(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND, 0
+            return ErrorCode.GROUP_ID_NOT_FOUND, shard.absence_flush
         error = expiry.validate_delete_group(group)
         if error is not ErrorCode.NONE:
             return error, group.flush

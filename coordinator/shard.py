@@ -38,12 +38,14 @@ class Shard:
     how loading uses the shard. Nothing else changes what the log holds of a group.
     """
 
-    __slots__ = ("appender", "groups", "partition")
+    __slots__ = ("absence_flush", "appender", "groups", "partition")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.groups: dict[str, GroupMetadata] = {}
         self.appender: Appender | None = None  # while loading there is none
+        self.absence_flush = 0
+        """The flush that makes the newest removal of a group durable: whoever is told of none waits for it."""
 
     def append(self, records: Sequence[Record]) -> int:
         """Append and apply; returns the flush to wait for. Raises RecordTooLarge before anything has changed."""
@@ -53,6 +55,8 @@ class Shard:
             group = self.apply(record)
             if group is not None:
                 group.flush = flush
+            else:
+                self.absence_flush = flush
         return flush
 
     def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
@@ -104,6 +108,7 @@ class Shard:
         """Take a group out of the cache; it is Dead from then on."""
         if self.groups.pop(group.group_id, None) is not None:
             group.state = GroupState.DEAD
+            self.absence_flush = max(self.absence_flush, group.flush)
 
     def states(self) -> Iterable[GroupState]:
         """The state of each group."""

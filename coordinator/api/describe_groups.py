@@ -36,6 +36,7 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
         return _error(group_id, shard)
     group = shard.groups.get(group_id)
     if group is None:
+        ctx.wait_for(shard.absence_flush)
         described = _error(group_id, ErrorCode.NONE)
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:

@@ -20,6 +20,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
         return HeartbeatResponse(error_code=shard)
     group = shard.groups.get(group_id)
     if group is None:
+        ctx.flush = shard.absence_flush
         error = ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
         return HeartbeatResponse(error_code=error)
     ctx.flush = group.flush

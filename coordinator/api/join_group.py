@@ -31,6 +31,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         request.rebalance_timeout_ms = request.session_timeout_ms
     group = shard.groups.get(request.group_id)
     if group is None:
+        ctx.wait_for(shard.absence_flush)
         if request.member_id:
             return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
         group = GroupMetadata(request.group_id)

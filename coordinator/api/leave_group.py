@@ -25,6 +25,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
         request.members = [MemberIdentity(member_id=request.member_id)]
     group = shard.groups.get(request.group_id)
     if group is None:
+        ctx.wait_for(shard.absence_flush)
         answers = [_unknown(member) for member in request.members]
     else:
         answers, outcome = leave(manager.env, group, request, manager.clock.now())

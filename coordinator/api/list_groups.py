@@ -18,6 +18,8 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
     groups = []
+    for shard in manager.owned_partitions.values():
+        ctx.wait_for(shard.absence_flush)
     for group in manager.current_groups():
         if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types):
             ctx.wait_for(group.flush)

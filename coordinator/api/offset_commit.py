@@ -48,6 +48,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     group = _group(shard, request, ctx.api_version)
     error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
     if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+        ctx.wait_for(shard.absence_flush)
         return _refuse(node, request, error, ctx.api_version)
     now = manager.clock.now()
     decided = _decide(node, request, ctx.api_version, now)

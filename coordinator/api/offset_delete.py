@@ -24,6 +24,7 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
         return error_response(request, shard, ctx.api_version)
     group = shard.groups.get(request.group_id)
     if group is None:
+        ctx.wait_for(shard.absence_flush)
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
     error = validate_delete_offsets(group)
     if error is not ErrorCode.NONE:

@@ -65,8 +65,7 @@ def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | Err
     if isinstance(shard, ErrorCode):
         return shard
     group = shard.groups.get(group_id)
-    if group is not None:
-        ctx.wait_for(group.flush)
+    ctx.wait_for(shard.absence_flush if group is None else group.flush)
     return group
 
 

@@ -25,6 +25,7 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
         return error_response(request, shard, ctx.api_version)
     group = shard.groups.get(request.group_id)
     if group is None:
+        ctx.wait_for(shard.absence_flush)
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
     manager.run(shard, group, sync(group, request, ctx, manager.clock.now()))
     return PARKED

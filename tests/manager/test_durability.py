@@ -190,3 +190,53 @@ async def test_what_was_acknowledged_is_there_after_a_restart(
         group = running.app.manager.get_group("members")
         assert group is not None
         assert [member.assignment for member in group.members.values()] == [b"all"]
+
+
+# --- that there is nothing is told as late as that there is something ---
+
+GONE = {
+    "fetch": requests.fetch_offsets("g"),
+    "fetch of several": requests.fetch_groups("g"),
+    "describe": requests.request(
+        ApiKey.DESCRIBE_GROUPS, 6, DescribeGroupsRequest(groups=["g"], include_authorized_operations=False)
+    ),
+    "list": requests.request(ApiKey.LIST_GROUPS, 3, ListGroupsRequest()),
+    "delete": requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g"])),
+    "delete offsets": requests.request(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="g", topics=[])),
+    "join": requests.join("g", version=3),
+    "join that is given an id": requests.join("g"),
+    "rejoin": requests.join("g", "member"),
+    "sync": requests.sync("g", "member", 1),
+    "heartbeat": requests.heartbeat("g", "member", 1),
+    "leave": requests.leave("g", "member"),
+    "commit of a member": requests.commit("g", {0: 1}, member_id="member", generation=1),
+}
+
+
+@pytest.mark.parametrize("asked", GONE.values(), ids=GONE)
+async def test_nobody_hears_that_a_group_is_gone_before_that_is_on_disk(
+    running: Running, asked: bytes
+) -> None:
+    """A crash, or a flush that fails, brings it back."""
+    client, reader = await running.client(), await running.client()
+    await client.commit("g", 0, 1)
+    with running.disk.hold():
+        client.send(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g"])))
+        await flush_waits(running)
+        assert running.app.manager.get_group("g") is None
+        await is_not_answered(running, reader, asked)
+
+
+async def test_nor_of_one_that_expired(running: Running) -> None:
+    client, reader = await running.client(), await running.client()
+    await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=0))
+    manager = running.app.manager
+    with running.disk.hold():
+        shard = manager.shard_for("g")
+        group = manager.get_group("g")
+        assert group is not None
+        assert not isinstance(shard, ErrorCode)
+        assert manager.cleanup_group(shard, group, running.app.clock.wall_ms()) == 1
+        await flush_waits(running)
+        answer = await is_not_answered(running, reader, requests.fetch_offsets("g"))
+    assert fetched(answer) == {}
