@@ -72,7 +72,8 @@ def answered(what: str, ask: Callable[[], T]) -> T:
     while True:
         try:
             return ask()
-        except KafkaException as refused:
+        except (KafkaException, TimeoutError) as refused:
+            # An answer that a dying service still owed can take the client's own timeout to be given up.
             if time.monotonic() >= deadline:
                 raise Broken(f"waited {WAIT_S:g} s for {what}: {refused}") from refused
         time.sleep(LOOK_EVERY_S)
