@@ -12,8 +12,11 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM = 7
+SUFFIX_BYTES = 37
+"""Of a new member's id: a dash and a uuid."""
 
 
 def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
@@ -24,6 +27,8 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         return error_response(request, ErrorCode.INVALID_SESSION_TIMEOUT, ctx.api_version)
+    if not _can_be_told(request, ctx.client_id):
+        return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     shard = manager.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
         return error_response(request, shard, ctx.api_version)
@@ -41,6 +46,28 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         manager.add_group(shard, group)
     manager.run(shard, group, outcome)
     return PARKED
+
+
+def _can_be_told(request: JoinGroupRequest, client_id: str) -> bool:
+    """Whether others can be told of the member and its group.
+
+    What was not UTF-8 has become longer by being read, and the id of a new member is longer than its prefix. In Kafka
+    one such member keeps everybody from listing the groups.
+    """
+    return (
+        _fits(request.group_id)
+        and _fits(request.protocol_type)
+        and _fits(request.group_instance_id or client_id, SUFFIX_BYTES)
+        and _fits(client_id)
+        and all(_fits(protocol.name) for protocol in request.protocols)
+    )
+
+
+def _fits(text: str, more_bytes: int = 0) -> bool:
+    # The first test is enough for all but the strangest: no character takes more than four bytes.
+    return 4 * len(text) + more_bytes <= MAX_STRING_BYTES or (
+        len(text.encode()) + more_bytes <= MAX_STRING_BYTES
+    )
 
 
 def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) -> JoinGroupResponse:
