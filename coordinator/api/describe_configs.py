@@ -25,7 +25,8 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
     """Describe each resource by itself; a type of resource that Kafka does not know spoils the whole request."""
     version = ctx.api_version
     if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):
-        return error_response(request, ErrorCode.INVALID_REQUEST, version)
+        unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
+        return _all_refused(request, unknown, version)
     return DescribeConfigsResponse(
         version=version, results=[_describe(node, request, each, version) for each in request.resources]
     )
@@ -35,8 +36,12 @@ def error_response(
     request: DescribeConfigsRequest, error: ErrorCode, version: int
 ) -> DescribeConfigsResponse:
     """The same error for every resource."""
+    return _all_refused(request, Refusal(error), version)
+
+
+def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        version=version, results=[_result(each, Refusal(error), [], version) for each in request.resources]
+        version=version, results=[_result(each, refusal, [], version) for each in request.resources]
     )
 
 

@@ -34,6 +34,7 @@ SESSIONLESS: Final = -1
 CONSUMER: Final = -1  # as replica id: somebody who is no broker
 UNKNOWN: Final = -1
 
+READ_COMMITTED: Final = 1
 DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
 
@@ -81,7 +82,14 @@ def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchRespo
             error = missing if topic is None else _error(topic, partition, is_follower=is_follower)
             errors.add(error)
             if error is ErrorCode.NONE:
-                partitions.append(_nothing_new(partition.partition, partition.fetch_offset, version))
+                partitions.append(
+                    _nothing_new(
+                        partition.partition,
+                        partition.fetch_offset,
+                        version,
+                        read_committed=request.isolation_level == READ_COMMITTED,
+                    )
+                )
             else:
                 partitions.append(_refusal(partition.partition, error, version))
         responses.append(
@@ -117,7 +125,9 @@ def _error(topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
 
 
 @lru_cache(maxsize=65_536)
-def _nothing_new(index: int, offset: int, version: int) -> FetchResponse.FetchableTopicResponse.PartitionData:
+def _nothing_new(
+    index: int, offset: int, version: int, *, read_committed: bool
+) -> FetchResponse.FetchableTopicResponse.PartitionData:
     """Most polls of a consumer are the same as its last one, so their answers are kept."""
     return FetchResponse.FetchableTopicResponse.PartitionData(
         version=version,
@@ -125,7 +135,7 @@ def _nothing_new(index: int, offset: int, version: int) -> FetchResponse.Fetchab
         high_watermark=offset,
         last_stable_offset=offset,
         log_start_offset=0,
-        aborted_transactions=None,
+        aborted_transactions=[] if read_committed else None,
         records=b"",
     )
 

@@ -47,7 +47,7 @@ PLACES: Final[Mapping[int, Place]] = {
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
     """Tell where each partition starts or ends."""
-    topics = [_topic(node, wanted, ctx) for wanted in request.topics]
+    topics = [_topic(node, wanted, ctx) for wanted in request.topics if wanted.partitions]
     return ListOffsetsResponse(version=ctx.api_version, topics=topics)
 
 

@@ -228,7 +228,7 @@ def test_deleting_topics_that_cannot_be(peers: Peers, version: int) -> None:
 def test_metadata(peers: Peers, version: int) -> None:
     names = ["orders", "__consumer_offsets", "my_topic", "orders"]
     if version >= 4:
-        names += ["nope", "a b", "", "my.topic", "__transaction_state"]
+        names += ["nope", "a b", "", "my.topic"]
 
     def by_name(_ids: object) -> Any:
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
@@ -378,7 +378,4 @@ def test_describing_configs(peers: Peers, version: int) -> None:
     ):
         peers.compare(ApiKey.DESCRIBE_CONFIGS, version, always(asked))
     for kind in (0, 1, 3, 64):
-        asked = request(kind, "g")
-        answer = shown(peers.kafka.call(asked, version), {})
-        answer["results"][0]["error_message"] = False  # Kafka has a standard text, we have none
-        assert shown(peers.ours.ask(ApiKey.DESCRIBE_CONFIGS, version, asked), {}) == answer
+        peers.compare(ApiKey.DESCRIBE_CONFIGS, version, always(request(kind, "g")))

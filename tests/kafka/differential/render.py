@@ -32,6 +32,7 @@ UNORDERED: Final[Mapping[ApiKey, frozenset[str]]] = {
     # Scala maps and sets
     ApiKey.LIST_OFFSETS: frozenset({"topics", "partitions"}),
     ApiKey.METADATA: frozenset({"topics", "partitions"}),
+    ApiKey.DESCRIBE_CONFIGS: frozenset({"configs"}),
     ApiKey.PRODUCE: frozenset({"responses", "partition_responses"}),
 }
 """Arrays of responses that Kafka puts in the order of its hash maps: they are sorted."""
@@ -57,8 +58,11 @@ TEXTS: Final = frozenset(
 LEFT_OUT: Final = frozenset({"min.insync.replicas"})
 """Settings of topics that are left out of answers: Kafka 4.3 sets this one for the whole cluster by itself."""
 
-OWN_GROUPS_ONLY: Final = frozenset({ApiKey.LIST_GROUPS})
-"""Responses that tell of the groups of other scenarios as well: these are left out."""
+OWN_ONLY: Final[Mapping[ApiKey, tuple[str, str]]] = {
+    ApiKey.LIST_GROUPS: ("groups", "group_id"),
+    ApiKey.METADATA: ("topics", "name"),
+}
+"""Responses that, asked for all, tell of the groups or topics of other scenarios as well: these are left out."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NO_UUID: Final = UUID(int=0)
@@ -93,17 +97,21 @@ class Names:
 
         return _UUID.sub(name, value).replace(self._prefix, "")
 
-    def topic_id(self, value: UUID | bytes | None) -> str:
-        """The name of a topic's id."""
+    def topic_id(self, value: UUID | bytes | None, *, naming: bool = True) -> str:
+        """The name of a topic's id; a new one stays `?` unless `naming`."""
         topic_id = UUID(bytes=value) if isinstance(value, bytes) else value or _NO_UUID
         if topic_id == _NO_UUID:
             return "none"
-        return self._topics.setdefault(topic_id, f"id {len(self._topics) + 1}")
+        if topic_id not in self._topics:
+            if not naming:
+                return "{?}"
+            self._topics[topic_id] = f"id {len(self._topics) + 1}"
+        return self._topics[topic_id]
 
     def scalar(self, field: str, value: Any, *, naming: bool = True) -> str:
         """One value as it is written."""
         if field == "topic_id":
-            return f"<{self.topic_id(value)}>"
+            return f"<{self.topic_id(value, naming=naming)}>"
         if value is None:
             return "null"
         if field == "error_code":
@@ -131,9 +139,9 @@ class Names:
             return "{" + ",".join(map(str, sorted(value))) + "}"
         return str(value)
 
-    def is_own_group(self, group_id: str) -> bool:
-        """Whether the group belongs to this scenario."""
-        return group_id.startswith(self._prefix)
+    def is_own(self, name: str) -> bool:
+        """Whether the group or topic belongs to this scenario."""
+        return name.startswith(self._prefix)
 
 
 def _error_name(code: int) -> str:
@@ -166,6 +174,7 @@ class Reading:
     version: int
     unordered: frozenset[str] = frozenset()
     as_it_comes: bool = False
+    own_only: tuple[str, str] = ("", "")
 
 
 def reading(api: ApiKey, version: int, *, of_all: bool = False, as_it_comes: bool = False) -> Reading:
@@ -173,9 +182,11 @@ def reading(api: ApiKey, version: int, *, of_all: bool = False, as_it_comes: boo
     if as_it_comes:
         return Reading(api, version, as_it_comes=True)
     unordered = UNORDERED.get(api, frozenset())
-    if of_all:
+    own_only = ("", "")
+    if of_all or api is ApiKey.LIST_GROUPS:
         unordered |= UNORDERED_IF_ALL.get(api, frozenset())
-    return Reading(api, version, unordered)
+        own_only = OWN_ONLY.get(api, own_only)
+    return Reading(api, version, unordered, own_only=own_only)
 
 
 def response_fields(how: Reading, response: Any, names: Names) -> Fields:
@@ -195,8 +206,9 @@ def _value(how: Reading, field: Any, value: Any, names: Names) -> Any:
         return None
     if field.is_struct_array():
         items = [_fields(how, field.array_of, item, names) for item in value]
-        if how.api in OWN_GROUPS_ONLY and field.name == "groups":
-            items = [item for item in items if names.is_own_group(item["group_id"])]
+        array, key = how.own_only
+        if field.name == array:
+            items = [item for item in items if names.is_own(item[key])]
         if field.name in how.unordered:
             items = _sorted(items, names)
         if field.name == "configs" and not how.as_it_comes:

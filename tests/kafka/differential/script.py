@@ -202,7 +202,9 @@ class Link:
         pending = self.send_body(
             api, chosen, body + after_body, shown, header_tags=header_tags if flexible else None
         )
-        pending.reading = reading(api, chosen, of_all=_asks_for_all(api, fields), as_it_comes=as_it_comes)
+        pending.reading = reading(
+            api, chosen, of_all=_asks_for_all(api, chosen, fields), as_it_comes=as_it_comes
+        )
         return pending
 
     def send_body(
@@ -282,10 +284,14 @@ class Link:
         return self.ask(ApiKey.DELETE_GROUPS, version, **fields)
 
 
-def _asks_for_all(api: ApiKey, fields: Mapping[str, Any]) -> bool:
-    """Whether an OffsetFetch asks for all of a group's offsets."""
-    groups = [fields, *fields.get("groups", ())]
-    return api is ApiKey.OFFSET_FETCH and any(group.get("topics", ()) is None for group in groups)
+def _asks_for_all(api: ApiKey, version: int, fields: Mapping[str, Any]) -> bool:
+    """Whether an OffsetFetch asks for all of a group's offsets, or Metadata for all topics."""
+    if api is ApiKey.OFFSET_FETCH:
+        groups = [fields, *fields.get("groups", ())]
+        return any(group.get("topics", ()) is None for group in groups)
+    if api is ApiKey.METADATA:
+        return fields["topics"] is None or (version == 0 and not fields["topics"])
+    return False
 
 
 def _encodable(api: ApiKey, version: int, answer: Any) -> Any:
@@ -331,6 +337,13 @@ class Pending:
         else:
             link.script.record(f"{self._head}: there is an answer already")
             self.reply()
+
+    def has_come(self) -> bool:
+        """Whether there is an answer, or comes one within the time that the server may take."""
+        script = self._link.script
+        if self._link.wire.is_silent(0):
+            script.settle()
+        return not self._link.wire.is_silent(3 * script.server.grace_s)
 
     def reply(self) -> Any:
         """Wait for the answer and return it; None when the server closes instead."""

@@ -21,6 +21,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
         "group.max.size": 3,
         "offset.metadata.max.bytes": 8,
         "offsets.topic.num.partitions": 4,
+        "auto.create.topics.enable": "false",
+        "num.partitions": 3,
     },
 }
 """Settings that both servers know under the same names."""

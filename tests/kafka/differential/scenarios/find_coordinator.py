@@ -38,7 +38,16 @@ def share_groups_before_their_version(s: Script, version: int) -> None:
     a.ask(FIND, version, key_type=2)
 
 
-@scenario(key=["g", "", "g:t", "g:AAAAAAAAAAAAAAAAAAAAAA:0:1", "g:!:0", "g:AAAAAAAAAAAAAAAAAAAAAA:x"])
+@scenario(
+    key={
+        "one part": "g",
+        "empty": "",
+        "two parts": "g:t",
+        "four parts": "g:AAAAAAAAAAAAAAAAAAAAAA:0:1",
+        "no uuid": "g:!:0",
+        "no number": "g:AAAAAAAAAAAAAAAAAAAAAA:x",
+    }
+)
 def bad_keys_of_share_groups(s: Script, key: str) -> None:
     a = s.connect()
     a.ask(FIND, key_type=2, coordinator_keys=[key])

@@ -14,7 +14,7 @@ from tests.kafka.differential.groups import (
     completing_group,
     stable_group,
 )
-from tests.kafka.differential.ordinary import commit_topic, protocols
+from tests.kafka.differential.ordinary import commit_topic, delete_topic, protocols
 from tests.kafka.differential.scenarios.join_group import OTHER_METADATA, State, states
 from tests.kafka.differential.scenarios.leave_group import leaving
 from tests.kafka.differential.script import Script
@@ -380,3 +380,13 @@ def an_unknown_id_with_a_known_instance(s: Script, state: State) -> None:
     group = state(s, instances=["i", None])
     group.outsider.join(member_id="nobody", group_instance_id="i")
     group.outsider.join(member_id=group.leader.id, group_instance_id="other")
+
+
+@scenario(differs="subscriptions-of-returned-static-members")
+def a_restart_with_another_subscription(s: Script) -> None:
+    group = stable_group(s, size=1, instances=["i"])
+    c = group.outsider
+    with s.quietly():
+        group.leader.commit(topics=[commit_topic(s, "apples", (0, 1)), commit_topic(s, "pears", (0, 2))])
+    c.join(group_instance_id="i", protocols=protocols("range", metadata=OTHER_METADATA))
+    c.delete_offsets(topics=[delete_topic("apples", 0), delete_topic("pears", 0)])

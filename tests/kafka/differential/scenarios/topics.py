@@ -5,7 +5,7 @@ import uuid
 from typing import Any
 
 from protocol.apis import ApiKey
-from tests.kafka.differential.catalogue import every, scenario
+from tests.kafka.differential.catalogue import TIGHT, every, scenario
 from tests.kafka.differential.ordinary import NO_TOPIC, commit_topic, fetch_group
 from tests.kafka.differential.script import Link, Script
 from tests.support.waiting import wait_until
@@ -71,6 +71,21 @@ def metadata_that_creates_topics(s: Script, version: int) -> None:
 def known_fields(topics: list[dict[str, Any]], version: int) -> list[dict[str, Any]]:
     """A request's topics without ids before Metadata v10."""
     return topics if version >= 10 else [{"name": topic["name"]} for topic in topics]
+
+
+@scenario(settings=TIGHT, version=every(ApiKey.METADATA))
+def metadata_creates_no_topics_where_that_is_off(s: Script, version: int) -> None:
+    a = s.connect()
+    topics = known_fields([{"name": s.id("new"), "topic_id": None}], version)
+    a.ask(ApiKey.METADATA, version, topics=topics, allow_auto_topic_creation=True)
+
+
+@scenario(version=every(ApiKey.METADATA))
+def metadata_of_everything(s: Script, version: int) -> None:
+    a = s.connect()
+    have_topic(s, a, "t", 2)
+    have_topic(s, a, "u", 1)
+    a.ask(ApiKey.METADATA, version, topics=None if version else [], allow_auto_topic_creation=False)
 
 
 @scenario(version=every(ApiKey.METADATA))
