@@ -47,6 +47,11 @@ COUNTERS: Final = (
     ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
     ("loaded_records", "records_loaded", "Records applied while loading."),
     ("unknown_records", "unknown_records", "Records of a kind that is not served, skipped while loading."),
+    (
+        "open_transactions",
+        "open_transactions",
+        "Transactions without an end in a log, whose offsets were left out while loading.",
+    ),
 )
 
 

@@ -78,6 +78,7 @@ class Stats:
         self.partition_load_ms_max = 0
         self.records_loaded = 0
         self.unknown_records = 0
+        self.open_transactions = 0
         self.loop_pause_ms_max = 0
 
     def flushed(self, duration_ns: int) -> None:

@@ -18,6 +18,7 @@ from storage.errors import CorruptBatch, CorruptLog
 from storage.loader import RecordLoader
 from storage.log_manager import LogManager
 from storage.records import UnknownRecord
+from storage.transactions import LogReplay
 
 log = get_logger("loader")
 
@@ -59,12 +60,13 @@ class Loader:
         end_offset = self._log.end_offset(partition)
         progress = LoadProgress(partition, self._clock.mono_ms(), end_offset)
         self.progress[partition] = progress
+        replay = LogReplay(self._records)
         try:
             offset = self._log.log(partition).start_offset
             while offset < end_offset and still_wanted():
                 data, next_offset = await self._read(partition, offset)
                 try:
-                    await self._apply(shard, data, progress, still_wanted)
+                    await self._apply(shard, data, replay, progress, still_wanted)
                 except CorruptBatch as error:
                     where = f"{error.position} bytes after the batch of offset {offset}"
                     raise CorruptLog(
@@ -73,6 +75,8 @@ class Loader:
                 progress.offset = offset = next_offset
         finally:
             del self.progress[partition]
+        if still_wanted():
+            self._tell_open(partition, replay)
         took_ms = self._clock.mono_ms() - progress.began_ms
         self._stats.partition_loads += 1
         self._stats.partition_load_ms_max = max(self._stats.partition_load_ms_max, took_ms)
@@ -87,15 +91,33 @@ class Loader:
             )
         return end_offset
 
+    def _tell_open(self, partition: int, replay: LogReplay) -> None:
+        """Transactions end at the coordinator that began them: what they hold is left out here, but not in silence."""
+        found = replay.open
+        if not found.transactions:
+            return
+        self._stats.open_transactions += found.transactions
+        log.warning(
+            "offsets of open transactions are not shown",
+            partition=partition,
+            transactions=found.transactions,
+            offsets=found.offsets,
+        )
+
     async def _read(self, partition: int, offset: int) -> tuple[bytes, int]:
         return await self._io.run(lambda: self._log.read(partition, offset, self._read_bytes_max))
 
     async def _apply(
-        self, shard: Shard, data: bytes, progress: LoadProgress, still_wanted: Callable[[], bool]
+        self,
+        shard: Shard,
+        data: bytes,
+        replay: LogReplay,
+        progress: LoadProgress,
+        still_wanted: Callable[[], bool],
     ) -> None:
         began_ns = perf_counter_ns()
         for batch in iter_batches(data, check=True):
-            records = self._records.load(batch)
+            records = replay.replay(batch)
             for record in records:
                 if isinstance(record, UnknownRecord):
                     self._stats.unknown_records += 1
