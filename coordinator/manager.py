@@ -2,13 +2,11 @@
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Final
 
 from coordinator.append_errors import append_error, group_error
 from coordinator.groups import expiry, timeouts
 from coordinator.groups.config import Environment
-from coordinator.groups.java import java_string_hash
 from coordinator.groups.member import NEVER
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome, Reply
@@ -23,29 +21,13 @@ from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.sync_group import SyncGroupResponse
 from storage.errors import RecordTooLarge
+from storage.placement import partition_for
 from storage.records import OffsetAndMetadata, OffsetCommits, Record
 
 log = get_logger("groups")
 
 TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: these fit into a batch however long the names are."""
-
-
-CACHED_ID_LENGTH_MAX: Final = 128
-"""Of longer group ids the partition is found anew each time: some thousands of them would fill the memory."""
-
-
-def partition_for(group_id: str, num_partitions: int) -> int:
-    """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
-    if len(group_id) > CACHED_ID_LENGTH_MAX:
-        return _partition_for.__wrapped__(group_id, num_partitions)
-    return _partition_for(group_id, num_partitions)
-
-
-@lru_cache(maxsize=1 << 16)
-def _partition_for(group_id: str, num_partitions: int) -> int:
-    hashed = java_string_hash(group_id)
-    return (0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions
 
 
 class GroupMetadataManager:

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from coordinator.groups.java import hash_map_order
 from coordinator.groups.member import NEVER, PROTOCOL_TYPE_CONSUMER, MemberMetadata, MemberSummary
 from coordinator.groups.state import GroupState, IllegalTransition
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
+from protocol.java import hash_map_order
 from storage.records import OffsetAndMetadata
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.groups.java import java_string_hash
-from coordinator.manager import CACHED_ID_LENGTH_MAX, _partition_for, partition_for
+from protocol.java import java_string_hash
+from storage.placement import CACHED_ID_LENGTH_MAX, _partition_for, partition_for
 
 # From Java: "...".hashCode()
 KNOWN = {
