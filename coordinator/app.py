@@ -33,6 +33,7 @@ from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.runtime.timers import Timers
+from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
 from storage.compression import NAMES as COMPRESSIONS
 from storage.errors import StorageError
@@ -129,6 +130,7 @@ class App:
         self.stats = Stats()
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
+        self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
         self.loop_watch = LoopWatch(self.timers, self.clock, self.stats)
         # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
         self.io = IoThread(loop, "groupkeeper-io")
@@ -289,7 +291,8 @@ class App:
         task.add_done_callback(self.tasks.discard)
 
     def _expire(self) -> None:
-        self._spawn(delete_expired_offsets(self.manager, self.clock))
+        if self.wall_clock.confirmed():
+            self._spawn(delete_expired_offsets(self.manager, self.clock))
 
     def _write_behind(self) -> None:
         if self.log.journal_bytes > self.settings.journal_checkpoint_bytes:
@@ -321,6 +324,9 @@ class App:
         if isinstance(result, BaseException):
             # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
             log.error("writing to disk failed", what=what, reason=str(result))
+            if self.log.failed is not None:
+                # A sync failed: until the repair, appends are refused, and there may be none for a while.
+                self.leadership.start_repair()
 
     def _close_idle(self) -> None:
         if self.server is None:

@@ -12,7 +12,7 @@ from coordinator.runtime.committer import Committer, PartitionWriter
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.stats import Stats
-from storage.errors import StorageError, StorageFailed
+from storage.errors import CorruptLog, StorageError, StorageFailed
 from storage.log_manager import LogManager
 
 log = get_logger("leadership")
@@ -107,6 +107,13 @@ class Leadership:
         self._loads[partition] = task
 
     async def _load(self, partition: int) -> None:
+        while await self._load_failed_for_now(partition):
+            await asyncio.sleep(RETRY_S)
+            del self.failed_partitions[partition]
+            self._manager.begin_load(partition)
+
+    async def _load_failed_for_now(self, partition: int) -> bool:
+        """Load a partition; whether the disk could not be read, so that another try may help."""
         manager = self._manager
         shard = manager.loading_partitions[partition]
 
@@ -123,23 +130,26 @@ class Leadership:
             if still_wanted():
                 self._loads.pop(partition, None)
                 self.start_repair()
-            return
+            return False
         except (StorageError, ValueError) as error:
             self._stats.partition_load_failures += 1
-            if still_wanted():
-                # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
-                manager.remove_groups_for_partition(partition)
-                self.failed_partitions[partition] = str(error)
             log.error("cannot load partition", partition=partition, reason=str(error))
-            return
+            if not still_wanted():
+                return False
+            # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
+            manager.remove_groups_for_partition(partition)
+            self.failed_partitions[partition] = str(error)
+            # What is damaged stays so.
+            return isinstance(error, StorageError) and not isinstance(error, CorruptLog)
         if not still_wanted():
-            return
+            return False
         writer = self._committer.writer(partition, self._log.end_offset(partition), self.epochs[partition])
         manager.finish_load(shard, writer)
         self._loads.pop(partition, None)
         if not manager.loading_partitions:
             # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
             gc.freeze()
+        return False
 
     async def _repair_and_reload(self) -> None:
         """Until the journal can be written again nothing is acknowledged; then every lost partition is loaded."""
@@ -150,8 +160,23 @@ class Leadership:
             except StorageError as error:
                 log.error("the journal is still not writable", reason=str(error))
                 await asyncio.sleep(RETRY_S)
+        for partition in self._out_of_step():
+            self._drop(partition)
+            self._manager.begin_load(partition)
         for partition in list(self._manager.loading_partitions):
             if partition not in self._loads:
                 self._manager.remove_groups_for_partition(partition)
                 self._start_load(partition)
         log.info("the journal is writable again")
+
+    def _out_of_step(self) -> list[int]:
+        """Partitions of which memory holds what the repair did not find: it was accepted, but never synced."""
+        return [
+            partition
+            for partition, shard in self._manager.owned_partitions.items()
+            if partition in self._log.failed_partitions
+            or (
+                isinstance(shard.appender, PartitionWriter)
+                and shard.appender.next_offset != self._log.end_offset(partition)
+            )
+        ]

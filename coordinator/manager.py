@@ -27,7 +27,7 @@ from storage.records import OffsetAndMetadata, OffsetCommits, Record
 log = get_logger("groups")
 
 TOMBSTONES_PER_APPEND: Final = 10
-"""A tombstone is as long as its key, at most 64 KiB: these fit into a batch however long the names are."""
+"""A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
 
 
 class GroupMetadataManager:
@@ -110,6 +110,8 @@ class GroupMetadataManager:
         del self.loading_partitions[shard.partition]
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
+        if shard.deleted_topics:
+            self._delete_offsets_of_topics(shard, shard.deleted_topics)
         for group in list(shard.groups.values()):
             if expiry.is_nothing(group):
                 shard.remove(group)
@@ -249,17 +251,42 @@ class GroupMetadataManager:
         return expired
 
     def delete_offsets_of_topics(self, topics: frozenset[str]) -> None:
-        """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted)."""
+        """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
+
+        Where a partition is still loading, once it is loaded.
+        """
+        for shard in self.loading_partitions.values():
+            shard.deleted_topics |= topics
         for shard in self.owned_partitions.values():
-            tombstones: list[Record] = []
-            for group in shard.groups.values():
-                tombstones += expiry.offsets_of_topics(group, topics)
-            self.append_tombstones(shard, tombstones)
-            self.stats.offset_deletions += len(tombstones)
+            self._delete_offsets_of_topics(shard, topics)
+
+    def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> None:
+        for group in shard.groups.values():
+            tombstones = expiry.offsets_of_topics(group, topics)
+            try:
+                self.append_tombstones(shard, tombstones)
+            except RecordTooLarge as error:
+                log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
+            else:
+                self.stats.offset_deletions += len(tombstones)
 
     def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
-        """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none."""
+        """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.
+
+        Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
+        """
         flush = 0
         for start in range(0, len(tombstones), TOMBSTONES_PER_APPEND):
-            flush = shard.append(tombstones[start : start + TOMBSTONES_PER_APPEND])
+            flush = self._append_in_parts(shard, tombstones[start : start + TOMBSTONES_PER_APPEND])
         return flush
+
+    def _append_in_parts(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+        try:
+            return shard.append(tombstones)
+        except RecordTooLarge:
+            # The names are long, and message.max.bytes is small.
+            if len(tombstones) == 1:
+                raise
+        middle = len(tombstones) // 2
+        self._append_in_parts(shard, tombstones[:middle])
+        return self._append_in_parts(shard, tombstones[middle:])

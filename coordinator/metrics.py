@@ -42,6 +42,7 @@ COUNTERS: Final = (
     ("offset_deletions", "offset_deletions", "Offsets deleted on request or with their group or topic."),
     ("offset_expirations", "offset_expirations", "Offsets removed because they had expired."),
     ("group_expirations", "groups_expired", "Groups removed because nothing was left of them."),
+    ("wall_clock_jumps", "wall_clock_jumps", "Checks for expired offsets put off because the clock jumped."),
     ("flush_failures", "flush_failures", "Flushes of the log that failed."),
     ("partition_loads", "partition_loads", "Partitions loaded."),
     ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),

@@ -38,12 +38,14 @@ class Shard:
     how loading uses the shard. Nothing else changes what the log holds of a group.
     """
 
-    __slots__ = ("absence_flush", "appender", "groups", "partition")
+    __slots__ = ("absence_flush", "appender", "deleted_topics", "groups", "partition")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.groups: dict[str, GroupMetadata] = {}
         self.appender: Appender | None = None  # while loading there is none
+        self.deleted_topics: frozenset[str] = frozenset()
+        """Topics that were deleted while this was loading: their offsets go when it is loaded."""
         self.absence_flush = 0
         """The flush that makes the newest removal of a group durable: whoever is told of none waits for it."""
 

@@ -71,6 +71,7 @@ class Stats:
         self.offset_deletions = 0
         self.offset_expirations = 0
         self.groups_expired = 0
+        self.wall_clock_jumps = 0
         self.flushes = Histogram()
         self.flush_failures = 0
         self.partition_loads = 0

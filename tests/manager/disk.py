@@ -141,6 +141,10 @@ class DiskFile(RealFile):
             self._disk.step("allocate", self._path)
         super().allocate(size)
 
+    def truncate(self, size: int) -> None:
+        self._disk.step("truncate", self._path)
+        super().truncate(size)
+
     def fsync(self) -> None:
         self._disk.step("fsync", self._path)
         super().fsync()

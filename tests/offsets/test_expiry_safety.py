@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps expiry and deletion from removing too much, or from stopping half way."""
+
+from pathlib import Path
+
+import pytest
+
+from coordinator.groups.outcome import Instant
+from coordinator.runtime import expiry_task, wall_clock
+from coordinator.runtime.wall_clock import WallClockGuard
+from coordinator.stats import Stats
+from protocol.errors import ErrorCode
+from storage.batch import BatchBuilder
+from storage.errors import RecordTooLarge
+from tests.groups.harness import Cluster
+from tests.manager.running import eventually, node
+from tests.net import requests
+from tests.net.edge import RecordingLog
+
+RETENTION_MS = 604_800_000
+INTERVAL_MS = 600_000
+
+
+# --- the wall clock ---
+
+
+class Clocks:
+    """Two clocks that are set one by one."""
+
+    def __init__(self) -> None:
+        self.mono, self.wall = 5_000, 1_700_000_000_000
+
+    def now(self) -> Instant:
+        return Instant(self.mono, self.wall)
+
+    def mono_ms(self) -> int:
+        return self.mono
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def pass_by(self, mono_ms: int, jump_ms: int = 0) -> None:
+        self.mono += mono_ms
+        self.wall += mono_ms + jump_ms
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
+    log = RecordingLog()
+    monkeypatch.setattr(wall_clock, "log", log)
+    return log
+
+
+@pytest.mark.parametrize("jump_ms", [INTERVAL_MS + 1, -INTERVAL_MS - 1, 10**12])
+def test_a_jump_counts_only_once_the_next_check_confirms_it(lines: RecordingLog, jump_ms: int) -> None:
+    clocks, stats = Clocks(), Stats()
+    guard = WallClockGuard(clocks, stats, INTERVAL_MS)
+    clocks.pass_by(INTERVAL_MS)
+    assert guard.confirmed()
+    clocks.pass_by(INTERVAL_MS, jump_ms)
+    assert not guard.confirmed()
+    assert [fields for _, _, fields in lines.lines] == [{"jump_ms": jump_ms}]
+    clocks.pass_by(INTERVAL_MS)
+    assert guard.confirmed()
+    assert stats.wall_clock_jumps == 1
+
+
+@pytest.mark.parametrize("jump_ms", [0, INTERVAL_MS, -INTERVAL_MS])
+def test_a_clock_that_is_set_right_by_less_is_believed(jump_ms: int) -> None:
+    clocks = Clocks()
+    guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
+    clocks.pass_by(INTERVAL_MS, jump_ms)
+    assert guard.confirmed()
+
+
+def test_a_check_that_comes_late_is_no_jump() -> None:
+    clocks = Clocks()
+    guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
+    clocks.pass_by(100 * INTERVAL_MS)
+    assert guard.confirmed()
+
+
+def test_a_clock_that_jumps_and_comes_back_is_never_believed_in_between(lines: RecordingLog) -> None:
+    clocks = Clocks()
+    guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
+    clocks.pass_by(INTERVAL_MS, 10**10)
+    assert not guard.confirmed()
+    clocks.pass_by(INTERVAL_MS, -(10**10))
+    assert not guard.confirmed()
+    clocks.pass_by(INTERVAL_MS)
+    assert guard.confirmed()
+    assert len(lines.lines) == 2
+
+
+async def test_a_node_expires_nothing_while_its_clock_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
+) -> None:
+    async with node(
+        tmp_path / "data", monkeypatch, metrics=True, offsets_retention_check_interval_ms=3_600_000
+    ) as running:
+        app, client = running.app, await running.client()
+        await client.commit("g", 0, 5)
+        clock = app.wall_clock._clock
+        real = clock.wall_ms
+
+        def set_wrong(jump_ms: int) -> None:
+            monkeypatch.setattr(clock, "wall_ms", lambda: real() + jump_ms)
+            monkeypatch.setattr(clock, "now", lambda: Instant(clock.mono_ms(), clock.wall_ms()))
+
+        set_wrong(30 * 86_400_000)
+        app._expire()
+        set_wrong(0)
+        app._expire()  # it came back: nothing was lost
+        app._expire()
+        await eventually(lambda: not app.tasks, "the check")
+        assert await client.fetch("g") == {0: 5}
+        assert app.stats.wall_clock_jumps == 2
+        set_wrong(30 * 86_400_000)
+        app._expire()
+        await eventually(lambda: not app.tasks, "the check")
+        assert await client.fetch("g") == {0: 5}
+        app._expire()  # it stayed
+        await eventually(lambda: app.stats.offset_expirations == 1, "the offset to expire")
+        assert await client.fetch("g") == {}
+
+
+# --- tombstones and the size of batches ---
+
+
+class SmallLog:
+    """A partition's appender with a real builder, for batches of at most `bytes_max`."""
+
+    def __init__(self, cluster: Cluster, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.cluster = cluster
+
+    def append(self, records: list[object]) -> int:
+        BatchBuilder(self.bytes_max).append(records)  # type: ignore[arg-type]
+        return self.cluster.log.append(records)  # type: ignore[arg-type]
+
+    def append_offsets(self, commits: list[object]) -> int:
+        BatchBuilder(self.bytes_max).append_offsets(commits)  # type: ignore[arg-type]
+        return self.cluster.log.append_offsets(commits)  # type: ignore[arg-type]
+
+
+def small_batches(bytes_max: int) -> Cluster:
+    """A partition that takes small batches only."""
+    cluster = Cluster()
+    cluster.shard.appender = SmallLog(cluster, bytes_max)  # type: ignore[assignment]
+    return cluster
+
+
+async def test_long_names_expire_where_batches_are_small() -> None:
+    cluster = small_batches(1_000)
+    group = "g" * 500
+    for partition in range(25):
+        assert cluster.commit(1, partition=partition, group=group, topic="t" * 200) is ErrorCode.NONE
+    cluster.clock.passed_ms += RETENTION_MS
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 25
+    assert cluster.manager.get_group(group) is None
+    assert not cluster.log.replay().groups[group].offsets
+
+
+def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
+    cluster = small_batches(1_000)
+    group = "g" * 500
+    for partition in range(25):
+        cluster.commit(1, partition=partition, group=group)
+    assert cluster.manager.delete_group(group)[0] is ErrorCode.NONE
+    assert not cluster.log.replay().groups[group].offsets
+
+
+async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`message.max.bytes` was larger when the offset was committed."""
+    log = RecordingLog()
+    monkeypatch.setattr(expiry_task, "log", log)
+    cluster = small_batches(5_000)
+    for group in ("a", "g" * 3_000, "z"):
+        assert cluster.commit(1, group=group) is ErrorCode.NONE
+    cluster.shard.appender.bytes_max = 1_000  # type: ignore[union-attr]
+    cluster.clock.passed_ms += RETENTION_MS
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 2
+    assert [group.group_id[0] for group in cluster.manager.current_groups()] == ["g"]
+    assert ("error", "expired offsets stay") in [(level, event) for level, event, _ in log.lines]
+    with pytest.raises(RecordTooLarge):
+        cluster.manager.delete_group("g" * 3_000)
+    cluster.manager.delete_offsets_of_topics(frozenset({"t"}))
+    assert cluster.committed(group="g" * 3_000) == 1
+
+
+# --- topics that go while a partition loads ---
+
+
+async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(tmp_path / "data", monkeypatch) as running:
+        client = await running.client()
+        groups = [running.group_in(partition) for partition in range(4)]
+        for group in groups:
+            assert await client.commit(group, 0, 7) is ErrorCode.NONE
+    async with node(tmp_path / "data", monkeypatch, held_partition=3) as running:
+        running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+        running.disk.let_go()
+        await running.loaded()
+        client = await running.client()
+        for group in groups:
+            assert await client.fetch(group) == {}, group
+        assert running.app.stats.offset_deletions == 4
+        # A topic of that name that is made later is another one.
+        assert await client.commit(groups[3], 0, 1) is ErrorCode.NONE
+    async with node(tmp_path / "data", monkeypatch) as running:
+        client = await running.client()
+        assert [await client.fetch(group) for group in groups] == [{}, {}, {}, {0: 1}]
