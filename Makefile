@@ -14,14 +14,15 @@ LOCKS := requirements.lock requirements-build.lock
 # A stamp is named after what it depends on, so an unchanged tree costs one checksum, whatever the file times say.
 sum = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
 STAMP := $(VENV)/.run-$(call sum,$(LOCKS) pyproject.toml)
-DEV_STAMP := $(VENV)/.dev-$(call sum,$(LOCKS) pyproject.toml requirements-dev.lock)
+AUDIT_STAMP := $(VENV)/.audit-$(call sum,requirements-audit.lock)
+DEV_STAMP := $(VENV)/.dev-$(call sum,$(LOCKS) pyproject.toml requirements-audit.lock requirements-dev.lock)
 DEMO_STAMP := $(VENV)/.demo-$(call sum,requirements-demo.lock)
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-CHECKED = $(wildcard coordinator protocol storage tests bench)
+CHECKED = $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help install install-dev run test golden lint format demo bench lock clean
+.PHONY: help install install-audit install-dev run test golden lint format demo bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,7 +38,13 @@ $(STAMP): | $(BIN)/python
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.run-* && touch $@
 
-$(DEV_STAMP): $(STAMP)
+# pyspark comes as source, half a gigabyte with its jars
+$(AUDIT_STAMP): $(STAMP)
+	@echo "installing Spark into $(VENV), for the audit"
+	@$(PIP) --require-hashes -r requirements-audit.lock
+	@rm -f $(VENV)/.audit-* && touch $@
+
+$(DEV_STAMP): $(AUDIT_STAMP)
 	@echo "installing the development packages into $(VENV)"
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@rm -f $(VENV)/.dev-* && touch $@
@@ -50,7 +57,9 @@ $(DEMO_STAMP): $(STAMP)
 
 install: $(STAMP) ## prepare .venv with the command .venv/bin/groupkeeper
 
-install-dev: $(DEV_STAMP) ## the same plus what the tests, lint and bench need
+install-audit: $(AUDIT_STAMP) ## the same plus Spark, for `groupkeeper audit` (needs Java 17 as well)
+
+install-dev: $(DEV_STAMP) ## all that plus what the tests, lint and bench need
 
 run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9308 (more flags: ARGS="...")
 	@exec $(BIN)/groupkeeper serve --data-dir data $(ARGS)
@@ -85,6 +94,8 @@ lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
 		--group build -c requirements.lock -o requirements-build.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
 		pyproject.toml --group dev -c requirements.lock -c requirements-build.lock -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \
+		pyproject.toml --extra audit -c requirements.lock -c requirements-dev.lock -o requirements-audit.lock
 	echo confluent-kafka | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 		- -c requirements-dev.lock -o requirements-demo.lock
 

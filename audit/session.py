@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Spark session of an audit."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from audit.errors import AuditError
+from audit.source.datasource import ConsumerOffsets
+
+MASTER_DEFAULT = "local[*]"
+
+_SETTINGS = {
+    # The audit's tables are small once the log has been read: many tasks would cost more than they do.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def spark_session(master: str | None = None, *, settings: dict[str, str] | None = None) -> SparkSession:
+    """The session of this process, started if there is none yet, with the data source registered.
+
+    `master` is Spark's own (default: all cores of this machine); a session that spark-submit prepared keeps its own.
+    Raises AuditError when Spark cannot start, with what to install where Java is missing.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _share_packages()
+    builder = SparkSession.builder.appName("groupkeeper-audit")
+    chosen = master or (None if "SPARK_ENV_LOADED" in os.environ else MASTER_DEFAULT)
+    if chosen is not None:
+        builder = builder.master(chosen)
+        if chosen.startswith("local"):
+            builder = builder.config(map=dict(_LOOPBACK))
+    builder = builder.config(map={**_SETTINGS, **(settings or {})})
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, OSError, RuntimeError) as error:
+        raise AuditError(f"Spark does not start: {error}") from error
+    spark.dataSource.register(ConsumerOffsets)
+    return spark
+
+
+def _share_packages() -> None:
+    """Let Spark's Python workers import what this process imports, wherever it was started."""
+    root = str(Path(__file__).resolve().parents[1])
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark's data source `consumer_offsets`: the log of local directories as rows.
+
+    spark.read.format("consumer_offsets").option("log_dirs", "/var/lib/kafka").load()
+
+Options: `log_dirs`, one or several with commas between them (or the path given to `load`); `columns`, names with
+commas between them, for those that are needed, which makes reading cheaper; `range_bytes`, how much of a large segment
+goes into one task; `fold`, the name of a summary (see `audit.source.folding`), whose rows come then in place of the
+log's, and `fold_rules`, a text for it. A file system that only Spark can read: see `audit.source.records`.
+"""
+
+from collections.abc import Iterator, MutableMapping
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from audit.errors import AuditError
+from audit.schema import SCHEMA, arrow_schema, subschema
+from audit.source.folding import Fold, fold_named
+from audit.source.plan import RANGE_BYTES, Range, plan
+from audit.source.read import read_range
+
+NAME = "consumer_offsets"
+
+
+class ConsumerOffsets(DataSource):
+    """The data source, as Spark makes it from its options."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """All columns, or those of the option `columns`; with a fold, what that gives."""
+        fold = self.options.get("fold")
+        if fold:
+            return from_arrow_schema(fold_named(fold).schema)
+        columns = self.options.get("columns")
+        return subschema([name.strip() for name in columns.split(",")]) if columns else SCHEMA
+
+    def reader(self, schema: StructType) -> "ConsumerOffsetsReader":
+        """A reader for these columns."""
+        return ConsumerOffsetsReader(self.options, schema)
+
+
+class RangePartition(InputPartition):
+    """A range, on its way to the executor that reads it."""
+
+    def __init__(self, value: Range) -> None:
+        self.value = value
+
+
+class ConsumerOffsetsReader(DataSourceReader):
+    """Plans on the driver, reads on the executors."""
+
+    def __init__(self, options: MutableMapping[str, str], schema: StructType) -> None:
+        self._log_dirs = split_dirs(options.get("log_dirs") or options.get("path") or "")
+        self._range_bytes = int(options.get("range_bytes", RANGE_BYTES))
+        fold = options.get("fold")
+        self._fold: Fold | None = fold_named(fold) if fold else None
+        self._fold_rules = options.get("fold_rules", "")
+        self._columns = subschema(self._fold.columns if self._fold else schema.names).names
+        self._schema = arrow_schema(schema)
+
+    def partitions(self) -> list[InputPartition]:
+        """A range each."""
+        return [RangePartition(part) for part in plan(self._log_dirs, range_bytes=self._range_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range, or what they are folded to."""
+        if isinstance(partition, RangePartition):
+            for batch in self._rows(partition.value):
+                yield batch.cast(self._schema)
+
+    def _rows(self, part: Range) -> Iterator[pa.RecordBatch]:
+        rows = read_range(part, self._columns)
+        return rows if self._fold is None else self._fold.run(rows, self._fold_rules)
+
+
+def split_dirs(text: str) -> list[str]:
+    """Directories with commas between them, as Kafka's `log.dirs`. Raises AuditError when there is none."""
+    dirs = [part.strip() for part in text.split(",") if part.strip()]
+    if not dirs:
+        raise AuditError("consumer_offsets needs the option log_dirs: one or several directories")
+    return dirs

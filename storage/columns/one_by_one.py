@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records into rows, one by one, through the ordinary codecs: right for everything, and slow."""
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import Any, Final
+
+import pyarrow as pa
+
+from storage.batch_format import BatchRecord
+from storage.columns.schema import (
+    ABORT,
+    COMMIT,
+    GROUP_METADATA,
+    NULL_KEY,
+    OFFSET_COMMIT,
+    RECORD_COLUMNS,
+    TRANSACTION_MARKER,
+    UNKNOWN,
+)
+from storage.errors import CorruptRecord
+from storage.properties import encode_uuid
+from storage.records import (
+    GroupMetadataRecord,
+    MemberValue,
+    OffsetCommitRecord,
+    decode_group_metadata,
+    decode_offset,
+    decode_record,
+)
+
+Row = dict[str, Any]
+
+_SHORT: Final = Struct(">h")
+_MARKERS: Final = {0: ABORT, 1: COMMIT}
+"""By the type in a control record's key: Kafka's `ControlRecordType`."""
+
+
+def rows_to_arrow(rows: Iterable[Row]) -> pa.Table:
+    """A table with all of RECORD_COLUMNS; what a row does not have is null."""
+    return pa.Table.from_pylist(list(rows), schema=RECORD_COLUMNS)
+
+
+def record_row(record: BatchRecord, *, control: bool) -> Row:
+    """What a record says, by the names of RECORD_COLUMNS; `control` as its batch has it."""
+    offset, timestamp, key, value = record
+    row: Row = {"offset": offset, "timestamp": timestamp, "tombstone": value is None and not control}
+    try:
+        if control:
+            _marker(row, key)
+        else:
+            _key(row, key, value)
+            _value(row, value)
+    except CorruptRecord as error:
+        row["problem"] = error.reason
+    if "problem" in row or row["key_type"] == UNKNOWN:
+        row["raw_key"], row["raw_value"] = key, value
+    return row
+
+
+def _version(data: bytes | None) -> int | None:
+    return None if data is None or len(data) < 2 else int(_SHORT.unpack_from(data)[0])
+
+
+def _marker(row: Row, key: bytes | None) -> None:
+    row["key_type"] = TRANSACTION_MARKER
+    row["key_version"] = _version(key)
+    if key is None or len(key) < 4:
+        raise CorruptRecord("the key of a control record is cut short")
+    (kind,) = _SHORT.unpack_from(key, 2)
+    if kind not in _MARKERS:
+        raise CorruptRecord(f"control record type {kind} is not known")
+    row["marker"] = _MARKERS[kind]
+
+
+def _key(row: Row, key: bytes | None, value: bytes | None) -> None:
+    version = row["key_version"] = _version(key)
+    if key is None:
+        row["key_type"] = NULL_KEY
+    elif version in (0, 1):
+        row["key_type"] = OFFSET_COMMIT
+    elif version == 2:
+        row["key_type"] = GROUP_METADATA
+    else:
+        row["key_type"] = UNKNOWN
+    if row["key_type"] in (OFFSET_COMMIT, GROUP_METADATA):
+        row["value_version"] = _version(value)
+    record = decode_record(key, None)
+    if isinstance(record, OffsetCommitRecord):
+        row.update(group=record.group, topic=record.topic, topic_partition=record.partition)
+    elif isinstance(record, GroupMetadataRecord):
+        row["group"] = record.group
+
+
+def _value(row: Row, value: bytes | None) -> None:
+    if value is None:
+        return
+    if row["key_type"] == OFFSET_COMMIT:
+        commit = decode_offset(value)
+        row.update(
+            committed_offset=commit.offset,
+            committed_leader_epoch=commit.leader_epoch,
+            metadata=commit.metadata,
+            metadata_bytes=len(commit.metadata.encode()),
+            commit_timestamp=commit.commit_timestamp,
+            expire_timestamp=commit.expire_timestamp,
+            topic_id=None if commit.topic_id is None else encode_uuid(commit.topic_id),
+        )
+    elif row["key_type"] == GROUP_METADATA:
+        group = decode_group_metadata(value)
+        row.update(
+            protocol_type=group.protocol_type,
+            generation=group.generation,
+            protocol=group.protocol,
+            leader=group.leader,
+            state_timestamp=group.current_state_timestamp,
+            members=[_member(member) for member in group.members],
+        )
+
+
+def _member(member: MemberValue) -> Row:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "session_timeout": member.session_timeout,
+        "rebalance_timeout": member.rebalance_timeout,
+    }

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Spark for all tests of a run: it takes seconds to start."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from audit.session import spark_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session on two threads; skips where there is no Java, and fails there in CI."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+            pytest.fail("Spark needs Java 17 or later, and there is none")
+        pytest.skip("Spark needs Java 17 or later, and there is none")
+    session = spark_session(
+        "local[2]", settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+    )
+    yield session
+    session.stop()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data source, through Spark."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from audit.errors import AuditError
+from audit.schema import SCHEMA, subschema
+from audit.source import records
+from storage.batch import BatchBuilder
+from storage.log_manager import LogManager
+from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
+from storage.settings import LogSettings
+
+NOW = 1_700_000_000_000
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """A log of two partitions: three batches in 0, one in 7."""
+    manager = LogManager.open(tmp_path, LogSettings())
+    for number, partition in enumerate([0, 0, 7, 0]):
+        builder = BatchBuilder()
+        value = OffsetAndMetadata(number, -1, "text", NOW + number)
+        builder.append([OffsetCommitRecord("group", "topic", 3, value), GroupMetadataRecord("group", None)])
+        end = manager.end_offset(partition)
+        manager.append([(partition, end, builder.build(end, 5, NOW)[0])], sync=True)
+    manager.close()
+    return tmp_path
+
+
+def test_a_log_becomes_rows(spark: SparkSession, log_dir: Path) -> None:
+    found = records(spark, [str(log_dir)])
+    assert found.schema == SCHEMA
+    rows = found.orderBy("partition", "offset").collect()
+    assert [(row.partition, row.offset) for row in rows] == [(0, n) for n in range(6)] + [(7, 0), (7, 1)]
+    assert [row.committed_offset for row in rows] == [0, None, 1, None, 3, None, 2, None]
+    first = rows[0].asDict()
+    assert first["file"] == str(log_dir / "__consumer_offsets-0" / f"{0:020d}.log")
+    assert {name: first[name] for name in ("group", "topic", "topic_partition", "metadata", "crc_ok")} == {
+        "group": "group",
+        "topic": "topic",
+        "topic_partition": 3,
+        "metadata": "text",
+        "crc_ok": True,
+    }
+    assert (rows[1].key_type, rows[1].tombstone) == ("group_metadata", True)
+
+
+def test_only_the_columns_that_are_asked_for(spark: SparkSession, log_dir: Path) -> None:
+    rows = records(spark, [str(log_dir)], ["committed_offset", "partition"]).where("partition = 7").collect()
+    assert [row.asDict() for row in rows] == [
+        {"committed_offset": 2, "partition": 7},
+        {"committed_offset": None, "partition": 7},
+    ]
+
+
+def test_a_column_that_is_none() -> None:
+    with pytest.raises(AuditError, match=r"^grup: no column of consumer_offsets; it has file, partition, "):
+        subschema(["grup"])
+
+
+def test_a_directory_without_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=r"no directory __consumer_offsets-<partition> is in it"):
+        records(spark, [str(tmp_path)]).collect()
