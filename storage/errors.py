@@ -37,6 +37,13 @@ class StorageFailed(StorageError):
     """An earlier append failed, and the log refuses more of them until it has been repaired."""
 
 
+class NotOwned(StorageError):
+    """The partition belongs to another node that works on the same data directory."""
+
+    def __init__(self, path: str | os.PathLike[str], partition: int) -> None:
+        super().__init__(path, f"partition {partition} is not this node's")
+
+
 class CorruptLog(StorageError):
     """Bytes inside a log or journal are damaged; they are kept as they are for somebody to look at."""
 

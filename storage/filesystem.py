@@ -13,6 +13,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
+from storage.layout import TEMPORARY_SUFFIX
+
 _BUFFERS_PER_WRITE: Final = 1024
 """IOV_MAX on Linux and macOS."""
 _NO_FLAG_SUPPORT: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
@@ -186,6 +188,10 @@ class RealFile:
                 raise
         return True
 
+    def fileno(self) -> int:
+        """The descriptor, for a child process that is to have the file, too."""
+        return self._fd
+
     def close(self) -> None:
         """See File."""
         if self._fd >= 0:
@@ -275,7 +281,7 @@ def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False)
 
     Raises OSError; the old content is then still there.
     """
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     file = fs.open(temporary, create=True)
     try:
         file.truncate(0)

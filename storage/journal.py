@@ -18,7 +18,7 @@ To change this format, raise VERSION, and let the reader take both.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -26,7 +26,14 @@ from typing import Final
 from crc32c import crc32c
 
 from storage.filesystem import File, FileSystem
-from storage.layout import SPARE_JOURNAL, journal_name
+from storage.layout import (
+    POSITION_FILE,
+    RECOVERY_POINT_FILE,
+    SPARE_JOURNAL,
+    TEMPORARY_SUFFIX,
+    journal_name,
+    parse_journal,
+)
 
 VERSION: Final = 1
 FILE_MAGIC: Final = b"GKJOURNL"
@@ -39,6 +46,16 @@ FRAME: Final = Struct(">IIQQI")
 FRAME_FACTS: Final = Struct(">IQQ")
 """What the checksum covers of a frame's head: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
+
+_BESIDE_JOURNALS: Final = frozenset(
+    {
+        SPARE_JOURNAL,
+        RECOVERY_POINT_FILE,
+        POSITION_FILE,
+        RECOVERY_POINT_FILE + TEMPORARY_SUFFIX,
+        POSITION_FILE + TEMPORARY_SUFFIX,
+    }
+)
 
 Entry = tuple[int, int, bytes]
 """partition, base offset, batch"""
@@ -138,6 +155,18 @@ def retire(fs: FileSystem, path: Path, *, spare_bytes_max: int) -> None:
         fs.rename(path, spare)
     else:
         fs.remove(path)
+
+
+def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
+    """Remove what nodes that are gone have left in `directories`, but for what is `kept`. Raises OSError."""
+    for directory in directories:
+        for name in fs.listdir(directory):
+            path = directory / name
+            if path not in kept and (parse_journal(name) is not None or name in _BESIDE_JOURNALS):
+                fs.remove(path)
+        if not fs.listdir(directory):
+            fs.rmdir(directory)
+            fs.fsync_dir(directory.parent)
 
 
 def _size(fs: FileSystem, path: Path) -> int:

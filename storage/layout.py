@@ -6,10 +6,12 @@ meta.properties                      cluster id, node id
 .kafka_cleanshutdown                 there only after a clean close
 recovery-point-offset-checkpoint     up to where each partition is known to be on disk
 journal/<number>.journal             what is not in the segments yet; gone after a clean close
+journal.<node>/                      the same of one of several nodes that share the directory
 __consumer_offsets-<p>/<base>.log    the log itself
 """
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -17,18 +19,24 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
 META_FILE: Final = "meta.properties"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
+"""Where a node that has the directory for itself keeps its journals."""
 SPARE_JOURNAL: Final = "spare"
 """A journal that is not in use: about to get a number, or one whose space will be used again."""
 PARTITION_METADATA_FILE: Final = "partition.metadata"
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SWAP_SUFFIX: Final = ".swap"
+TEMPORARY_SUFFIX: Final = ".tmp"
+"""What is being written and will get its name once it is whole."""
 CUT_SUFFIX: Final = ".cut"
 """What recovery left out of a log, for somebody to look at; no broker reads it."""
 
+# With a dot: a dash would make it the directory of a topic's partition, to a Kafka broker.
+_NODE_JOURNAL_DIR: Final = re.compile(rf"{JOURNAL_DIR}\.(0|[1-9]\d*)")
 _JOURNAL: Final = re.compile(r"(\d{20})\.journal")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 
@@ -44,6 +52,16 @@ def parse_partition_dir(name: str, topic: str) -> int | None:
     if start != topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
         return None
     return int(number)
+
+
+def journal_dir(data_dir: Path, node_id: int | None) -> Path:
+    """Where a node keeps its journals; None is the one that has the whole directory for itself."""
+    return data_dir / (JOURNAL_DIR if node_id is None else f"{JOURNAL_DIR}.{node_id}")
+
+
+def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
+    """Those that there are among the `names` in a data directory."""
+    return [data_dir / name for name in names if name == JOURNAL_DIR or _NODE_JOURNAL_DIR.fullmatch(name)]
 
 
 def segment_name(base_offset: int) -> str:

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from storage.errors import DirectoryLocked
-from storage.filesystem import File, FileSystem
+from storage.filesystem import File, FileSystem, RealFile
 from storage.layout import LOCK_FILE
 
 
@@ -33,6 +33,11 @@ class DirectoryLock:
             lock.release()
             raise DirectoryLocked(data_dir, _pid(holder))
         return lock
+
+    def fileno(self) -> int:
+        """The locked file's descriptor: the lock is held as long as any process has it open."""
+        assert isinstance(self._file, RealFile), "only the operating system's files have descriptors"
+        return self._file.fileno()
 
     def release(self) -> None:
         """Let go. The file stays: removing it would let two processes lock two files of one name."""

@@ -7,44 +7,63 @@ their segments, many at a time; `checkpoint` syncs the segments, and then the jo
 Three locks, always taken in this order: `_io_lock` for everything that touches segments, `_sync_lock`
 for journals that may go away, `_journal_lock` for the journal that is written and for the queues. An
 append takes only the last one, and nobody syncs under it but an append that asks for that.
+
+Usually a manager has a directory for itself. Several can also share one (`open_share`): each has a journal
+of its own and works only on the partitions that it has adopted and not released. Somebody else holds the
+directory's lock then, sees to it that no two adopt the same partition, and settles the journal of a node that
+has stopped: `storage.shared`.
 """
 
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from threading import Lock
 from typing import Final
 
-from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
-from storage.filesystem import FileSystem, RealFileSystem, atomic_write, read_file
-from storage.journal import Entry, Journal, retire
+from storage.checkpoint_file import Position, TopicPartition
+from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed, storage_error
+from storage.filesystem import FileSystem, RealFileSystem, atomic_write
+from storage.journal import Entry, Journal, clear_journals, retire
 from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
-    JOURNAL_DIR,
-    PARTITION_METADATA_FILE,
+    CLEAN_SHUTDOWN_MARK,
     SPARE_JOURNAL,
+    journal_dir,
+    journal_dirs,
     parse_journal,
     partition_dir,
 )
 from storage.lock import DirectoryLock
 from storage.log import PartitionLog, batch_offsets
 from storage.pending import PendingBatches
-from storage.properties import decode_uuid
-from storage.recovery import Cut, note_recovery_points, partitions_on_disk, recover
+from storage.recovery import (
+    Cut,
+    note_recovery_points,
+    partitions_on_disk,
+    position_of,
+    recover,
+    recover_log,
+    topic_id_on_disk,
+)
 from storage.settings import LogSettings
 
 __all__ = ["Cut", "LogManager", "LogSettings"]
 
 _LAST_OFFSET_DELTA: Final = Struct(">i")
-_CLEAN_SHUTDOWN: Final = b'{"version":0,"brokerEpoch":-1}'
 
 
 class LogManager:
     """Appends to, and reads from, all partitions of one data directory. Made by `open`; safe for threads."""
 
     def __init__(
-        self, fs: FileSystem, data_dir: Path, settings: LogSettings, lock: DirectoryLock, topic_id: bytes
+        self,
+        fs: FileSystem,
+        data_dir: Path,
+        settings: LogSettings,
+        topic_id: bytes,
+        *,
+        lock: DirectoryLock | None = None,
+        node_id: int | None = None,
     ) -> None:
         self.data_dir = data_dir
         self.settings = settings
@@ -55,6 +74,8 @@ class LogManager:
         self._fs = fs
         self._lock = lock
         self._topic_id = topic_id
+        self._journal_dir = journal_dir(data_dir, node_id)
+        self._owned: set[int] | None = None if node_id is None else set()
         self._io_lock = Lock()
         self._sync_lock = Lock()
         self._journal_lock = Lock()
@@ -63,7 +84,7 @@ class LogManager:
         self._logs: dict[int, PartitionLog] = {}
         self._ends: dict[int, int] = {}
         self._pending = PendingBatches()
-        self._points: dict[tuple[str, int], int] = {}
+        self._points: dict[TopicPartition, int] = {}
         self._journal: Journal
         self._retired: list[Journal] = []
         self._kept: set[Path] = set()
@@ -86,7 +107,7 @@ class LogManager:
         except OSError as error:
             raise storage_error(data_dir, error, "locking") from error
         try:
-            manager = cls(fs, data_dir, settings, lock, _topic_id(fs, data_dir, settings.topic))
+            manager = cls(fs, data_dir, settings, topic_id_on_disk(fs, data_dir, settings.topic), lock=lock)
             fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
             manager._recover(None)
         except BaseException as error:
@@ -96,35 +117,75 @@ class LogManager:
             raise
         return manager
 
+    @classmethod
+    def open_share(
+        cls,
+        data_dir: Path,
+        settings: LogSettings,
+        topic_id: bytes,
+        node_id: int,
+        fs: FileSystem | None = None,
+    ) -> "LogManager":
+        """Start a journal for one of several nodes in a directory that somebody else has locked.
+
+        The node works on no partition yet: see `adopt`. What its last life left must have been settled.
+        Raises CorruptLog for a damaged journal, and StorageError.
+        """
+        fs = RealFileSystem() if fs is None else fs
+        manager = cls(fs, data_dir, settings, topic_id, node_id=node_id)
+        directory = manager._journal_dir
+        try:
+            # Who settled them kept these for somebody who mends a partition.
+            manager._kept = {directory / name for name in fs.listdir(directory) if parse_journal(name)}
+            manager._recover(None)
+        except OSError as error:
+            raise storage_error(data_dir, error, "opening") from error
+        return manager
+
     def _recover(self, last_flush: int | None) -> None:
         """Read everything from disk, make it durable in the segments, and start a new journal.
 
         All locks are held, or nobody else knows this manager yet.
         """
         fs, data_dir = self._fs, self.data_dir
-        found = recover(fs, data_dir, self.settings, self._topic_id, last_flush=last_flush)
+        others: list[Path] = []
+        if self._owned is None:  # there may have been several nodes here, the last time
+            others = journal_dirs(fs.listdir(data_dir), data_dir)
+            others = [each for each in others if each != self._journal_dir]
+        found = recover(
+            fs,
+            data_dir,
+            self.settings,
+            self._topic_id,
+            last_flush=last_flush,
+            journal_dirs=(self._journal_dir, *others),
+            partitions=self._owned,
+        )
         try:
             for log in found.logs.values():
                 if log.dirty:
                     log.fsync()
-            points = note_recovery_points(
-                fs, data_dir, found.recovery_points, found.logs.values(), self.settings.topic
-            )
-            journal_dir = data_dir / JOURNAL_DIR
-            fs.mkdir(journal_dir)
+            fs.mkdir(self._journal_dir)
             fs.fsync_dir(data_dir)
+            known = found.recovery_points
+            if self._owned is not None:
+                known = {key: known[key] for key in known if key[1] in self._owned}
+            points = note_recovery_points(
+                fs, self._notes_dir, known, found.logs.values(), self.settings.topic
+            )
             journal = Journal.create(
                 fs,
-                journal_dir,
+                self._journal_dir,
                 found.journals[-1].number + 1 if found.journals else 1,
                 step_bytes=self.settings.journal_step_bytes,
                 void_from=found.last_flush + 1,
             )
-            kept = found.journals_to_keep
+            kept = found.journals_of(found.failed) | (self._kept if self._owned is not None else set())
             for old in found.journals:
                 if old.path not in kept:
                     retire(fs, old.path, spare_bytes_max=self.settings.journal_spare_bytes_max)
-            fs.fsync_dir(journal_dir)
+            fs.fsync_dir(self._journal_dir)
+            clear_journals(fs, others, kept)
         except BaseException:
             for log in found.logs.values():
                 log.close()
@@ -134,7 +195,14 @@ class LogManager:
         self._ends = {partition: log.end_offset for partition, log in found.logs.items()}
         self._pending = PendingBatches()
         self._flush = self._synced_flush = found.last_flush
-        self.failed_partitions, self.cuts = found.failed, tuple(found.cuts)
+        elsewhere = () if self._owned is None else self.failed_partitions.keys() - self._owned
+        self.failed_partitions = {p: self.failed_partitions[p] for p in elsewhere} | found.failed
+        self.cuts = tuple(found.cuts)
+
+    @property
+    def _notes_dir(self) -> Path:
+        """Where recovery points are noted: nodes that share a directory must not write the same file."""
+        return self.data_dir if self._owned is None else self._journal_dir
 
     def repair(self) -> None:
         """After a failure: start again from what is on disk, without the frame that failed.
@@ -157,7 +225,7 @@ class LogManager:
         """Bring everything into the segments, sync them, and unlock; a Kafka broker can then open them.
 
         Raises StorageError when that fails; the directory is unlocked all the same, and the next `open`
-        recovers it. Does nothing the second time.
+        recovers it. Does nothing the second time. A share leaves its journal to `SharedDirectory.settle`.
         """
         if self._closed:
             return
@@ -166,28 +234,29 @@ class LogManager:
             with self._io_lock, self._sync_lock, self._journal_lock:
                 self._closed = True
                 self._journal.close()
-                self._leave_clean()
+                if self._owned is None:
+                    self._leave_clean()
         except OSError as error:
             raise storage_error(self.data_dir, error, "closing") from error
         finally:
             self._closed = True
             self._close_files()
-            self._lock.release()
+            if self._lock is not None:
+                self._lock.release()
 
     def _leave_clean(self) -> None:
-        fs = self._fs
-        journal_dir = self.data_dir / JOURNAL_DIR
-        for name in fs.listdir(journal_dir):
-            path = journal_dir / name
+        fs, directory = self._fs, self._journal_dir
+        for name in fs.listdir(directory):
+            path = directory / name
             if name == SPARE_JOURNAL or (parse_journal(name) is not None and path not in self._kept):
                 fs.remove(path)
-        if fs.listdir(journal_dir):
+        if fs.listdir(directory):
             return
         # A Kafka broker refuses a data directory with a directory in it that is no partition.
-        fs.rmdir(journal_dir)
+        fs.rmdir(directory)
         fs.fsync_dir(self.data_dir)
         if not self.failed_partitions:
-            atomic_write(fs, self.data_dir / CLEAN_SHUTDOWN_FILE, _CLEAN_SHUTDOWN)
+            atomic_write(fs, self.data_dir / CLEAN_SHUTDOWN_FILE, CLEAN_SHUTDOWN_MARK)
 
     def _close_files(self) -> None:
         for log in self._logs.values():
@@ -226,7 +295,9 @@ class LogManager:
         return self._failed
 
     def partitions_on_disk(self) -> list[int]:
-        """The partitions that have a directory or something to write into one, sorted."""
+        """The partitions that have a directory or something to write into one, sorted; of a share, its own."""
+        if self._owned is not None:
+            return sorted(self._owned)
         try:
             found = partitions_on_disk(self._fs, self.data_dir, self.settings.topic)
         except OSError as error:
@@ -236,22 +307,26 @@ class LogManager:
     def end_offset(self, partition: int) -> int:
         """The base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
 
-        Raises CorruptLog for a failed partition.
+        Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         end = self._ends.get(partition)
         if end is None:
-            if partition in self.failed_partitions:
-                raise self.failed_partitions[partition]
+            self._check_usable(partition)
             return 0
         return end
+
+    def _check_usable(self, partition: int) -> None:
+        if partition in self.failed_partitions:
+            raise self.failed_partitions[partition]
+        if self._owned is not None and partition not in self._owned:
+            raise NotOwned(self.data_dir, partition)
 
     def log(self, partition: int) -> PartitionLog:
         """The log of a partition, in which queued batches are not yet; a new one is written at first append.
 
-        Valid until `repair`. Raises CorruptLog for a failed partition.
+        Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
-        if partition in self.failed_partitions:
-            raise self.failed_partitions[partition]
+        self._check_usable(partition)
         log = self._logs.get(partition)
         if log is None:
             settings = self.settings
@@ -267,8 +342,8 @@ class LogManager:
 
         With `sync` they are on disk on return, else in the page cache, where a crash of the process does
         not reach them. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
-        for a failed partition; StorageFull, StorageError when writing fails: then StorageFailed for
-        every later append, until `repair`.
+        for a failed partition, NotOwned for one of another node; StorageFull, StorageError when writing
+        fails: then StorageFailed for every later append, until `repair`.
         """
         if not entries:
             return
@@ -383,7 +458,7 @@ class LogManager:
                 return self._flush
         journal = Journal.create(
             self._fs,
-            self.data_dir / JOURNAL_DIR,
+            self._journal_dir,
             self._journal.number + 1,
             step_bytes=self.settings.journal_step_bytes,
         )
@@ -395,14 +470,17 @@ class LogManager:
     def _sync_segments(self) -> None:
         for log in self._logs.values():
             if log.dirty:
-                try:
-                    log.fsync()
-                except OSError as error:
-                    # Pages of a failed sync may be lost and still look clean: only the journal helps now.
-                    raise self._fail(log.directory, error, "syncing") from error
+                self._fsync(log)
         self._points = note_recovery_points(
-            self._fs, self.data_dir, self._points, self._logs.values(), self.settings.topic
+            self._fs, self._notes_dir, self._points, self._logs.values(), self.settings.topic
         )
+
+    def _fsync(self, log: PartitionLog) -> None:
+        try:
+            log.fsync()
+        except OSError as error:
+            # Pages of a failed sync may be lost and still look clean: only the journal helps now.
+            raise self._fail(log.directory, error, "syncing") from error
 
     def _remove_retired(self, flush: int) -> None:
         with self._sync_lock:
@@ -412,7 +490,63 @@ class LogManager:
             for journal in retired:
                 journal.close()
                 retire(self._fs, journal.path, spare_bytes_max=self.settings.journal_spare_bytes_max)
-            self._fs.fsync_dir(self.data_dir / JOURNAL_DIR)
+            self._fs.fsync_dir(self._journal_dir)
+
+    # -------------------------------------------------------------- a share's partitions
+
+    def adopt(self, partition: int, recovery_point: int = 0, position: Position | None = None) -> None:
+        """Open a partition that nobody else works on; it is on disk up to `recovery_point`, at `position`.
+
+        Does nothing for one that this node has. Raises CorruptLog, and lists it in `failed_partitions`; and
+        StorageError, which leaves the partition alone and can be tried again.
+        """
+        assert self._owned is not None, "this manager has the whole directory"
+        with self._io_lock:
+            self._check()
+            if partition in self._owned:
+                return
+            directory = partition_dir(self.data_dir, self.settings.topic, partition)
+            log = PartitionLog(self._fs, directory, partition, self.settings, self._topic_id)
+            try:
+                self.cuts += tuple(recover_log(self._fs, log, recovery_point, position))
+                if log.dirty:
+                    log.fsync()
+            except CorruptLog as error:
+                self.failed_partitions[partition] = error
+                raise
+            except OSError as error:
+                log.close()
+                raise storage_error(directory, error, "adopting a partition") from error
+            with self._journal_lock:
+                self._owned.add(partition)
+                self._points[self.settings.topic, partition] = log.end_offset
+                self._logs[partition] = log
+                self._ends[partition] = log.end_offset
+
+    def release(self, partition: int) -> Position | None:
+        """Bring all that was accepted of a partition into its segments, synced, and have it no longer.
+
+        Nobody may append to it any more. Returns where it ends on disk, for whoever adopts it; None when
+        there is nothing of it, or when it was failed. Raises StorageError; then it is still this node's.
+        """
+        assert self._owned is not None, "this manager has the whole directory"
+        with self._io_lock:
+            if self.failed_partitions.pop(partition, None) is not None or partition not in self._owned:
+                self._owned.discard(partition)
+                return None
+            self._check()
+            if partition in self._pending:
+                self._drain(partition)
+            log = self.log(partition)
+            if log.dirty:
+                self._fsync(log)
+            with self._journal_lock:
+                self._owned.discard(partition)
+                self._ends.pop(partition, None)
+                self._logs.pop(partition, None)
+                self._points.pop((self.settings.topic, partition), None)
+            log.close()
+            return position_of(log)
 
     # -------------------------------------------------------------- reading
 
@@ -427,20 +561,3 @@ class LogManager:
             if partition in self._pending:
                 self._drain(partition)
             return self.log(partition).read(start_offset, max_bytes)
-
-
-def _topic_id(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
-    """The topic's id, as the first partition on disk says; a new one if there is none."""
-    for partition in partitions_on_disk(fs, data_dir, topic):
-        path = partition_dir(data_dir, topic, partition) / PARTITION_METADATA_FILE
-        try:
-            lines = read_file(fs, path).decode("utf-8", "replace").split("\n")
-        except FileNotFoundError:
-            continue
-        for line in lines:
-            if line.startswith("topic_id:"):
-                try:
-                    return decode_uuid(line.partition(":")[2].strip())
-                except ValueError:
-                    break
-    return uuid.uuid4().bytes

@@ -8,7 +8,8 @@ after a failed fsync a page can look fine and still never have reached the disk.
 whole batch is kept, and only a torn tail is cut.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,18 +24,19 @@ from storage.checkpoint_file import (
     write_positions,
 )
 from storage.errors import CorruptLog, storage_error
-from storage.filesystem import FileSystem, atomic_write
+from storage.filesystem import FileSystem, atomic_write, read_file
 from storage.journal import Entry
 from storage.journal_reader import JournalContents, read_journals
 from storage.layout import (
     CUT_SUFFIX,
-    JOURNAL_DIR,
+    PARTITION_METADATA_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
     parse_partition_dir,
     partition_dir,
 )
 from storage.log import PartitionLog, batch_offsets
+from storage.properties import decode_uuid
 from storage.segment import Scan, Segment, find_batch
 from storage.settings import LogSettings
 
@@ -62,20 +64,22 @@ class Recovered(msgspec.Struct):
     failed: dict[int, CorruptLog]
     cuts: list[Cut]
     recovery_points: dict[TopicPartition, int]
+    positions: dict[TopicPartition, Position]
     journals: list[JournalContents]
+    """Of the first journal directory; `last_flush` belongs to them."""
+    other_journals: list[JournalContents]
     last_flush: int
 
-    @property
-    def journals_to_keep(self) -> set[Path]:
-        """Journals with entries of failed partitions, for whoever mends those."""
+    def journals_of(self, partitions: Collection[int]) -> set[Path]:
+        """The journals with entries of these partitions: those of failed ones are kept, for whoever mends them."""
         return {
             journal.path
-            for journal in self.journals
-            if any(entry[0] in self.failed for frame in journal.frames for entry in frame.entries)
+            for journal in (*self.journals, *self.other_journals)
+            if any(entry[0] in partitions for frame in journal.frames for entry in frame.entries)
         }
 
 
-class _Pending(msgspec.Struct):
+class JournalEntry(msgspec.Struct):
     """A journal's entry, with what is known about the time before it."""
 
     entry: Entry
@@ -83,50 +87,122 @@ class _Pending(msgspec.Struct):
 
 
 def recover(
-    fs: FileSystem, data_dir: Path, settings: LogSettings, topic_id: bytes, *, last_flush: int | None = None
+    fs: FileSystem,
+    data_dir: Path,
+    settings: LogSettings,
+    topic_id: bytes,
+    *,
+    journal_dirs: Sequence[Path],
+    last_flush: int | None = None,
+    partitions: Collection[int] | None = None,
 ) -> Recovered:
     """Read a data directory, and bring its segments to what was accepted, up to flush `last_flush` if given.
 
-    Can be done again after any failure. Raises CorruptLog for a damaged journal, and StorageError.
+    `journal_dirs` are those of all nodes whose journals count, first that of the node whose `last_flush` it
+    is; `partitions` those that may be touched, by default all. Can be done again after any failure. Raises
+    CorruptLog for a damaged journal, and StorageError.
     """
     try:
-        points = read_offsets(fs, data_dir / RECOVERY_POINT_FILE)
-        positions = read_positions(fs, data_dir / POSITION_FILE)
-        journals = read_journals(fs, data_dir / JOURNAL_DIR, last_flush=last_flush)
-        found = Recovered({}, {}, [], points or {}, journals, last_flush or 0)
+        points, positions = read_known(fs, (data_dir, *journal_dirs))
+        journals = read_journals(fs, journal_dirs[0], last_flush=last_flush) if journal_dirs else []
+        others = [journal for each in journal_dirs[1:] for journal in read_journals(fs, each)]
+        found = Recovered({}, {}, [], points or {}, positions, journals, others, last_flush or 0)
         for journal in journals:
             if journal.frames:
                 found.last_flush = max(found.last_flush, journal.frames[-1].flush)
             elif journal.void_from and last_flush is None:
                 found.last_flush = max(found.last_flush, journal.void_from - 1)
+        for journal in (*journals, *others):
             if journal.lost_bytes:
                 end = journal.frames[-1].end if journal.frames else 0
                 found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
-        entries = _by_partition(journals)
+        entries = _by_partition((*journals, *others))
         on_disk = partitions_on_disk(fs, data_dir, settings.topic)
-        _forget_missing(found, data_dir, settings.topic, on_disk)
+        if partitions is not None:
+            on_disk = [partition for partition in on_disk if partition in partitions]
+            entries = {partition: each for partition, each in entries.items() if partition in partitions}
+        else:
+            _forget_missing(found, data_dir, settings.topic, on_disk)
         for partition in sorted({*on_disk, *entries}):
             directory = partition_dir(data_dir, settings.topic, partition)
             log = PartitionLog(fs, directory, partition, settings, topic_id)
             key = (settings.topic, partition)
             point = None if points is None else found.recovery_points.get(key, 0)
             try:
-                log.load()
-                index, scan = _scan(log, point, positions.get(key))
-                _recover_log(fs, log, index, scan, point, entries.get(partition, ()), found.cuts)
+                found.cuts += recover_log(fs, log, point, positions.get(key), entries.get(partition, ()))
                 found.logs[partition] = log
             except CorruptLog as error:
-                log.close()
                 found.failed[partition] = error
     except OSError as error:
         raise storage_error(data_dir, error, "recovery") from error
     return found
 
 
+def recover_log(
+    fs: FileSystem,
+    log: PartitionLog,
+    point: int | None,
+    hint: Position | None = None,
+    entries: Sequence[JournalEntry] = (),
+) -> list[Cut]:
+    """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
+
+    Returns what had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
+    """
+    cuts: list[Cut] = []
+    try:
+        log.load()
+        index, scan = _scan(log, point, hint)
+        _recover_log(fs, log, index, scan, point, entries, cuts)
+    except CorruptLog:
+        log.close()
+        raise
+    return cuts
+
+
+def read_known(
+    fs: FileSystem, directories: Iterable[Path]
+) -> tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]]:
+    """Up to where each partition is on disk, and where that is, by all that was noted in `directories`.
+
+    Each note was true when it was made, and stays true: the highest counts. None: nothing was noted. Raises
+    OSError.
+    """
+    points: dict[TopicPartition, int] | None = None
+    positions: dict[TopicPartition, Position] = {}
+    for directory in directories:
+        noted = read_offsets(fs, directory / RECOVERY_POINT_FILE)
+        if noted is not None:
+            points = points or {}
+            for key, offset in noted.items():
+                points[key] = max(offset, points.get(key, 0))
+        for key, position in read_positions(fs, directory / POSITION_FILE).items():
+            if key not in positions or positions[key].offset < position.offset:
+                positions[key] = position
+    return points, positions
+
+
 def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
     """The partitions that have a directory, sorted. Raises OSError."""
     found = (parse_partition_dir(name, topic) for name in fs.listdir(data_dir))
     return sorted(partition for partition in found if partition is not None)
+
+
+def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
+    """The topic's id, as the first partition on disk says; a new one if there is none."""
+    for partition in partitions_on_disk(fs, data_dir, topic):
+        path = partition_dir(data_dir, topic, partition) / PARTITION_METADATA_FILE
+        try:
+            lines = read_file(fs, path).decode("utf-8", "replace").split("\n")
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            if line.startswith("topic_id:"):
+                try:
+                    return decode_uuid(line.partition(":")[2].strip())
+                except ValueError:
+                    break
+    return uuid.uuid4().bytes
 
 
 def _forget_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
@@ -139,13 +215,16 @@ def _forget_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Seque
                 found.cuts.append(Cut(partition_dir(data_dir, topic, key[1]), 0, 0, reason, key[1]))
 
 
-def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[_Pending]]:
-    entries: dict[int, list[_Pending]] = {}
+def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[JournalEntry]]:
+    entries: dict[int, list[JournalEntry]] = {}
     for journal in journals:
         for frame in journal.frames:
             all_synced_before = frame.synced == frame.flush - 1
             for entry in frame.entries:
-                entries.setdefault(entry[0], []).append(_Pending(entry, all_synced_before))
+                entries.setdefault(entry[0], []).append(JournalEntry(entry, all_synced_before))
+    for of_partition in entries.values():
+        # A partition that went to and fro between nodes goes on, in time and offset, in the other's journal.
+        of_partition.sort(key=lambda each: each.entry[1])
     return entries
 
 
@@ -194,7 +273,7 @@ def _recover_log(
     index: int,
     scan: Scan,
     point: int | None,
-    entries: Sequence[_Pending],
+    entries: Sequence[JournalEntry],
     cuts: list[Cut],
 ) -> None:
     durable = point or 0
@@ -215,7 +294,7 @@ def _recover_log(
 
 
 def _continuation(
-    log: PartitionLog, durable: int, entries: Sequence[_Pending], cuts: list[Cut]
+    log: PartitionLog, durable: int, entries: Sequence[JournalEntry], cuts: list[Cut]
 ) -> list[bytes]:
     """The journals' batches behind the recovery point; they start within the log or at its end."""
     batches: list[bytes] = []
@@ -260,6 +339,14 @@ def _cut_tail(
     segment.cut(scan.position)
 
 
+def position_of(log: PartitionLog) -> Position | None:
+    """Where a log ends, None when it has no segment."""
+    if not log.segments:
+        return None
+    last = log.segments[-1]
+    return Position(log.end_offset, last.base_offset, last.size_bytes)
+
+
 def note_recovery_points(
     fs: FileSystem,
     data_dir: Path,
@@ -276,9 +363,9 @@ def note_recovery_points(
     for log in logs:
         key = (topic, log.partition)
         points[key] = log.end_offset
-        if log.segments:
-            last = log.segments[-1]
-            positions[key] = Position(log.end_offset, last.base_offset, last.size_bytes)
+        position = position_of(log)
+        if position is not None:
+            positions[key] = position
     write_offsets(fs, data_dir / RECOVERY_POINT_FILE, points)
     write_positions(fs, data_dir / POSITION_FILE, positions)
     return points
