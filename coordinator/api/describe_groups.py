@@ -11,6 +11,7 @@ from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.wire import MAX_STRING_BYTES
 
 NOT_FOUND_FROM = 6
 NOT_REQUESTED = None
@@ -41,7 +42,9 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:
             described.error_code = int(ErrorCode.GROUP_ID_NOT_FOUND)
-            described.error_message = f"Group {group_id} not found."
+            message = f"Group {group_id} not found."
+            fits = len(message.encode()) <= MAX_STRING_BYTES
+            described.error_message = message if fits else "Group not found."
         return described
     ctx.wait_for(group.flush)
     summary = group.summary()

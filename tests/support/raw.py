@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.consumer.group import (
     HeartbeatRequest,
     OffsetCommitRequest,
@@ -82,7 +83,10 @@ class RawConnection:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
-    """Create `topic` and wait until the server's metadata shows all of its partitions."""
+    """Create `topic` and wait until the server shows all of its partitions, and leads them.
+
+    Kafka tells of a partition before it leads it: who asks at once hears NOT_LEADER_OR_FOLLOWER.
+    """
     with RawConnection(bootstrap) as connection:
         wanted = CreateTopicsRequest.CreatableTopic(
             name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
@@ -102,6 +106,18 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
             return found.error_code == NONE and len(leaders) == partitions and min(leaders) >= 0
 
         wait_until(visible, what=f"{partitions} partitions of {topic} in the metadata")
+        wait_until(lambda: _leads(connection, topic, partitions), what=f"leaders of {topic}")
+
+
+def _leads(connection: "RawConnection", topic: str, partitions: int) -> bool:
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    rows = [
+        kind.ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=-1)
+        for index in range(partitions)
+    ]
+    asked = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[kind(name=topic, partitions=rows)])
+    (found,) = connection.call(asked, 8).topics
+    return all(partition.error_code == NONE for partition in found.partitions)
 
 
 def wait_for_coordinator(bootstrap: str, group: str) -> None:
