@@ -187,8 +187,8 @@ class App:
         self.listener = Listener(self.loop, self.server, sock)
         await self.listener.start()
         self._schedule()
-        self.loop_watch.start()
         metrics = await self._start_admin()
+        self.loop_watch.start()  # after the imports, the one long pause, in which nobody is served yet
         log.info(
             "serving",
             kafka=f"{settings.listen.host}:{port}",

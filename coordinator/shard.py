@@ -70,8 +70,14 @@ class Shard:
         group.flush = flush
         return flush
 
-    def apply(self, record: Record) -> GroupMetadata | None:
+    def apply(self, record: Record | OffsetCommits) -> GroupMetadata | None:
         """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
+        if isinstance(record, OffsetCommits):
+            group = self.groups.get(record.group)
+            if group is None:
+                group = self.groups[record.group] = GroupMetadata(record.group)
+            apply_offset_commits(group, record)
+            return group
         if isinstance(record, OffsetCommitRecord):
             return self.apply_offset_commit(record.group, record.topic, record.partition, record.value)
         if isinstance(record, GroupMetadataRecord):

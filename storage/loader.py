@@ -5,6 +5,7 @@ An offset as it is nearly always written, with value version 3 and no metadata, 
 everything else takes the ordinary way through `decode_record`, and comes out the same.
 """
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -12,7 +13,7 @@ from storage.batch import Batch, batch_body
 from storage.batch_format import MAGIC, read_zigzag
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.old_messages import iter_messages
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, decode_record
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
 
 _PLAIN: Final = Struct(">iBhqihqB")
 """partition, size of the value (24, in zig-zag 48), its version, offset, epoch, size of metadata, time; headers"""
@@ -33,9 +34,22 @@ class RecordLoader:
         self._topics: dict[bytes, str] = {}
 
     def load(self, batch: Batch) -> list[Record]:
+        """The records of a batch one by one, in order; otherwise as `load_runs`."""
+        records: list[Record] = []
+        for record in self.load_runs(batch):
+            if isinstance(record, OffsetCommits):
+                group, topic = record.group, record.topic
+                records += [OffsetCommitRecord(group, topic, each, v) for each, v in record.values.items()]
+            else:
+                records.append(record)
+        return records
+
+    def load_runs(self, batch: Batch) -> list[Record | OffsetCommits]:
         """The records of a batch, in order; none for a control batch, which holds a transaction's marker.
 
-        Raises CorruptBatch, and CorruptRecord when a record of a known kind cannot be understood.
+        Offsets of one group and topic that follow each other come as one OffsetCommits, each partition at most once
+        in it; tombstones, and what is written unusually, come one by one. Raises CorruptBatch, and CorruptRecord
+        when a record of a known kind cannot be understood.
         """
         if batch.is_control:
             return []
@@ -51,13 +65,16 @@ class RecordLoader:
                 raise
             raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
 
-    def _load(self, batch: Batch, body: bytes) -> list[Record]:
-        records: list[Record] = []
+    def _load(self, batch: Batch, body: bytes) -> list[Record | OffsetCommits]:
+        records: list[Record | OffsetCommits] = []
         known = self._names
         unpack = _PLAIN.unpack_from
         stop = len(body)
         pos = 0
-        for _ in range(batch.count):
+        left = batch.count
+        while left:
+            start = pos
+            left -= 1
             # The record's size; its attributes and deltas are of no interest here.
             number = body[pos]
             if number < 0x80:
@@ -69,7 +86,7 @@ class RecordLoader:
             pos += 1
             while body[pos] > 0x7F:
                 pos += 1
-            pos += 1
+            delta = pos = pos + 1
             while body[pos] > 0x7F:
                 pos += 1
             pos += 1
@@ -83,9 +100,11 @@ class RecordLoader:
                     key = body[pos:tail]
                     names = known[key] if key in known else self._learn(key)
                     if names is not None:
-                        value = OffsetAndMetadata(offset, epoch, "", time)
-                        records.append(OffsetCommitRecord(names[0], names[1], partition, value))
-                        pos = end
+                        values = {partition: OffsetAndMetadata(offset, epoch, "", time)}
+                        records.append(OffsetCommits(names[0], names[1], values))
+                        taken = _take_alike(body, start, delta, pos, tail, left, values)
+                        left -= taken
+                        pos = end + taken * (end - start)
                         continue
             records.append(_load_one(batch, body, pos, end))
             pos = end
@@ -115,6 +134,67 @@ class RecordLoader:
                 self._topics.clear()
             topic = self._topics[rest] = rest[2:].decode("utf-8", "replace")
         return key[pos + 4 : group_end].decode("utf-8", "replace"), topic
+
+
+def _take_alike(
+    body: bytes,
+    start: int,
+    delta_at: int,
+    key_at: int,
+    tail: int,
+    left: int,
+    values: dict[int, OffsetAndMetadata],
+) -> int:
+    """Unpack the records behind one from `start` that differ from it in delta, partition and value alone.
+
+    Its parts begin at `delta_at`, `key_at` and `tail`; the others have the same sizes. Takes at most `left` records,
+    puts them into `values`, and returns how many there were: all up to the first one that is otherwise, or comes
+    twice.
+    """
+    pos = tail + _PLAIN_BYTES
+    size_bytes = pos - start
+    delta_bytes = key_at - delta_at
+    key = body[key_at:tail]
+    if delta_bytes > 2 or body[pos + key_at - start : pos + tail - start] != key:
+        return 0
+    head = body[start:delta_at]
+    # The delta is a varint: its last byte says so by its highest bit.
+    mask, wanted = (0x80, 0) if delta_bytes == 1 else (0x8080, 0x8000)
+    alike = _alike(len(head), delta_bytes, len(key))
+    taken = 0
+    stop = pos + min(left, (len(body) - pos) // size_bytes) * size_bytes
+    for (
+        its_head,
+        delta,
+        its_key,
+        partition,
+        size,
+        version,
+        offset,
+        epoch,
+        metadata,
+        time,
+        headers,
+    ) in alike.iter_unpack(memoryview(body)[pos:stop]):
+        if (
+            its_key != key
+            or its_head != head
+            or delta & mask != wanted
+            or size != 48
+            or version != 3
+            or metadata
+            or headers
+            or partition in values
+        ):
+            break
+        values[partition] = OffsetAndMetadata(offset, epoch, "", time)
+        taken += 1
+    return taken
+
+
+@lru_cache(maxsize=256)
+def _alike(head_bytes: int, delta_bytes: int, key_bytes: int) -> Struct:
+    return Struct(f">{head_bytes}s{'BH'[delta_bytes - 1]}{key_bytes}s{_PLAIN.format[1:]}")
 
 
 def _load_one(batch: Batch, body: bytes, pos: int, end: int) -> Record:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from storage.batch import Batch, iter_records
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.loader import RecordLoader
-from storage.records import OffsetCommitRecord, Record, decode_record
+from storage.records import OffsetCommitRecord, OffsetCommits, Record, decode_record
 
 NO_PRODUCER_ID: Final = -1
 _CONTROL_KEY: Final = Struct(">hh")
@@ -43,15 +43,17 @@ class LogReplay:
         # By producer id; each offset with that of its record in the log.
         self._pending: dict[int, dict[_Key, tuple[int, OffsetCommitRecord]]] = {}
 
-    def replay(self, batch: Batch) -> list[Record]:
+    def replay(self, batch: Batch) -> Sequence[Record | OffsetCommits]:
         """The records that take effect with this batch: its own, or at a commit marker those that waited for it.
 
-        Raises CorruptBatch, and CorruptRecord when a record of a known kind cannot be understood.
+        Offsets may come together, as from RecordLoader.load_runs. Raises CorruptBatch, and CorruptRecord when a
+        record of a known kind cannot be understood.
         """
         if batch.producer_id == NO_PRODUCER_ID:
+            if not self._pending:
+                return self._loader.load_runs(batch)
             records = self._loader.load(batch)
-            if self._pending:
-                self._replace(records)
+            self._replace(records)
             return records
         if batch.is_control:
             return self._end(batch)

@@ -2,7 +2,7 @@
 """Bringing a partition's groups back from its log, in slices that leave the event loop to others."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import perf_counter_ns
 from typing import Final
 
@@ -13,7 +13,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
-from storage.batch import iter_batches
+from storage.batch import Batch, iter_batches
 from storage.errors import CorruptBatch, CorruptLog
 from storage.loader import RecordLoader
 from storage.log_manager import LogManager
@@ -24,6 +24,9 @@ log = get_logger("loader")
 
 SLICE_NS: Final = 5_000_000
 """For how long one slice of a load may keep the event loop."""
+
+SIDE_BY_SIDE: Final = 4
+"""So many partitions load at a time: enough that reading never makes the others wait; the first ones serve early."""
 
 
 class LoadProgress(msgspec.Struct):
@@ -48,6 +51,8 @@ class Loader:
         self._stats = stats
         self._read_bytes_max = read_bytes_max
         self._records = RecordLoader()
+        self._places = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._slice = asyncio.Lock()  # the loop turns between two slices, whosever they are
         self.progress: dict[int, LoadProgress] = {}
 
     async def load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
@@ -56,6 +61,10 @@ class Loader:
         Stops early, with what it has, once `still_wanted()` is false. Raises StorageError when the log cannot be
         read and CorruptRecord when a record in it makes no sense.
         """
+        async with self._places:
+            return await self._load(shard, still_wanted)
+
+    async def _load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
         partition = shard.partition
         end_offset = self._log.end_offset(partition)
         progress = LoadProgress(partition, self._clock.mono_ms(), end_offset)
@@ -115,17 +124,26 @@ class Loader:
         progress: LoadProgress,
         still_wanted: Callable[[], bool],
     ) -> None:
+        batches = iter_batches(data, check=True)
+        more = True
+        while more and still_wanted():
+            async with self._slice:
+                more = self._apply_slice(shard, replay, batches, progress)
+                # Still holding the lock, so that nobody else's slice is in the same turn.
+                await asyncio.sleep(0)
+
+    def _apply_slice(
+        self, shard: Shard, replay: LogReplay, batches: Iterator[Batch], progress: LoadProgress
+    ) -> bool:
+        """Apply batches for the time of a slice; returns whether there may be more."""
         began_ns = perf_counter_ns()
-        for batch in iter_batches(data, check=True):
-            records = replay.replay(batch)
-            for record in records:
+        for batch in batches:
+            for record in replay.replay(batch):
                 if isinstance(record, UnknownRecord):
                     self._stats.unknown_records += 1
                 else:
                     shard.apply(record)
-            progress.records += len(records)
+            progress.records += batch.count
             if perf_counter_ns() - began_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                if not still_wanted():
-                    return
-                began_ns = perf_counter_ns()
+                return True
+        return False

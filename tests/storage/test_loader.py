@@ -16,6 +16,7 @@ from storage.loader import RecordLoader
 from storage.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
+    OffsetCommits,
     Record,
     decode_record,
     encode_record_key,
@@ -75,6 +76,49 @@ def test_many_records_with_long_deltas_sizes_and_headers() -> None:
     batch = check_batch(bytes(builder.build()))
     assert batch.compression == 1
     assert RecordLoader().load(batch) == records[:500]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["g", "h"]), st.sampled_from(["t", "tt"]), st.integers(0, 400), st.integers(1, 90)
+        ),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_offsets_in_a_row_come_together_and_lose_nothing(
+    rows: list[tuple[str, str, int, int]], odd: bool
+) -> None:
+    records: list[Record] = []
+    for group, topic, first, count in rows:
+        for n in range(first, first + count):
+            metadata = "m" if odd and n % 37 == 0 else ""
+            records.append(OffsetCommitRecord(group, topic, n, OffsetAndMetadata(n * n, n, metadata, NOW)))
+    if not records:
+        return
+    batch = check_batch(built(records))
+    loader = RecordLoader()
+    assert loader.load(batch) == records
+    runs = loader.load_runs(batch)
+    assert odd or len(runs) <= 3 * len(
+        rows
+    )  # a longer delta, or a partition that comes twice, begins another one
+    assert sum(len(run.values) if isinstance(run, OffsetCommits) else 1 for run in runs) == len(records)
+
+
+def test_a_varint_that_does_not_end_with_its_record_takes_nobody_along() -> None:
+    records = strategies.commit(1, 200)
+    body = bytearray(built(records)[HEADER_BYTES:])
+    for number in (5, 150):
+        delta = (
+            body.index(encode_record_key(records[number])) - 2
+        )  # its last byte stands before the key's size
+        body[delta] |= 0x80
+        damaged = wrapped(bytes(body), 200)
+        with pytest.raises((CorruptBatch, CorruptRecord)):
+            RecordLoader().load(check_batch(damaged))
+        body[delta] &= 0x7F
 
 
 def test_names_are_shared_between_records() -> None:

@@ -15,6 +15,7 @@ from storage.records import (
     GroupMetadataValue,
     OffsetAndMetadata,
     OffsetCommitRecord,
+    OffsetCommits,
     Record,
     UnknownRecord,
 )
@@ -37,6 +38,9 @@ def replayed(*batches: bytes) -> tuple[dict[tuple[str, int], int], LogReplay]:
     offsets: dict[tuple[str, int], int] = {}
     for batch in batches:
         for record in replay.replay(check_batch(batch)):
+            if isinstance(record, OffsetCommits):
+                offsets |= {(record.group, each): value.offset for each, value in record.values.items()}
+                continue
             assert isinstance(record, OffsetCommitRecord)
             if record.value is None:
                 offsets.pop((record.group, record.partition), None)
