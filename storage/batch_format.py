@@ -108,6 +108,26 @@ def batch_extent(data: bytes, pos: int) -> tuple[int, int, int] | None:
     return None
 
 
+_FACTS: Final = Struct(">qiibIhiqq")
+"""The header up to the largest timestamp."""
+
+
+def batch_facts(data: bytes, pos: int = 0) -> tuple[int, int, int, int]:
+    """Of the batch at `pos`: first offset, the one after the last, leader's epoch, largest timestamp.
+
+    Epoch and timestamp are -1 for a message before v2. Raises ValueError for no batch.
+    """
+    left = len(data) - pos
+    if left >= HEADER_BYTES:
+        base_offset, length, epoch, magic, _, _, delta, _, timestamp = _FACTS.unpack_from(data, pos)
+        if magic == MAGIC and length >= HEADER_BYTES - LOG_OVERHEAD_BYTES and delta >= 0:
+            return base_offset, base_offset + delta + 1, epoch, timestamp
+    extent = batch_extent(data, pos) if left >= EXTENT_BYTES else None
+    if extent is None:
+        raise ValueError("these bytes are no record batch")
+    return extent[0], extent[1], -1, -1
+
+
 def zigzag(value: int) -> bytes:
     """A signed varint, as records use it for every length and delta."""
     number = value << 1 if value >= 0 else ~(value << 1)

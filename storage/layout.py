@@ -7,7 +7,11 @@ meta.properties                      cluster id, node id
 recovery-point-offset-checkpoint     up to where each partition is known to be on disk
 journal/<number>.journal             what is not in the segments yet; gone after a clean close
 journal.<node>/                      the same of one of several nodes that share the directory
+cleaner-offset-checkpoint            up to where each partition has been compacted
 __consumer_offsets-<p>/<base>.log    the log itself
+__consumer_offsets-<p>/<base>.index, .timeindex                      where in it which offset and time is
+__consumer_offsets-<p>/leader-epoch-checkpoint, partition.metadata   its leaders' epochs, its topic's id
+__consumer_offsets-<p>/*.cleaned, *.swap, *.deleted                  a compaction on its way
 """
 
 import re
@@ -27,9 +31,18 @@ JOURNAL_DIR: Final = "journal"
 SPARE_JOURNAL: Final = "spare"
 """A journal that is not in use: about to get a number, or one whose space will be used again."""
 PARTITION_METADATA_FILE: Final = "partition.metadata"
+LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
+CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 LOG_SUFFIX: Final = ".log"
-INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+"""All files of a segment; the last one is there only if a broker wrote it."""
+CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
+DELETED_SUFFIX: Final = ".deleted"
 TEMPORARY_SUFFIX: Final = ".tmp"
 """What is being written and will get its name once it is whole."""
 CUT_SUFFIX: Final = ".cut"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log of one partition: its segments, as Kafka lays them out.
 
-Not safe for several threads; `LogManager` sees to that. Indexes and compaction are not here: a reader
-finds its place by walking over batch headers, remembering where the last read ended.
+Not safe for several threads; `LogManager` sees to that. A reader that goes on finds its place by remembering
+where the last read ended, any other by the segment's index.
 """
 
 from bisect import bisect_right
@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from storage.batch_format import EXTENT_BYTES, batch_extent, max_timestamp
+from storage.batch_format import EXTENT_BYTES, batch_extent, batch_facts
+from storage.epochs import LeaderEpochs
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
-from storage.layout import CUT_SUFFIX, PARTITION_METADATA_FILE, SWAP_SUFFIX, parse_segment
+from storage.layout import (
+    CUT_SUFFIX,
+    INDEX_SUFFIXES,
+    PARTITION_METADATA_FILE,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    parse_segment,
+)
 from storage.properties import encode_uuid
-from storage.segment import Segment
+from storage.segment import Run, Segment
 from storage.settings import LogSettings
 
 _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
@@ -24,10 +32,7 @@ _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 
 def batch_offsets(batch: bytes) -> tuple[int, int]:
     """The offset of the batch's first record, and the one that follows it. Raises ValueError for no batch."""
-    extent = batch_extent(batch, 0) if len(batch) >= EXTENT_BYTES else None
-    if extent is None:
-        raise ValueError("these bytes are no record batch")
-    return extent[0], extent[1]
+    return batch_facts(batch)[:2]
 
 
 class PartitionLog:
@@ -43,11 +48,15 @@ class PartitionLog:
         self._fs = fs
         self._segment_bytes = settings.segment_bytes
         self._segment_ms = settings.segment_ms
+        self._index_interval_bytes = settings.index_interval_bytes
         self._topic_id = topic_id
         self._segments: list[Segment] = []
         self._entries_dirty = False
         self._is_new = True
         self._place: tuple[int, Segment, int] | None = None
+        self._epochs = LeaderEpochs(fs, directory)
+        self._epochs_from: int | None = None
+        """The offset from which on nobody has looked yet for the epochs of leaders."""
 
     def load(self) -> None:
         """Find the segments on disk. `end_offset` is set by whoever scans them (see `recovery`).
@@ -61,9 +70,25 @@ class PartitionLog:
                 raise CorruptLog(self.directory / name, "a broker was stopped while it compacted this log")
             base_offset = parse_segment(name)
             if base_offset is not None:
-                segment = Segment(self._fs, self.directory, base_offset, create=False)
+                segment = self._segment(base_offset, create=False)
                 segment.close()
+                # Of a segment whose files are all there nobody looks at the index before it is used.
+                indexes = {segment.path.with_suffix(suffix).name for suffix in INDEX_SUFFIXES}
+                segment.index.sealed = indexes.issubset(names)
                 self._segments.append(segment)
+        if not self._epochs.load() and self._segments:
+            self._epochs_from = self.start_offset
+
+    def _segment(self, base_offset: int, *, create: bool) -> Segment:
+        interval = self._index_interval_bytes
+        return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
+
+    def distrust(self, offset: int) -> None:
+        """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash."""
+        for segment in self._reaching(offset):
+            segment.index.forget()
+        if self._epochs_from is None or offset < self._epochs_from:
+            self._epochs_from = offset
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -89,9 +114,12 @@ class PartitionLog:
         """Let `fsync` sync all names, and everything from `offset` on: nobody knows what is on disk of it."""
         self._entries_dirty = bool(self._segments)
         if self.end_offset > offset:
-            for segment, following in zip(self._segments, [*self._segments[1:], None], strict=True):
-                if following is None or following.base_offset > offset:
-                    segment.dirty = True
+            for segment in self._reaching(offset):
+                segment.dirty = True
+
+    def _reaching(self, offset: int) -> Sequence[Segment]:
+        """The segments that may hold offsets from `offset` on."""
+        return self._segments[max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0) :]
 
     def append(self, batch: bytes) -> None:
         """Append one batch, whose base offset is `end_offset` or greater. Raises StorageError."""
@@ -104,44 +132,45 @@ class PartitionLog:
         were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
-        run: list[bytes] = []
-        run_bytes = 0
-        end = self.end_offset
+        run = Run()
+        end, epochs = self.end_offset, self._epochs
         for batch in batches:
-            base_offset, next_offset = batch_offsets(batch)
+            base_offset, next_offset, epoch, timestamp = batch_facts(batch)
             if base_offset < end:
                 raise ValueError(f"a batch at offset {base_offset} of a log that ends at {end}")
-            if active is None or self._is_full(active, run, run_bytes, batch, next_offset):
-                if active is not None and run:
-                    self._write(active, run, run_bytes, end)
-                    run, run_bytes = [], 0
+            size = len(batch)
+            if active is None or self._is_full(active, run, size, next_offset, timestamp):
+                if active is not None and run.batches:
+                    self._write(active, run, end)
+                    run = Run()
                 active = self._start_segment(base_offset)
-            run.append(batch)
-            run_bytes += len(batch)
+            if epoch > epochs.last:
+                epochs.assign(epoch, base_offset)
+            run.batches.append(batch)
+            run.marks.append((size, next_offset - 1, timestamp))
+            run.size_bytes += size
             end = next_offset
-        if active is not None and run:
-            self._write(active, run, run_bytes, end)
+        if active is not None and run.batches:
+            self._write(active, run, end)
 
-    def _is_full(
-        self, active: Segment, run: Sequence[bytes], run_bytes: int, batch: bytes, next_offset: int
-    ) -> bool:
-        """Whether `batch` must not follow `run` into this segment, for its size, its age or its offsets.
+    def _is_full(self, active: Segment, run: Run, size: int, next_offset: int, timestamp: int) -> bool:
+        """Whether the next batch must not follow `run` into this segment, for its size, its age or its offsets.
 
         Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
         """
-        used = active.size_bytes + run_bytes
+        used = active.size_bytes + run.size_bytes
         if used:
-            if used + len(batch) > self._segment_bytes:
+            if used + size > self._segment_bytes:
                 return True
-            first = active.first_timestamp() if active.size_bytes else max_timestamp(run[0])
+            first = active.first_timestamp() if active.size_bytes else run.marks[0][2]
             # A message from before KIP-32 has no timestamp, and tells nothing about age.
-            if first >= 0 and max_timestamp(batch) - first >= self._segment_ms:
+            if first >= 0 and timestamp - first >= self._segment_ms:
                 return True
         return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
 
-    def _write(self, active: Segment, batches: Sequence[bytes], size: int, end: int) -> None:
+    def _write(self, active: Segment, run: Run, end: int) -> None:
         try:
-            active.write(batches, size)
+            active.write(run)
         except OSError as error:
             raise storage_error(active.path, error, "appending") from error
         self.end_offset = end
@@ -157,7 +186,7 @@ class PartitionLog:
                 self._create_directory()
             if self._segments and not self._segments[-1].size_bytes:
                 self._remove(self._segments.pop())
-            segment = Segment(self._fs, self.directory, base_offset, create=True)
+            segment = self._segment(base_offset, create=True)
             segment.cut(0)
         except OSError as error:
             raise storage_error(self.directory, error, "starting a segment") from error
@@ -174,8 +203,33 @@ class PartitionLog:
 
     def _remove(self, segment: Segment) -> None:
         segment.close()
-        self._fs.remove(segment.path)
+        for suffix in SEGMENT_SUFFIXES:
+            self._fs.remove(segment.path.with_suffix(suffix))
         self._entries_dirty = True
+
+    def write_indexes(self, *, seal: bool = False) -> None:
+        """Write what is derived from the segments beside them, synced for those that are not written to any more.
+
+        With `seal` that is all of them: somebody else may read them next. Raises OSError.
+        """
+        for segment in self._segments:
+            rolled = seal or segment is not self._segments[-1]
+            segment.index.write(segment, seal=rolled, sync=rolled)
+        self._find_epochs()
+        self._epochs.write()
+
+    def _find_epochs(self) -> None:
+        """Look at those batches whose epochs nobody has seen yet."""
+        if self._epochs_from is None:
+            return
+        offset = self._epochs_from
+        found: list[tuple[int, int]] = []
+        for segment in self._reaching(offset):
+            for _, _, base_offset, _, epoch, _ in segment.places(segment.position_before(offset)):
+                if not found or epoch > found[-1][0]:
+                    found.append((epoch, base_offset))
+        self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset] + found)
+        self._epochs_from = None
 
     def fsync(self) -> None:
         """Make durable all that was appended. Raises OSError; then nothing since the last one is sure."""
@@ -217,6 +271,7 @@ class PartitionLog:
             last.cut(position)
         self._place = None
         self.end_offset = offset
+        self._epochs.truncate(offset)
 
     def set_aside(self, index: int) -> list[Segment]:
         """Take the segments from `index` on out of the log, and keep their files under other names.
@@ -227,6 +282,8 @@ class PartitionLog:
         for segment in reversed(taken):
             segment.close()
             self._fs.rename(segment.path, segment.path.with_name(segment.path.name + CUT_SUFFIX))
+            for suffix in SEGMENT_SUFFIXES:
+                self._fs.remove(segment.path.with_suffix(suffix))
             self._entries_dirty = True
             self._segments.remove(segment)
         return taken

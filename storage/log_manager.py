@@ -108,8 +108,9 @@ class LogManager:
             raise storage_error(data_dir, error, "locking") from error
         try:
             manager = cls(fs, data_dir, settings, topic_id_on_disk(fs, data_dir, settings.topic), lock=lock)
+            clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
             fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
-            manager._recover(None)
+            manager._recover(None, clean=clean)
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -142,7 +143,7 @@ class LogManager:
             raise storage_error(data_dir, error, "opening") from error
         return manager
 
-    def _recover(self, last_flush: int | None) -> None:
+    def _recover(self, last_flush: int | None, *, clean: bool = False) -> None:
         """Read everything from disk, make it durable in the segments, and start a new journal.
 
         All locks are held, or nobody else knows this manager yet.
@@ -160,6 +161,7 @@ class LogManager:
             last_flush=last_flush,
             journal_dirs=(self._journal_dir, *others),
             partitions=self._owned,
+            clean=clean,
         )
         try:
             for log in found.logs.values():
@@ -234,6 +236,8 @@ class LogManager:
             with self._io_lock, self._sync_lock, self._journal_lock:
                 self._closed = True
                 self._journal.close()
+                for log in self._logs.values():
+                    log.write_indexes(seal=True)
                 if self._owned is None:
                     self._leave_clean()
         except OSError as error:
@@ -445,6 +449,8 @@ class LogManager:
             try:
                 flush = self._rotate()
                 self._write_behind(None)
+                for log in self._logs.values():
+                    log.write_indexes()
                 self._sync_segments()
                 self._remove_retired(flush)
             except OSError as error:
@@ -538,6 +544,10 @@ class LogManager:
             if partition in self._pending:
                 self._drain(partition)
             log = self.log(partition)
+            try:
+                log.write_indexes(seal=True)
+            except OSError as error:
+                raise storage_error(log.directory, error, "releasing a partition") from error
             if log.dirty:
                 self._fsync(log)
             with self._journal_lock:

@@ -95,12 +95,14 @@ def recover(
     journal_dirs: Sequence[Path],
     last_flush: int | None = None,
     partitions: Collection[int] | None = None,
+    clean: bool = False,
 ) -> Recovered:
     """Read a data directory, and bring its segments to what was accepted, up to flush `last_flush` if given.
 
     `journal_dirs` are those of all nodes whose journals count, first that of the node whose `last_flush` it
-    is; `partitions` those that may be touched, by default all. Can be done again after any failure. Raises
-    CorruptLog for a damaged journal, and StorageError.
+    is; `partitions` those that may be touched, by default all. What is derived from the segments is believed
+    if the directory was left `clean`. Can be done again after any failure. Raises CorruptLog for a damaged
+    journal, and StorageError.
     """
     try:
         points, positions = read_known(fs, (data_dir, *journal_dirs))
@@ -129,7 +131,8 @@ def recover(
             key = (settings.topic, partition)
             point = None if points is None else found.recovery_points.get(key, 0)
             try:
-                found.cuts += recover_log(fs, log, point, positions.get(key), entries.get(partition, ()))
+                hint = positions.get(key)
+                found.cuts += recover_log(fs, log, point, hint, entries.get(partition, ()), clean=clean)
                 found.logs[partition] = log
             except CorruptLog as error:
                 found.failed[partition] = error
@@ -144,6 +147,8 @@ def recover_log(
     point: int | None,
     hint: Position | None = None,
     entries: Sequence[JournalEntry] = (),
+    *,
+    clean: bool = False,
 ) -> list[Cut]:
     """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
 
@@ -152,6 +157,8 @@ def recover_log(
     cuts: list[Cut] = []
     try:
         log.load()
+        if not clean:
+            log.distrust(point or 0)
         index, scan = _scan(log, point, hint)
         _recover_log(fs, log, index, scan, point, entries, cuts)
     except CorruptLog:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One `.log` file: batches one after the other, from a base offset that is the file's name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +20,11 @@ from storage.batch_format import (
 )
 from storage.errors import CorruptBatch, CorruptLog
 from storage.filesystem import File, FileSystem
-from storage.layout import INDEX_SUFFIXES, segment_name
+from storage.index import INTERVAL_BYTES_DEFAULT, Mark, Place, SegmentIndex, places
+from storage.layout import TXN_INDEX_SUFFIX, segment_name
 
 _SCAN_BYTES: Final = 1 << 20
+_LOOK_BYTES: Final = 1 << 14
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -36,6 +38,17 @@ class Scan(msgspec.Struct, frozen=True):
     damage: str | None
 
 
+class Run:
+    """Batches that are written together; `marks` has the size, last offset and largest timestamp of each."""
+
+    __slots__ = ("batches", "marks", "size_bytes")
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.marks: list[Mark] = []
+        self.size_bytes = 0
+
+
 class Segment:
     """A segment file, opened when it is first needed. Its methods raise OSError.
 
@@ -47,21 +60,29 @@ class Segment:
         "_file",
         "_first_timestamp",
         "_fs",
-        "_indexed",
         "base_offset",
         "dirty",
+        "index",
         "path",
         "size_bytes",
     )
 
-    def __init__(self, fs: FileSystem, directory: Path, base_offset: int, *, create: bool) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        base_offset: int,
+        *,
+        create: bool,
+        index_interval_bytes: int = INTERVAL_BYTES_DEFAULT,
+    ) -> None:
         self.base_offset = base_offset
         self.path = directory / segment_name(base_offset)
         self.size_bytes = 0
         self.dirty = False
         """Whether something was written, or cut, since the last `fsync`."""
+        self.index = SegmentIndex(fs, self.path, base_offset, index_interval_bytes)
         self._fs = fs
-        self._indexed = not create
         self._create = create
         self._file: File | None = None
         self._first_timestamp: int | None = None
@@ -74,28 +95,25 @@ class Segment:
             self._create = False
         return self._file
 
-    def write(self, buffers: Sequence[bytes], size: int) -> None:
-        """Append buffers of `size` bytes together, to the page cache."""
-        self._drop_indexes()
+    def write(self, run: Run) -> None:
+        """Append batches, to the page cache."""
         self.dirty = True
-        self._open().pwrite(buffers, self.size_bytes)
-        self.size_bytes += size
+        self._open().pwrite(run.batches, self.size_bytes)
+        self.index.extend(self, run.marks)
+        self.size_bytes += run.size_bytes
 
     def cut(self, size: int) -> None:
         """Forget everything from byte `size` on."""
-        self._drop_indexes()
         self.dirty = True
+        # A broker that finds none takes no transaction of this segment for aborted.
+        self._fs.remove(self.path.with_suffix(TXN_INDEX_SUFFIX))
         self._open().truncate(size)
         self.size_bytes = size
-        if not size:
+        if size:
+            self.index.forget()
+        else:
+            self.index.clear()
             self._first_timestamp = None
-
-    def _drop_indexes(self) -> None:
-        """Remove what a Kafka broker derived from the file as it was; a broker builds it again."""
-        if self._indexed:
-            for suffix in INDEX_SUFFIXES:
-                self._fs.remove(self.path.with_suffix(suffix))
-            self._indexed = False
 
     def read(self, position: int, size: int) -> bytes:
         """At most `size` bytes from `position`, and none behind `size_bytes`."""
@@ -122,8 +140,11 @@ class Segment:
     def find(self, offset: int, position: int = 0) -> int:
         """Where the batch that holds `offset`, or the next one there is, starts; `size_bytes` if none does.
 
-        The search begins at `position`, which must be the start of a batch. Raises CorruptLog.
+        The search begins at `position`, which must be the start of a batch, or where the index says. Raises
+        CorruptLog.
         """
+        if position == 0 and self.size_bytes > _LOOK_BYTES:
+            position = self.position_before(offset)
         while position < self.size_bytes:
             data = self.read(position, _SCAN_BYTES)
             pos = 0
@@ -138,6 +159,34 @@ class Segment:
                 raise CorruptLog(self.path, "it ends within the header of a record batch", position=position)
             position += pos
         return self.size_bytes
+
+    def position_before(self, offset: int) -> int:
+        """A batch before that of `offset`, by the index if a look at the batch agrees."""
+        position, last_offset = self.index.find(offset)
+        if position:
+            place = next(self.places(position), None)
+            if place is None or place[3] != last_offset:
+                self.index.forget()
+                return 0
+        return position
+
+    def places(self, position: int) -> Iterator[Place]:
+        """The whole batches from `position` on, which must be the start of one."""
+        size = _LOOK_BYTES
+        while position < self.size_bytes:
+            data = self.read(position, size)
+            following = position
+            for place in places(data, position):
+                yield place
+                following = place[0] + place[1]
+            if following == position:
+                extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+                if extent is None or extent[2] <= size or position + extent[2] > self.size_bytes:
+                    return
+                size = extent[2]
+            else:
+                position = following
+                size = min(4 * size, _SCAN_BYTES)
 
     def scan(self, *, verify_from: int, gaps: bool, start: Scan | None = None) -> Scan:
         """Walk over the batches; those with offsets from `verify_from` on have their checksum verified.

@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from storage.index import INTERVAL_BYTES_DEFAULT
 from storage.layout import OFFSETS_TOPIC
 
 SEGMENT_BYTES_DEFAULT: Final = 104_857_600
@@ -21,6 +22,8 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A segment that would grow beyond this is followed by another: `offsets.topic.segment.bytes`."""
     segment_ms: int = SEGMENT_MS_DEFAULT
     """A segment whose first record is this much older than the next one is followed by another: `segment.ms`."""
+    index_interval_bytes: int = INTERVAL_BYTES_DEFAULT
+    """So much of a segment lies between two entries of its index: `log.index.interval.bytes`."""
     journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
     """So much of the disk is taken at once for the journal."""
     journal_spare_bytes_max: int = JOURNAL_SPARE_BYTES_MAX_DEFAULT

@@ -117,6 +117,7 @@ class SharedDirectory:
         try:
             for log in found.logs.values():
                 if log.dirty:
+                    log.write_indexes(seal=True)
                     log.fsync()
                 position = position_of(log)
                 found.recovery_points[topic, log.partition] = log.end_offset

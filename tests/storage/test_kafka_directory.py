@@ -134,7 +134,8 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
             first = 100 if number % 2 else 7_000
             assert committed(broker.bootstrap, group) == [first + p for p in range(PARTITIONS)]
         broker.terminate()
-        text = broker.log.read_text(errors="replace")
-        assert "Corrupt" not in text
+        text = broker.log.read_text(errors="replace").lower()
+        for complaint in ("corrupt", "could not find offset index", "rebuilding index", "orphaned index"):
+            assert complaint not in text
     finally:
         broker.close()

@@ -2,6 +2,7 @@
 """Kafka's own tool reads a directory that we closed."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,11 @@ RECORDS: list[Record] = [
 ]
 
 
-def dump(path: Path) -> str:
-    """What Kafka's DumpLogSegments prints about a segment."""
+def dump(*paths: Path, options: Sequence[str] = ("--offsets-decoder", "--print-data-log")) -> str:
+    """What Kafka's DumpLogSegments prints about the files of a segment."""
     classpath = require_kafka_classpath()
     tool = "org.apache.kafka.tools.DumpLogSegments"
-    arguments = ["--files", str(path), "--offsets-decoder", "--print-data-log"]
+    arguments = ["--files", ",".join(map(str, paths)), *options]
     done = subprocess.run(
         ["java", "-cp", classpath, tool, *arguments], capture_output=True, text=True, check=False, timeout=100
     )
@@ -82,3 +83,31 @@ def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -
     assert '"protocolType":"consumer","generation":1,"protocol":"range","leader":"member-1"' in printed
     assert '"groupInstanceId":"i","clientId":"client","clientHost":"/127.0.0.1"' in printed
     assert printed.count("payload: <DELETE>") == 6
+
+
+@pytest.mark.kafka
+def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
+    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=60_000))
+    for number in range(300):
+        builder = BatchBuilder()
+        builder.append([RECORDS[0], RECORDS[4]])
+        base_offset = manager.end_offset(0)
+        (batch,) = builder.build(base_offset, number // 100, NOW + 7 * number - number % 3 * 30)
+        manager.append([(0, base_offset, batch)], sync=False)
+        if number % 50 == 0:
+            manager.checkpoint()
+    manager.close()
+    directory = tmp_path / "__consumer_offsets-0"
+    indexes = sorted([*directory.glob("*.index"), *directory.glob("*.timeindex")])
+    assert len(indexes) == 2 * len(list(directory.glob("*.log"))) > 2
+    for options in ((), ("--verify-index-only",)):
+        printed = dump(*indexes, options=options)
+        assert "Mismatch" not in printed
+        assert "not found" not in printed.lower()
+        assert "out of order" not in printed.lower()
+        if not options:
+            # With 60,000 bytes a segment and 4096 between entries.
+            assert printed.count(" position: ") >= 10
+            assert printed.count("timestamp: ") >= 10
+    printed = dump(*indexes, options=["--index-sanity-check"])
+    assert printed.count("passed sanity check") == len(indexes)

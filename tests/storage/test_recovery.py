@@ -236,7 +236,9 @@ def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
     manager.append([(0, 0, batch(1, 0, 3))], sync=True)
     manager.write_behind()
     manager.append([(0, 3, batch(2, 3, 3))], sync=True)
-    fs.fail(Fault.IO_ERROR, 1, only="fsync")  # the first one is the new journal's
+    fs.fail(
+        Fault.IO_ERROR, 2, only="fsync"
+    )  # those before are the new journal's, and that of the leaders' epochs
     with pytest.raises(StorageError):
         manager.checkpoint()
     with pytest.raises(StorageError, match="an earlier write failed"):
