@@ -124,7 +124,7 @@ def _error(topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
     return error
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)  # some 10 MB at most
 def _nothing_new(
     index: int, offset: int, version: int, *, read_committed: bool
 ) -> FetchResponse.FetchableTopicResponse.PartitionData:
