@@ -36,7 +36,7 @@ from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
 from storage.compression import NAMES as COMPRESSIONS
-from storage.errors import StorageError
+from storage.errors import StorageError, log_fields
 from storage.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.properties import MetaProperties, load_or_create_meta
@@ -115,7 +115,7 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
             "recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
         )
     for partition, damage in log_manager.failed_partitions.items():
-        log.error("partition is damaged", partition=partition, reason=str(damage))
+        log.error("partition is damaged", partition=partition, **log_fields(damage))
     return log_manager, meta
 
 

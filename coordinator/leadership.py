@@ -12,7 +12,7 @@ from coordinator.runtime.committer import Committer, PartitionWriter
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.stats import Stats
-from storage.errors import CorruptLog, StorageError, StorageFailed
+from storage.errors import CorruptLog, StorageError, StorageFailed, log_fields
 from storage.log_manager import LogManager
 
 log = get_logger("leadership")
@@ -133,7 +133,7 @@ class Leadership:
             return False
         except (StorageError, ValueError) as error:
             self._stats.partition_load_failures += 1
-            log.error("cannot load partition", partition=partition, reason=str(error))
+            log.error("cannot load partition", partition=partition, **log_fields(error))
             if not still_wanted():
                 return False
             # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.

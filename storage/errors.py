@@ -82,6 +82,14 @@ class IncompleteBatch(CorruptBatch):
     """The bytes end before the batch does: more may follow in the file, or a write was torn."""
 
 
+def log_fields(error: Exception) -> dict[str, object]:
+    """An error in parts, for a structured log line: its reason, and the file and position where they are known."""
+    if not isinstance(error, StorageError):
+        return {"reason": str(error)}
+    position = {} if error.position is None else {"position": error.position}
+    return {"file": error.path, **position, "reason": error.reason}
+
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

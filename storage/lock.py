@@ -44,6 +44,18 @@ class DirectoryLock:
         self._file.close()
 
 
+def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
+    """Who uses `data_dir` now, or None; nothing in it is changed. Raises OSError."""
+    try:
+        file = fs.open(data_dir / LOCK_FILE)
+    except FileNotFoundError:
+        return None
+    try:
+        return None if file.lock() else DirectoryLocked(data_dir, _pid(file.pread(32, 0)))
+    finally:
+        file.close()
+
+
 def _pid(content: bytes) -> int | None:
     # Empty when the holder is a Kafka broker, or has not come to writing it yet.
     text = content.strip()

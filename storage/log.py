@@ -309,6 +309,12 @@ class PartitionLog:
             raise storage_error(self.directory, error, "reading") from error
         return b"", self.end_offset
 
+    def locate(self, offset: int) -> tuple[Path, int]:
+        """The file and the byte at which the batch that holds `offset` starts. Raises CorruptLog and OSError."""
+        index = max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0)
+        segment = self._segments[index]
+        return segment.path, segment.find(offset)
+
     def remember(self, segment: Segment, offset: int, position: int) -> None:
         """Start looking for `offset` and those after it here, the next time."""
         self._place = (offset, segment, position)

@@ -571,3 +571,11 @@ class LogManager:
             if partition in self._pending:
                 self._drain(partition)
             return self.log(partition).read(start_offset, max_bytes)
+
+    def locate(self, partition: int, offset: int) -> tuple[Path, int]:
+        """The file and the byte at which a batch that was read starts. Raises CorruptLog and StorageError."""
+        with self._io_lock:
+            try:
+                return self.log(partition).locate(offset)
+            except OSError as error:
+                raise storage_error(self.data_dir, error, "reading") from error

@@ -11,6 +11,7 @@ whole batch is kept, and only a torn tail is cut.
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -41,6 +42,9 @@ from storage.segment import Scan, Segment, find_batch
 from storage.settings import LogSettings
 
 __all__ = ["Cut", "LogSettings", "Recovered", "note_recovery_points", "partitions_on_disk", "recover"]
+
+NO_POINT: Final = -1
+"""In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -129,13 +133,15 @@ def recover(
             directory = partition_dir(data_dir, settings.topic, partition)
             log = PartitionLog(fs, directory, partition, settings, topic_id)
             key = (settings.topic, partition)
-            point = None if points is None else found.recovery_points.get(key, 0)
+            point = recovery_point(points, key)
             try:
                 hint = positions.get(key)
                 found.cuts += recover_log(fs, log, point, hint, entries.get(partition, ()), clean=clean)
                 found.logs[partition] = log
             except CorruptLog as error:
                 found.failed[partition] = error
+                # Not 0 for None: the next start would take what is damaged for the torn end of a last write.
+                found.recovery_points[key] = NO_POINT if point is None else point
     except OSError as error:
         raise storage_error(data_dir, error, "recovery") from error
     return found
@@ -182,11 +188,17 @@ def read_known(
         if noted is not None:
             points = points or {}
             for key, offset in noted.items():
-                points[key] = max(offset, points.get(key, 0))
+                points[key] = max(offset, points.get(key, offset))
         for key, position in read_positions(fs, directory / POSITION_FILE).items():
             if key not in positions or positions[key].offset < position.offset:
                 positions[key] = position
     return points, positions
+
+
+def recovery_point(points: Mapping[TopicPartition, int] | None, key: TopicPartition) -> int | None:
+    """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if nobody knows."""
+    point = NO_POINT if points is None else points.get(key, 0)
+    return None if point == NO_POINT else point
 
 
 def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli import groups
+from coordinator.cli import groups, log
 from coordinator.cli.errors import one_line_errors
 from coordinator.cli.serve import serve
 from coordinator.version import __version__
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.add_typer(groups.app, name="groups")
+app.add_typer(log.app, name="log")
 
 
 @app.command()

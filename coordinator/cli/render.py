@@ -18,7 +18,7 @@ WIDTH_WITHOUT_TERMINAL: Final = 100_000
 ABSENT: Final = "-"
 
 
-def print_json(found: Description | list[GroupListing]) -> None:
+def print_json(found: object) -> None:
     """Print one JSON document."""
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
 
@@ -29,7 +29,7 @@ def print_groups(groups: Sequence[GroupListing]) -> None:
         sys.stderr.write("no groups\n")
         return
     rows = [(g.group, g.state, g.type, g.protocol_type) for g in groups]
-    _print_table(["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"], rows)
+    print_table(["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"], rows)
 
 
 def print_description(description: Description) -> None:
@@ -47,7 +47,7 @@ def print_description(description: Description) -> None:
 def _print_state(group: str, state: StateView) -> None:
     coordinator = f"{state.coordinator} (node {state.coordinator_id})"
     row = (group, state.state, state.members, state.protocol_type, state.protocol, coordinator)
-    _print_table(["GROUP", "STATE", "MEMBERS", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"], [row])
+    print_table(["GROUP", "STATE", "MEMBERS", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"], [row])
 
 
 def _print_members(members: Sequence[Member]) -> None:
@@ -65,7 +65,7 @@ def _print_members(members: Sequence[Member]) -> None:
         )
         for m in members
     ]
-    _print_table(["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"], rows)
+    print_table(["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"], rows)
 
 
 def _print_offsets(offsets: Sequence[OffsetView]) -> None:
@@ -73,7 +73,7 @@ def _print_offsets(offsets: Sequence[OffsetView]) -> None:
         sys.stdout.write("no offsets\n")
         return
     rows = [(o.topic, o.partition, o.offset, o.metadata, o.member_id, o.client_host) for o in offsets]
-    _print_table(["TOPIC", "PARTITION", "OFFSET", "METADATA", "MEMBER", "HOST"], rows)
+    print_table(["TOPIC", "PARTITION", "OFFSET", "METADATA", "MEMBER", "HOST"], rows)
 
 
 def assignment_text(assignment: Iterable[Assignment]) -> str:
@@ -95,7 +95,8 @@ def _gap(wanted: bool) -> None:
         sys.stdout.write("\n")
 
 
-def _print_table(columns: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> None:
+    """Print rows below their columns' names, without lines between them."""
     terminal = sys.stdout.isatty()
     console = Console(file=sys.stdout, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))

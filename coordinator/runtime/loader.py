@@ -14,7 +14,7 @@ from coordinator.runtime.io_thread import IoThread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
 from storage.batch import Batch, iter_batches
-from storage.errors import CorruptBatch, CorruptLog
+from storage.errors import CorruptBatch, CorruptLog, CorruptRecord
 from storage.loader import RecordLoader
 from storage.log_manager import LogManager
 from storage.records import UnknownRecord
@@ -59,7 +59,7 @@ class Loader:
         """Apply the whole log of a partition to `shard`; returns the offset at which the next record goes.
 
         Stops early, with what it has, once `still_wanted()` is false. Raises StorageError when the log cannot be
-        read and CorruptRecord when a record in it makes no sense.
+        read, and CorruptLog, with file and position, when it is damaged or a record in it makes no sense.
         """
         async with self._places:
             return await self._load(shard, still_wanted)
@@ -76,11 +76,8 @@ class Loader:
                 data, next_offset = await self._read(partition, offset)
                 try:
                     await self._apply(shard, data, replay, progress, still_wanted)
-                except CorruptBatch as error:
-                    where = f"{error.position} bytes after the batch of offset {offset}"
-                    raise CorruptLog(
-                        self._log.log(partition).directory, f"{error.reason}, {where}"
-                    ) from error
+                except (CorruptBatch, CorruptRecord) as error:
+                    raise await self._damage(partition, offset, error) from error
                 progress.offset = offset = next_offset
         finally:
             del self.progress[partition]
@@ -112,6 +109,13 @@ class Loader:
             transactions=found.transactions,
             offsets=found.offsets,
         )
+
+    async def _damage(self, partition: int, offset: int, error: CorruptBatch | CorruptRecord) -> CorruptLog:
+        """Where the damage is; what was read began with the batch that holds `offset`."""
+        path, position = await self._io.run(lambda: self._log.locate(partition, offset))
+        if isinstance(error, CorruptRecord):
+            return CorruptLog(path, error.reason)
+        return CorruptLog(path, error.reason, position=position + error.position)
 
     async def _read(self, partition: int, offset: int) -> tuple[bytes, int]:
         return await self._io.run(lambda: self._log.read(partition, offset, self._read_bytes_max))

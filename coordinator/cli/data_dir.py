@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which data directory a command is about: the one that `serve` would use here."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.config import Settings, load
+from coordinator.config.sources import CONFIG_VARIABLE
+
+DataDir = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="The data directory. [default: as for serve in this environment]"),
+]
+
+
+def settings_for(data_dir: str | None) -> Settings:
+    """The settings that `serve --data-dir` would have with this environment. Raises ConfigError."""
+    config = os.environ.get(CONFIG_VARIABLE)
+    return load(Path(config) if config else None, os.environ, (), {"--data-dir": ("data.dir", data_dir)})
+
+
+def existing(directory: Path) -> Path:
+    """The same, if it is a directory. Raises CommandError."""
+    if not directory.is_dir():
+        raise CommandError(f"{directory}: there is no such directory", EXIT_USAGE)
+    return directory

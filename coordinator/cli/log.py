@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper log check` and `groupkeeper log repair`: the files of the log, with no node in between."""
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator.cli.data_dir import DataDir, existing, settings_for
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+
+if TYPE_CHECKING:
+    from storage.check import CheckedDirectory, CheckedPartition, Damage
+    from storage.repair import Repair
+
+app = typer.Typer(help="Check the log's files, and mend them.", no_args_is_help=True, rich_markup_mode=None)
+
+NAMES_SHOWN: Final = 10
+
+
+@app.command("check")
+def check_log(
+    data_dir: DataDir = None,
+    partition: Annotated[
+        int | None, typer.Option(metavar="P", min=0, help="Only this partition. [default: all]")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Read every byte of the log and say what is damaged, and where; changes nothing.
+
+    Exit code 0: all is whole; 1: something is damaged; 2: the check could not be made. A node may be running
+    on the directory.
+    """
+    with one_line_errors():
+        from coordinator.cli import render
+        from storage.check import check_directory
+        from storage.errors import StorageError
+        from storage.filesystem import RealFileSystem
+
+        directory = existing(settings_for(data_dir).data_dir)
+        try:
+            found = check_directory(RealFileSystem(), directory, partition)
+        except StorageError as error:
+            raise CommandError(str(error), EXIT_USAGE) from error
+        if partition is not None and not found.partitions:
+            raise CommandError(f"{directory}: there is no partition {partition}", EXIT_USAGE)
+        if json:
+            render.print_json(_as_json(found))
+        else:
+            _print_check(found)
+    if not found.clean:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command("repair")
+def repair_log(
+    partition: Annotated[int, typer.Option(metavar="P", min=0, help="The partition to mend.")],
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
+    ] = False,
+) -> None:
+    """Mend a damaged partition of a stopped node, keeping all that is whole.
+
+    The segments as they were go to a directory within the partition's. Committed offsets may be older
+    afterwards: read what this prints.
+    """
+    with one_line_errors():
+        from storage.errors import StorageError
+        from storage.filesystem import RealFileSystem
+        from storage.lock import DirectoryLock
+        from storage.repair import carry_out, plan_repair
+
+        fs = RealFileSystem()
+        directory = existing(settings_for(data_dir).data_dir)
+        try:
+            lock = DirectoryLock.acquire(fs, directory)
+            try:
+                repair = plan_repair(fs, directory, partition)
+                if not dry_run:
+                    repair = carry_out(fs, directory, repair, datetime.now(UTC))
+            finally:
+                lock.release()
+        except (StorageError, OSError) as error:
+            raise CommandError(str(error)) from error
+        _print_repair(repair, partition, dry_run=dry_run)
+
+
+def _as_json(found: "CheckedDirectory") -> dict[str, object]:
+    def damage(one: "Damage") -> dict[str, object]:
+        return {
+            "file": str(one.path),
+            "position": one.position,
+            "bytes": one.size_bytes,
+            "offset": one.offset,
+            "next_offset": one.next_offset,
+            "reason": one.reason,
+        }
+
+    return {
+        "clean": found.clean,
+        "in_use": found.in_use,
+        "journal": None if found.journal is None else str(found.journal),
+        "partitions": [
+            {
+                "partition": p.partition,
+                "segments": len(p.segments),
+                "bytes": p.size_bytes,
+                "batches": p.batches,
+                "records": p.records,
+                "first_offset": p.first_offset,
+                "last_offset": _last_offset(p),
+                "damages": [damage(one) for one in p.damages],
+                "unsettled": [damage(one) for one in p.unsettled],
+            }
+            for p in found.partitions
+        ],
+    }
+
+
+def _last_offset(partition: "CheckedPartition") -> int | None:
+    return None if partition.first_offset is None else partition.next_offset - 1
+
+
+def _print_check(found: "CheckedDirectory") -> None:
+    from coordinator.cli import render
+
+    columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]
+    render.print_table(
+        columns,
+        [
+            (
+                p.partition,
+                len(p.segments),
+                p.size_bytes,
+                p.batches,
+                p.records,
+                p.first_offset,
+                _last_offset(p),
+                "DAMAGED" if p.damages else "unsettled end" if p.unsettled else "whole",
+            )
+            for p in found.partitions
+        ],
+    )
+    lines = []
+    for p in found.partitions:
+        lines += [f"partition {p.partition} is damaged: {_where(one)}" for one in p.damages]
+        if found.in_use is None:
+            lines += [
+                f"partition {p.partition} has an end that the next start settles: {_where(one)}"
+                for one in p.unsettled
+            ]
+    if found.journal is not None:
+        lines.append(f"the journal is damaged: {found.journal}")
+    if found.in_use is not None:
+        lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
+    damaged = sum(bool(p.damages) for p in found.partitions)
+    lines.append(f"{len(found.partitions)} partitions, {damaged} damaged")
+    sys.stdout.write("\n" + "\n".join(lines) + "\n")
+
+
+def _where(damage: "Damage") -> str:
+    until = "" if damage.next_offset is None else f", whole again at offset {damage.next_offset}"
+    size = f"{damage.size_bytes} bytes from " if damage.size_bytes else "at "
+    return f"{damage.path}, {size}byte {damage.position}, offset {damage.offset}: {damage.reason}{until}"
+
+
+def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
+    checked, loss = repair.checked, repair.loss
+    lines = []
+    if not checked.damages:
+        lines.append(f"partition {partition} is not damaged: nothing was done")
+    else:
+        lines += [f"damage: {_where(one)}" for one in checked.damages]
+        lines.append(f"saved: {checked.batches} batches with {checked.records} records")
+        lines.append(f"lost: {repair.lost_bytes} bytes, in place of {repair.lost_offsets} offsets of the log")
+        lines.append(f"certain: {loss.certain} committed offsets, whose newest record lies behind the damage")
+        lines.append(
+            f"MAY BE OLDER THAN WHAT WAS COMMITTED: {len(loss.older)} offsets in"
+            f" {len({group for group, *_ in loss.older})} groups, and {len(loss.groups_older)} groups' generations;"
+            " offsets and groups deleted in the lost part may be back, and those only there are gone"
+        )
+        if loss.named_in_damage:
+            lines.append(f"named in the lost part, as far as it can be read: {_some(loss.named_in_damage)}")
+        if repair.aside is not None:
+            lines.append(f"the segments as they were, and the offsets in question: {repair.aside}")
+    if dry_run:
+        lines.append("dry run: nothing was changed")
+    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper log`: exit codes, what is printed, and a node that goes on with what was mended."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.layout import OFFSETS_TOPIC
+from tests.storage.test_repair import P, contents, fill, overwrite, places
+from tests.support.processes import REPOSITORY, environment
+from tests.support.service import Service
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", "log", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+        timeout=60,
+    )
+
+
+def hurt(data_dir: Path, base_offset: int) -> None:
+    path, start, _ = places(data_dir)[base_offset]
+    overwrite(path, start + 70, b"\xfe\xfe")
+
+
+def test_a_whole_log(tmp_path: Path) -> None:
+    fill(tmp_path, 5)
+    done = run("check", "--data-dir", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:3] == ["PARTITION", "SEGMENTS", "BYTES"]
+    assert lines[1].split() == [str(P), "2", "1070", "5", "15", "0", "14", "whole"]
+    assert lines[-1] == "1 partitions, 0 damaged"
+
+
+def test_damage_has_an_exit_code_and_a_place(tmp_path: Path) -> None:
+    fill(tmp_path, 5)
+    hurt(tmp_path, 6)
+    path, start, _ = places(tmp_path)[6]
+    done = run("check", "--data-dir", str(tmp_path), "--partition", str(P))
+    assert done.returncode == 1
+    assert f"partition {P} is damaged: {path}, 214 bytes from byte {start}, offset 6: checksum" in done.stdout
+    assert done.stdout.endswith("1 partitions, 1 damaged\n")
+    found = json.loads(run("check", "--data-dir", str(tmp_path), "--json").stdout)
+    assert not found["clean"]
+    (damage,) = found["partitions"][0]["damages"]
+    assert (damage["file"], damage["position"], damage["next_offset"]) == (str(path), start, 9)
+
+
+def test_what_cannot_be_checked(tmp_path: Path) -> None:
+    assert run("check", "--data-dir", str(tmp_path / "nowhere")).returncode == 2
+    fill(tmp_path, 1)
+    done = run("check", "--data-dir", str(tmp_path), "--partition", "7")
+    assert (done.returncode, done.stderr) == (2, f"groupkeeper: {tmp_path}: there is no partition 7\n")
+
+
+def test_repair_by_hand(tmp_path: Path) -> None:
+    fill(tmp_path, 5)
+    hurt(tmp_path, 6)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.log")}
+    dry = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--dry-run")
+    assert dry.returncode == 0
+    assert "dry run: nothing was changed" in dry.stdout
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.log")} == before
+    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
+    assert done.returncode == 0
+    assert "saved: 4 batches with 12 records" in done.stdout
+    assert "lost: 214 bytes, in place of 3 offsets of the log" in done.stdout
+    assert "certain: 3 committed offsets" in done.stdout
+    assert "MAY BE OLDER THAN WHAT WAS COMMITTED: 0 offsets in 0 groups" in done.stdout
+    (aside,) = (tmp_path / f"{OFFSETS_TOPIC}-{P}").glob("damaged-*")
+    assert str(aside) in done.stdout
+    assert sorted(contents(tmp_path)) == [0, 3, 9, 12]
+    assert run("check", "--data-dir", str(tmp_path)).returncode == 0
+    again = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
+    assert "is not damaged: nothing was done" in again.stdout
+    missing = run("repair", "--partition", "9", "--data-dir", str(tmp_path))
+    assert (missing.returncode, "no such partition" in missing.stderr) == (1, True)
+
+
+@pytest.mark.slow
+def test_beside_a_running_node(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    fill(service.data_dir, 5)
+    hurt(service.data_dir, 6)
+    try:
+        service.launch()
+        while service.http_status("/health") != 200:
+            assert service._process is not None
+            service._process.assert_running()
+        done = run("check", "--data-dir", str(service.data_dir))
+        assert done.returncode == 1
+        assert "the data directory is in use by process" in done.stdout
+        assert f"partition {P} is damaged" in done.stdout
+        refused = run("repair", "--partition", str(P), "--data-dir", str(service.data_dir))
+        assert refused.returncode == 1
+        assert "in use by process" in refused.stderr
+        service.terminate()
+        path, start, _ = places(service.data_dir)[6]
+        lines = [json.loads(line) for line in service.log_text().splitlines() if line.startswith("{")]
+        (line,) = [line for line in lines if line["event"] == "cannot load partition"]
+        assert (line["partition"], line["file"], line["position"]) == (P, str(path), start)
+        assert line["reason"].startswith("checksum")
+        assert run("repair", "--partition", str(P), "--data-dir", str(service.data_dir)).returncode == 0
+        service.start()
+    finally:
+        service.close()
