@@ -20,7 +20,7 @@ def read_range(part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     try:
         read = reader(fd)
         for chunk in walk(read, part.start, part.end, base_offset=part.base_offset, newest=part.last):
-            yield rows(chunk, part.file, part.partition, columns)
+            yield from rows(chunk, part.file, part.partition, columns)
     finally:
         os.close(fd)
 
@@ -30,12 +30,15 @@ def reader(fd: int) -> Callable[[int, int], bytes]:
     return lambda position, size: os.pread(fd, size, position)
 
 
-def rows(chunk: Chunk, file: str, partition: int, columns: Sequence[str]) -> pa.RecordBatch:
+def rows(chunk: Chunk, file: str, partition: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a chunk, with what is known of its file."""
-    decoded = decode(chunk, [name for name in columns if name not in FILE_COLUMNS])
-    facts = {"file": pa.scalar(file), "partition": pa.scalar(partition, pa.int32())}
-    arrays = [
-        pa.repeat(facts[name], decoded.num_rows) if name in facts else decoded.column(name)
-        for name in columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, list(columns))
+    for decoded in decode(chunk, [*(name for name in columns if name not in FILE_COLUMNS), "position"]):
+        count = decoded.num_rows
+        facts = {
+            "file": pa.DictionaryArray.from_arrays(
+                pa.repeat(pa.scalar(0, pa.int32()), count), pa.array([file])
+            ),
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
+        }
+        arrays = [facts[name] if name in facts else decoded.column(name) for name in columns]
+        yield pa.RecordBatch.from_arrays(arrays, list(columns))

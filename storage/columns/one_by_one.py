@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records into rows, one by one, through the ordinary codecs: right for everything, and slow."""
 
-from collections.abc import Iterable
 from struct import Struct
 from typing import Any, Final
 
-import pyarrow as pa
-
+from storage.batch import iter_records, read_batch
 from storage.batch_format import BatchRecord
 from storage.columns.schema import (
     ABORT,
@@ -14,11 +12,10 @@ from storage.columns.schema import (
     GROUP_METADATA,
     NULL_KEY,
     OFFSET_COMMIT,
-    RECORD_COLUMNS,
     TRANSACTION_MARKER,
     UNKNOWN,
 )
-from storage.errors import CorruptRecord
+from storage.errors import CorruptBatch, CorruptRecord
 from storage.properties import encode_uuid
 from storage.records import (
     GroupMetadataRecord,
@@ -31,14 +28,28 @@ from storage.records import (
 
 Row = dict[str, Any]
 
+_LONG_MAX: Final = (1 << 63) - 1
+
 _SHORT: Final = Struct(">h")
 _MARKERS: Final = {0: ABORT, 1: COMMIT}
 """By the type in a control record's key: Kafka's `ControlRecordType`."""
 
 
-def rows_to_arrow(rows: Iterable[Row]) -> pa.Table:
-    """A table with all of RECORD_COLUMNS; what a row does not have is null."""
-    return pa.Table.from_pylist(list(rows), schema=RECORD_COLUMNS)
+def batch_rows(data: bytes) -> tuple[list[Row], str | None]:
+    """The rows of the batch that some bytes are, by the names of RECORD_COLUMNS, and what is wrong with the batch.
+
+    There is one at least: without a record, or with damage, an empty one.
+    """
+    try:
+        batch = read_batch(data)
+        records = list(iter_records(batch))
+    except CorruptBatch as error:
+        return [{}], error.reason
+    # A varint can have 70 bits, and no offset or time has.
+    if any(not (-_LONG_MAX <= number <= _LONG_MAX) for record in records for number in record[:2]):
+        return [{}], "an offset or timestamp does not fit 64 bits"
+    rows = [record_row(record, control=batch.is_control) for record in records]
+    return rows or [{}], None
 
 
 def record_row(record: BatchRecord, *, control: bool) -> Row:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
-from storage.batch import check_batch, read_batch
+from storage.batch import check_batch
 from storage.batch_format import (
     CRC_START,
     EXTENT_BYTES,
@@ -20,7 +20,6 @@ from storage.batch_format import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
-    Batch,
     batch_extent,
 )
 from storage.errors import CorruptBatch, IncompleteBatch
@@ -42,8 +41,8 @@ Read = Callable[[int, int], bytes]
 class Damage(msgspec.Struct, frozen=True):
     """Why a piece is no good batch.
 
-    `reason` is None for the tail of the newest segment, which is no damage. `header` says whether the piece has a
-    header that can be read.
+    `reason` is None for the tail of the newest segment, which is no damage. `header` says whether the piece starts
+    with the header of a batch of version 2, which may be what is damaged.
     """
 
     reason: str | None
@@ -161,7 +160,7 @@ class _Walker:
         found, zeros, end = self._search(position)
         size = (end if found is None else found) - position
         head = self._read(position, min(size, HEADER_BYTES))
-        readable = len(head) == HEADER_BYTES and batch_extent(head, 0) is not None and _has_header(head)
+        readable = _has_header(head)
         incomplete = reason.startswith("the file ends") or head_bytes < EXTENT_BYTES
         if found is None and self._newest and (incomplete or zeros):
             damage = Damage(None, readable)
@@ -187,31 +186,6 @@ class _Walker:
             window += step
 
 
-def _has_header(data: bytes) -> bool:
-    try:
-        read_batch(data)
-    except IncompleteBatch:
-        return data[MAGIC_AT] == MAGIC
-    except CorruptBatch:
-        return False
-    return True
-
-
-def header(chunk: Chunk, index: int) -> Batch | None:
-    """The header of a piece, if it has one that can be read."""
-    damage = chunk.damages.get(index)
-    if damage is not None and not damage.header:
-        return None
-    head = chunk.data[chunk.starts[index] : chunk.ends[index]]
-    if damage is None:
-        return read_batch(head)
-    return _header_of_damaged(head, chunk.ends[index] - chunk.starts[index])
-
-
-def _header_of_damaged(head: bytes, size: int) -> Batch:
-    # Its length may be what is wrong: show what follows as if there were enough of it.
-    length = _LENGTH_AND_CHECKSUM.unpack_from(head, _LENGTH_AT)[0]
-    if head[MAGIC_AT] == MAGIC and len(head) < LOG_OVERHEAD_BYTES + length:
-        mended = head[:_LENGTH_AT] + (_LENGTH_MIN).to_bytes(4, "big") + head[_LENGTH_AT + 4 : HEADER_BYTES]
-        return msgspec.structs.replace(read_batch(mended), size_bytes=size)
-    return read_batch(head)
+def _has_header(head: bytes) -> bool:
+    """Whether the bytes start as a batch of version 2 does, whatever its length says."""
+    return len(head) >= HEADER_BYTES and batch_extent(head, 0) is not None and head[MAGIC_AT] == MAGIC

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The columns of batches: the headers of all pieces of a chunk, read at once."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from storage.batch import read_batch
+from storage.batch_format import COMPRESSION_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, MAGIC_AT, TRANSACTIONAL
+from storage.columns.numbers import Bools, Buffer, Longs
+from storage.columns.schema import BATCH_COLUMNS
+from storage.columns.walk import Chunk
+from storage.compression import NAMES
+
+COMPRESSIONS = pa.array(
+    [*NAMES, *(f"unknown ({number})" for number in range(len(NAMES), COMPRESSION_MASK + 1))]
+)
+
+_FAR = 1 << 62
+
+
+class BatchColumns:
+    """Facts about the pieces of a chunk, each an array with one value a piece."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.buffer = Buffer(chunk.data)
+        starts = np.array(chunk.starts, np.int64)
+        read = self.buffer
+        self.position: Longs = starts + chunk.position
+        self.batch_bytes: Longs = np.array(chunk.ends, np.int64) - starts
+        self.base_offset = read.int64(starts)
+        self.leader_epoch = read.int32(starts + 12)
+        self.magic = read.int8(starts + MAGIC_AT)
+        self.attributes = read.int16(starts + 21)
+        self.last_offset: Longs = self.base_offset + read.int32(starts + 23)
+        self.base_timestamp = read.int64(starts + 27)
+        self.max_timestamp = read.int64(starts + 35)
+        self.producer_id = read.int64(starts + 43)
+        self.producer_epoch = read.int16(starts + 51)
+        self.has_header: Bools = np.ones(len(starts), np.bool_)
+        self._damages = chunk.damages
+        for index, damage in chunk.damages.items():
+            self.has_header[index] = damage.header
+        for index in np.flatnonzero(self.has_header & (self.magic != MAGIC)).tolist():
+            self._old(index, chunk.data[chunk.starts[index] : chunk.ends[index]])
+        self.is_control: Bools = self.attributes & CONTROL != 0
+        """Whether it holds a marker."""
+        self.is_log_append_time: Bools = self.attributes & LOG_APPEND_TIME != 0
+        """Whether its own time counts in place of its records'."""
+        self.is_far: Bools = (
+            (self.base_offset >= _FAR) | (self.base_timestamp >= _FAR) | (self.base_timestamp <= -_FAR)
+        )
+        """Whether offsets or timestamps come near the limit of 64 bits, where a sum might not fit."""
+
+    def _old(self, index: int, data: bytes) -> None:
+        """A message of an older format has its fields elsewhere, or not at all."""
+        message = read_batch(data)
+        self.leader_epoch[index] = message.leader_epoch
+        self.attributes[index] = message.attributes
+        self.last_offset[index] = message.last_offset
+        self.base_timestamp[index] = message.base_timestamp
+        self.max_timestamp[index] = message.max_timestamp
+        self.producer_id[index] = message.producer_id
+        self.producer_epoch[index] = message.producer_epoch
+
+    def column(self, name: str, pieces: Longs, damages: Mapping[int, str]) -> pa.Array:
+        """A column of BATCH_COLUMNS for rows of these pieces; `damages` come on top of what the walk found."""
+        kind = BATCH_COLUMNS.field(name).type
+        match name:
+            case "position" | "batch_bytes":
+                return pa.array(getattr(self, name)[pieces]).cast(kind)
+            case "damage":
+                return self._damage(pieces, damages)
+            case "tail":
+                tails = [index for index, damage in self._damages.items() if damage.reason is None]
+                return pa.array(np.isin(pieces, tails)) if tails else pa.repeat(pa.scalar(False), len(pieces))
+            case "crc_ok":
+                return self._crc_ok(pieces)
+            case "compression":
+                values: Longs = self.attributes & COMPRESSION_MASK
+            case "transactional":
+                values = self.attributes & TRANSACTIONAL
+            case "control":
+                values = self.attributes & CONTROL
+            case _:
+                values = getattr(self, name)
+        mask = None if self.has_header.all() else ~self.has_header[pieces]
+        if kind == pa.bool_():
+            return pa.array(values[pieces] != 0, mask=mask)
+        if name == "compression":
+            return pa.DictionaryArray.from_arrays(
+                pa.array(values[pieces].astype(np.int32), mask=mask), COMPRESSIONS
+            )
+        return pa.array(values[pieces], mask=mask).cast(kind)
+
+    def _damage(self, pieces: Longs, damages: Mapping[int, str]) -> pa.Array:
+        reasons = {**{index: damage.reason for index, damage in self._damages.items()}, **damages}
+        if not reasons:
+            return pa.nulls(len(pieces), pa.string())
+        return pa.array([reasons.get(piece) for piece in pieces.tolist()], pa.string())
+
+    def _crc_ok(self, pieces: Longs) -> pa.Array:
+        if not self._damages:
+            return pa.repeat(pa.scalar(True), len(pieces))
+        known = {index: damage.crc_ok for index, damage in self._damages.items()}
+        return pa.array([known.get(piece, True) for piece in pieces.tolist()], pa.bool_())

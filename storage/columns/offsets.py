@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records in bulk: the envelope of each, and of offsets the key and the value in every version.
+
+What is odd in any way is not `good`, and left to the slow way, which says what is wrong with it.
+"""
+
+import msgspec
+import numpy as np
+
+from storage.columns.numbers import Bools, Buffer, Longs
+
+_DELTA_MAX = 1 << 61
+"""No delta of an offset or timestamp is larger, unless something is wrong."""
+
+
+class Envelopes(msgspec.Struct):
+    """Where keys and values start, and their sizes (negative: null). Records that are not `good` are damaged."""
+
+    timestamp_delta: Longs
+    offset_delta: Longs
+    key: Longs
+    key_size: Longs
+    value: Longs
+    value_size: Longs
+    good: Bools
+
+
+class Keys(msgspec.Struct):
+    """The parts of an offset's key, where it is `good`."""
+
+    version: Longs
+    group: Longs
+    group_size: Longs
+    topic: Longs
+    topic_size: Longs
+    partition: Longs
+    good: Bools
+
+
+class Values(msgspec.Struct):
+    """The parts of an offset's value, where it is `good` and there is one. `topic_id` is where it is, or 0."""
+
+    version: Longs
+    offset: Longs
+    leader_epoch: Longs
+    metadata: Longs
+    metadata_size: Longs
+    commit_timestamp: Longs
+    expire_timestamp: Longs
+    topic_id: Longs
+    good: Bools
+
+
+def envelopes(buffer: Buffer, starts: Longs, ends: Longs) -> Envelopes:
+    """Read records, each from behind its size to its end."""
+    timestamp_delta, position, good = buffer.zigzag(starts + 1)
+    offset_delta, position, fine = buffer.zigzag(position)
+    good &= fine
+    key_size, key, fine = buffer.zigzag(position)
+    good &= fine
+    value_size, value, fine = buffer.zigzag(key + np.maximum(key_size, 0))
+    good &= (np.abs(timestamp_delta) < _DELTA_MAX) & (np.abs(offset_delta) < _DELTA_MAX)
+    good &= fine & (value + np.maximum(value_size, 0) <= ends) & (key_size <= ends) & (value_size <= ends)
+    return Envelopes(timestamp_delta, offset_delta, key, key_size, value, value_size, good)
+
+
+def offset_keys(buffer: Buffer, records: Envelopes) -> Keys:
+    """Read the keys, of which those of offsets, versions 0 and 1, come out `good`."""
+    end = records.key + records.key_size
+    version = buffer.int16(records.key)
+    group = records.key + 4
+    group_size = buffer.int16(records.key + 2)
+    topic = group + group_size + 2
+    topic_size = buffer.int16(topic - 2)
+    at = topic + topic_size
+    good = records.good & (records.key_size >= 2) & ((version == 0) | (version == 1))
+    good &= (group_size >= 0) & (topic_size >= 0) & (topic <= end) & (at + 4 <= end)
+    return Keys(version, group, group_size, topic, topic_size, buffer.int32(at), good)
+
+
+def offset_values(buffer: Buffer, records: Envelopes, wanted: Bools) -> Values:
+    """Read the values of the records that are `wanted`; a null value is good as well."""
+    count = len(wanted)
+    none = np.full(count, -1, np.int64)
+    values = Values(
+        version=none.copy(),
+        offset=none.copy(),
+        leader_epoch=none.copy(),
+        metadata=np.zeros(count, np.int64),
+        metadata_size=np.zeros(count, np.int64),
+        commit_timestamp=none.copy(),
+        expire_timestamp=none.copy(),
+        topic_id=np.zeros(count, np.int64),
+        good=wanted & (records.value_size < 0),
+    )
+    present = wanted & (records.value_size >= 2)
+    version = buffer.int16(records.value)
+    for number in range(5):
+        rows = np.flatnonzero(present & (version == number))
+        if len(rows):
+            start = records.value[rows]
+            _values(buffer, number, start, start + records.value_size[rows], rows, values)
+    return values
+
+
+def _values(buffer: Buffer, version: int, start: Longs, end: Longs, rows: Longs, out: Values) -> None:
+    """Read values of one version into the rows of `out`."""
+    position = start + 10
+    if version >= 3:
+        out.leader_epoch[rows] = buffer.int32(position)
+        position = position + 4
+    good = np.ones(len(rows), np.bool_)
+    if version == 4:
+        size, metadata, good = buffer.uvarint(position)
+        size = size - 1
+    else:
+        size, metadata = buffer.int16(position), position + 2
+    good &= size >= 0
+    time = metadata + np.clip(size, 0, end - start)
+    position = time + 8
+    if version == 1:
+        out.expire_timestamp[rows] = buffer.int64(position)
+        position = position + 8
+    if version == 4:
+        topic_id, position, fine = _tags(buffer, position)
+        out.topic_id[rows] = topic_id
+        good &= fine
+    out.version[rows] = version
+    out.offset[rows] = buffer.int64(start + 2)
+    out.metadata[rows] = metadata
+    out.metadata_size[rows] = size
+    out.commit_timestamp[rows] = buffer.int64(time)
+    out.good[rows] = good & (size <= end - start) & (position <= end)
+
+
+def _tags(buffer: Buffer, position: Longs) -> tuple[Longs, Longs, Bools]:
+    """Where the topic id is, or 0; where the tagged fields end; whether there is none but that."""
+    count = buffer.int8(position)
+    one = (count == 1) & (buffer.int8(position + 1) == 0) & (buffer.int8(position + 2) == 16)
+    return np.where(one, position + 3, 0), position + np.where(one, 19, 1), one | (count == 0)
