@@ -234,8 +234,11 @@ def _scan_chunk(data: bytes, offset: int, verify_from: int, *, gaps: bool) -> tu
     return pos, offset, None
 
 
-def find_batch(data: bytes, offset: int) -> int | None:
-    """Where in `data` the first whole batch with offsets from `offset` on starts, wherever that may be."""
+def find_batch(data: bytes, offset: int, span: int = 1 << 31) -> int | None:
+    """Where in `data` the first whole batch starts, wherever that may be.
+
+    Only one counts whose first offset is `offset` or some larger one, of `span` in all.
+    """
     magic = bytes((MAGIC,))
     found = data.find(magic, 16)
     while found >= 0:
@@ -244,7 +247,7 @@ def find_batch(data: bytes, offset: int) -> int | None:
             base_offset, length = EXTENT.unpack_from(data, pos)[:2]
             # Look closer only where the numbers are possible: most bytes of this value are no magic.
             if (
-                0 <= base_offset - offset < 1 << 31
+                0 <= base_offset - offset < span
                 and HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= len(data) - pos - LOG_OVERHEAD_BYTES
             ):
                 try:

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from audit.errors import AuditError
 from audit.schema import SCHEMA, arrow_schema, subschema
 from audit.source.folding import Fold, fold_named
-from audit.source.plan import RANGE_BYTES, Range, plan
-from audit.source.read import read_range
+from audit.source.plan import RANGE_BYTES, Task, plan
+from audit.source.read import read_part
 
 NAME = "consumer_offsets"
 
@@ -46,10 +46,10 @@ class ConsumerOffsets(DataSource):
         return ConsumerOffsetsReader(self.options, schema)
 
 
-class RangePartition(InputPartition):
-    """A range, on its way to the executor that reads it."""
+class TaskPartition(InputPartition):
+    """What one task reads, on its way to the executor."""
 
-    def __init__(self, value: Range) -> None:
+    def __init__(self, value: Task) -> None:
         self.value = value
 
 
@@ -66,18 +66,16 @@ class ConsumerOffsetsReader(DataSourceReader):
         self._schema = arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:
-        """A range each."""
-        return [RangePartition(part) for part in plan(self._log_dirs, range_bytes=self._range_bytes)]
+        """A task each."""
+        return [TaskPartition(task) for task in plan(self._log_dirs, range_bytes=self._range_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a range, or what they are folded to."""
-        if isinstance(partition, RangePartition):
-            for batch in self._rows(partition.value):
-                yield batch.cast(self._schema)
-
-    def _rows(self, part: Range) -> Iterator[pa.RecordBatch]:
-        rows = read_range(part, self._columns)
-        return rows if self._fold is None else self._fold.run(rows, self._fold_rules)
+        """The rows of a task, or what each of its ranges is folded to."""
+        if isinstance(partition, TaskPartition):
+            for part in partition.value:
+                rows = read_part(part, self._columns)
+                for batch in rows if self._fold is None else self._fold.run(rows, self._fold_rules):
+                    yield batch.cast(self._schema)
 
 
 def split_dirs(text: str) -> list[str]:

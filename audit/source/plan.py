@@ -3,7 +3,7 @@
 
 A range is part of a segment, known by its bytes and by its offsets: should the file be replaced before it is read,
 as compaction does, the offsets say what to read instead. A live directory is only looked at: nothing is locked or
-written. Journals are listed before the segments, so that a batch which moves from one into the other is seen.
+written. Journals are read before the segments are listed, so that a batch which moves from one into the other is seen.
 """
 
 from collections.abc import Sequence
@@ -13,108 +13,146 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
-from storage.layout import OFFSETS_TOPIC, parse_partition_dir, parse_segment
+from audit.source.journals import JournalDamage, JournalPart, journals
+from audit.source.segments import Segment, list_segments, opened, partition_dirs
+from storage.columns.walk import boundaries
+from storage.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
 """A segment longer than this is read in several ranges."""
+TASK_BYTES: Final = 8 << 20
+"""Ranges shorter than this go into one task, as many as come to it."""
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """Batches of one partition: those that start in `file` at a position from `start` up to `end`.
+    """Batches of one partition: those that start in `segment` at a position from `start` up to `end`.
 
-    Of offset `first_offset` up to `next_offset` (None: whatever comes) if the file is another by then than `file_id`
-    says. `last` marks the end of the partition, where the newest segment ends.
+    Or, if the file is another by the time it is read, those from offset `first_offset` up to `next_offset` (None:
+    whatever comes). In the `last` range of a partition its newest segment ends, and what `journal` holds behind
+    that follows.
     """
 
     directory: str
     partition: int
-    file: str | None
-    file_id: tuple[int, int]
-    base_offset: int
+    segment: Segment | None
     start: int
     end: int
     first_offset: int
     next_offset: int | None
     last: bool
+    journal: tuple[JournalPart, ...] = ()
 
 
-class Listed(msgspec.Struct, frozen=True):
-    """A segment as it was when its directory was listed."""
-
-    path: str
-    file_id: tuple[int, int]
-    base_offset: int
-    size_bytes: int
+Task = tuple[Range | JournalDamage, ...]
+"""What is read in one go."""
 
 
-def plan(log_dirs: Sequence[str], *, range_bytes: int = RANGE_BYTES) -> list[Range]:
-    """The ranges of all partitions under some directories, each partition's in the order of its log.
+def plan(
+    log_dirs: Sequence[str], *, range_bytes: int = RANGE_BYTES, task_bytes: int = TASK_BYTES
+) -> list[Task]:
+    """All there is under some directories, each partition's ranges in the order of its log.
 
     A log directory holds directories named __consumer_offsets-<partition>, or is one of them. Raises AuditError
-    where there is none.
+    where there is none, or when they cannot be read.
     """
-    ranges: list[Range] = []
+    check_log_dirs(log_dirs)
+    parts: list[Range | JournalDamage] = []
     for log_dir in log_dirs:
-        partitions = partition_dirs(Path(log_dir))
-        if not partitions:
-            raise AuditError(f"{log_dir}: no directory {OFFSETS_TOPIC}-<partition> is in it")
-        for partition, directory in partitions:
-            ranges += _partition_ranges(directory, partition, range_bytes)
-    return ranges
-
-
-def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
-    """The partitions in a log directory, by number. Raises AuditError when it cannot be listed."""
-    own = parse_partition_dir(log_dir.absolute().name, OFFSETS_TOPIC)
-    if own is not None:
-        return [(own, log_dir)]
-    try:
-        names = sorted(path.name for path in log_dir.iterdir())
-    except OSError as error:
-        raise AuditError(f"{log_dir}: {error.strerror or error}") from error
-    found = [(parse_partition_dir(name, OFFSETS_TOPIC), log_dir / name) for name in names]
-    return sorted((partition, path) for partition, path in found if partition is not None)
-
-
-def list_segments(directory: Path) -> list[Listed]:
-    """The segments of a partition, oldest first; one that goes away meanwhile is left out."""
-    segments = []
-    for name in _names(directory):
-        base_offset = parse_segment(name)
-        if base_offset is None:
-            continue
-        path = directory / name
         try:
-            facts = path.stat()
-        except FileNotFoundError:
-            continue
-        segments.append(Listed(str(path), (facts.st_dev, facts.st_ino), base_offset, facts.st_size))
-    return sorted(segments, key=lambda segment: segment.base_offset)
+            parts += _plan(Path(log_dir), range_bytes)
+        except OSError as error:
+            raise AuditError(f"{error.filename or log_dir}: {error.strerror or error}") from error
+    return _tasks(parts, task_bytes)
 
 
-def _names(directory: Path) -> list[str]:
-    try:
-        return [path.name for path in directory.iterdir()]
-    except FileNotFoundError:
-        return []
+def check_log_dirs(log_dirs: Sequence[str]) -> None:
+    """Raises AuditError for a directory that is not there, or has no log."""
+    for log_dir in map(Path, log_dirs):
+        # A node that has just begun has its journal and nothing else.
+        if not partition_dirs(log_dir) and not journal_dirs(
+            [path.name for path in log_dir.iterdir()], log_dir
+        ):
+            raise AuditError(f"{log_dir}: no directory {OFFSETS_TOPIC}-<partition> is in it")
 
 
-def _partition_ranges(directory: Path, partition: int, range_bytes: int) -> list[Range]:
+def _plan(log_dir: Path, range_bytes: int) -> list[Range | JournalDamage]:
+    found = journals(log_dir)
+    partitions = dict(partition_dirs(log_dir))
+    for partition in found.parts:
+        partitions.setdefault(partition, log_dir / f"{OFFSETS_TOPIC}-{partition}")
+    parts: list[Range | JournalDamage] = list(found.damages)
+    for partition, directory in sorted(partitions.items()):
+        parts += _ranges(directory, partition, range_bytes, tuple(found.parts.get(partition, ())))
+    return parts
+
+
+def _ranges(
+    directory: Path, partition: int, range_bytes: int, journal: tuple[JournalPart, ...]
+) -> list[Range]:
     segments = list_segments(directory)
-    ranges: list[Range] = []
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+    pieces = [
+        (segment, start, end, offset)
+        for segment in segments
+        for start, end, offset in _cut(segment, range_bytes)
+    ]
+    ranges = []
+    for number, (segment, start, end, offset) in enumerate(pieces):
+        last = number + 1 == len(pieces)
         ranges.append(
             Range(
                 directory=str(directory),
                 partition=partition,
-                file=segment.path,
-                file_id=segment.file_id,
-                base_offset=segment.base_offset,
-                start=0,
-                end=segment.size_bytes,
-                first_offset=segment.base_offset,
-                next_offset=None if following is None else following.base_offset,
-                last=following is None,
+                segment=segment,
+                start=start,
+                end=end,
+                first_offset=offset,
+                next_offset=None if last else pieces[number + 1][3],
+                last=last,
+                journal=journal if last else (),
             )
         )
+    if not ranges and journal:
+        # Its first segment is still to come.
+        only = Range(
+            directory=str(directory),
+            partition=partition,
+            segment=None,
+            start=0,
+            end=0,
+            first_offset=0,
+            next_offset=0,
+            last=True,
+            journal=journal,
+        )
+        return [only]
     return ranges
+
+
+def _cut(segment: Segment, range_bytes: int) -> list[tuple[int, int, int]]:
+    """Start, end and first offset of each range of a segment."""
+    places = [(0, segment.base_offset)]
+    if segment.size_bytes > range_bytes:
+        try:
+            with opened(segment.path) as (read, file_id):
+                if file_id == segment.file_id:
+                    places += boundaries(read, segment.size_bytes, range_bytes)
+        except FileNotFoundError:
+            pass  # Replaced: it will be read by its offsets.
+    ends = [position for position, _ in places[1:]] + [segment.size_bytes]
+    return [(position, end, offset) for (position, offset), end in zip(places, ends, strict=True)]
+
+
+def _tasks(parts: Sequence[Range | JournalDamage], task_bytes: int) -> list[Task]:
+    tasks: list[Task] = []
+    gathered: list[Range | JournalDamage] = []
+    size = 0
+    for part in parts:
+        length = part.end - part.start if isinstance(part, Range) else 0
+        if gathered and size + length > task_bytes:
+            tasks.append(tuple(gathered))
+            gathered, size = [], 0
+        gathered.append(part)
+        size += length
+    if gathered:
+        tasks.append(tuple(gathered))
+    return tasks

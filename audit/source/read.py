@@ -1,44 +1,201 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a range of the log into Arrow batches."""
+"""Reading a range of the log into Arrow batches, also while somebody writes and compacts it."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
+import msgspec
 import pyarrow as pa
 
+from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
+from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
+from audit.source.segments import Segment, list_segments, opened
+from storage.batch_format import EXTENT_BYTES, batch_extent
 from storage.columns.decode import decode
-from storage.columns.walk import Chunk, walk
+from storage.columns.walk import CHUNK_BYTES, Chunk, Damage, Read, check_at, walk
+from storage.journal import ENTRY
 
-FILE_COLUMNS = ("file", "partition")
+_ATTEMPTS: Final = 20
 
-
-def read_range(part: Range, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The rows of a range with the columns of these names. Raises OSError."""
-    assert part.file is not None
-    fd = os.open(part.file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        read = reader(fd)
-        for chunk in walk(read, part.start, part.end, base_offset=part.base_offset, newest=part.last):
-            yield from rows(chunk, part.file, part.partition, columns)
-    finally:
-        os.close(fd)
+FileChunk = tuple[str, Chunk]
+"""Pieces, and the path of the file that they are in."""
 
 
-def reader(fd: int) -> Callable[[int, int], bytes]:
-    """A function that reads so many bytes at a position of an open file, fewer only at its end."""
-    return lambda position, size: os.pread(fd, size, position)
+def read_part(part: Range | JournalDamage, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a range with the columns of these names; each batch is of one file. Raises OSError."""
+    if isinstance(part, JournalDamage):
+        yield from rows(part.path, None, damaged(part.position, part.reason), columns)
+        return
+    for path, chunk in read_range(part):
+        yield from rows(path, part.partition, chunk, columns)
 
 
-def rows(chunk: Chunk, file: str, partition: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def rows(path: str, partition: int | None, chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a chunk, with what is known of its file."""
-    for decoded in decode(chunk, [*(name for name in columns if name not in FILE_COLUMNS), "position"]):
+    names = [name for name in columns if name not in FILE_COLUMNS.names]
+    for decoded in decode(chunk, names or ["position"]):
         count = decoded.num_rows
+        zeros = pa.repeat(pa.scalar(0, pa.int32()), count)
         facts = {
-            "file": pa.DictionaryArray.from_arrays(
-                pa.repeat(pa.scalar(0, pa.int32()), count), pa.array([file])
-            ),
+            "file": pa.DictionaryArray.from_arrays(zeros, pa.array([path])),
             "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
         }
         arrays = [facts[name] if name in facts else decoded.column(name) for name in columns]
         yield pa.RecordBatch.from_arrays(arrays, list(columns))
+
+
+def damaged(position: int, reason: str) -> Chunk:
+    """A piece without bytes, of which there is only something to say."""
+    return Chunk(b"", position, [0], [0], {0: Damage(reason, False)})
+
+
+def read_range(part: Range) -> Iterator[FileChunk]:
+    """The pieces of a range, in the order of the log. Raises OSError."""
+    reached = part.first_offset
+    for path, chunk in _segment_or_offsets(part):
+        yield path, chunk
+        reached = max(reached, _next_offset(chunk))
+    for journal in part.journal:
+        for path, chunk in _journal(part, journal, reached):
+            yield path, chunk
+            reached = max(reached, _next_offset(chunk))
+
+
+def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
+    segment = part.segment
+    if segment is None:
+        return
+    try:
+        with opened(segment.path) as (read, file_id):
+            if file_id == segment.file_id:
+                for chunk in walk(read, part.start, part.end, newest=part.last):
+                    yield segment.path, chunk
+                return
+    except FileNotFoundError:
+        pass
+    yield from _by_offsets(part, part.first_offset, part.next_offset)
+
+
+def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk]:
+    """The batches that start at an offset from `first` up to `stop`, wherever they are by now."""
+    for _ in range(_ATTEMPTS):
+        segments = list_segments(Path(part.directory))
+        if not segments:
+            break
+        try:
+            for segment, newest in _holding(segments, first, stop):
+                with opened(segment.path) as (read, _):
+                    for chunk in walk(read, 0, segment.size_bytes, newest=newest):
+                        cut = _within(chunk, first, stop)
+                        if cut.starts:
+                            yield segment.path, cut
+                            first = max(first, _next_offset(cut))
+            return
+        except FileNotFoundError:
+            continue  # Replaced once more: go on behind what was read.
+    until = "its end" if stop is None else f"offset {stop}"
+    reason = f"{CHANGED_MEANWHILE}: what was there from offset {first} up to {until} is gone"
+    yield part.segment.path if part.segment else part.directory, damaged(part.start, reason)
+
+
+def _holding(segments: Sequence[Segment], first: int, stop: int | None) -> list[tuple[Segment, bool]]:
+    """The segments that can hold such offsets, and whether each is the newest."""
+    following = [*(segment.base_offset for segment in segments[1:]), None]
+    return [
+        (segment, end is None)
+        for segment, end in zip(segments, following, strict=True)
+        if (end is None or end > first) and (stop is None or segment.base_offset < stop)
+    ]
+
+
+def _within(chunk: Chunk, first: int, stop: int | None) -> Chunk:
+    """The pieces that start at such an offset; bytes that are no batch go with what they follow."""
+    keep: list[int] = []
+    inside = False
+    for index in range(len(chunk.starts)):
+        extent = _extent(chunk, index)
+        if extent is not None:
+            inside = extent[0] >= first and (stop is None or extent[0] < stop)
+        if inside:
+            keep.append(index)
+    return _pick(chunk, keep)
+
+
+def _pick(chunk: Chunk, keep: Sequence[int]) -> Chunk:
+    if len(keep) == len(chunk.starts):
+        return chunk
+    return msgspec.structs.replace(
+        chunk,
+        starts=[chunk.starts[index] for index in keep],
+        ends=[chunk.ends[index] for index in keep],
+        damages={new: chunk.damages[old] for new, old in enumerate(keep) if old in chunk.damages},
+        positions=[chunk.positions[index] for index in keep] if chunk.positions is not None else None,
+    )
+
+
+def _extent(chunk: Chunk, index: int) -> tuple[int, int, int] | None:
+    """First offset and the one behind the last of a good piece."""
+    start = chunk.starts[index]
+    if index in chunk.damages or start + EXTENT_BYTES > len(chunk.data):
+        return None
+    return batch_extent(chunk.data, start)
+
+
+def _next_offset(chunk: Chunk) -> int:
+    """The offset behind the last good piece; 0 if there is none."""
+    for index in reversed(range(len(chunk.starts))):
+        extent = _extent(chunk, index)
+        if extent is not None:
+            return extent[1]
+    return 0
+
+
+def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileChunk]:
+    """The batches of a journal from offset `reached` on; from the segments, if it has gone by now."""
+    wanted = [(position, offset) for position, offset in journal.batches() if offset >= reached]
+    if not wanted:
+        return
+    try:
+        with opened(journal.path) as (read, _):
+            for chunk in _gathered(read, journal.partition, wanted):
+                yield journal.path, chunk
+                reached = max(reached, _next_offset(chunk))
+    except FileNotFoundError:
+        pass
+    if reached <= wanted[-1][1]:
+        # Its space is used again, or it is gone: then its batches are in segments.
+        yield from _by_offsets(part, reached, wanted[-1][1] + 1)
+
+
+def _gathered(read: Read, partition: int, wanted: Sequence[tuple[int, int]]) -> Iterator[Chunk]:
+    """Batches at these positions as chunks, up to the first that is not there any more."""
+    data: list[bytes] = []
+    positions: list[int] = []
+    size = 0
+    for position, offset in wanted:
+        # The space of a journal is used again: the entry must be the one that was there.
+        if ENTRY.unpack(read(position - ENTRY.size, ENTRY.size))[:2] != (partition, offset):
+            break
+        batch = check_at(read, position)
+        if batch is None or batch.base_offset != offset:
+            break
+        data.append(batch.data)
+        positions.append(position)
+        size += batch.size_bytes
+        if size >= CHUNK_BYTES:
+            yield _joined(data, positions)
+            data, positions, size = [], [], 0
+    if data:
+        yield _joined(data, positions)
+
+
+def _joined(data: Sequence[bytes], positions: list[int]) -> Chunk:
+    starts, end = [], 0
+    ends = []
+    for one in data:
+        starts.append(end)
+        end += len(one)
+        ends.append(end)
+    return Chunk(b"".join(data), positions[0], starts, ends, {}, positions)

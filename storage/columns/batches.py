@@ -27,8 +27,10 @@ class BatchColumns:
         self.buffer = Buffer(chunk.data)
         starts = np.array(chunk.starts, np.int64)
         read = self.buffer
-        self.position: Longs = starts + chunk.position
-        self.batch_bytes: Longs = np.array(chunk.ends, np.int64) - starts
+        placed = chunk.positions is not None
+        self.position: Longs = np.array(chunk.positions, np.int64) if placed else starts + chunk.position
+        # Damage can be longer than its column's 32 bits.
+        self.batch_bytes: Longs = np.minimum(np.array(chunk.ends, np.int64) - starts, (1 << 31) - 1)
         self.base_offset = read.int64(starts)
         self.leader_epoch = read.int32(starts + 12)
         self.magic = read.int8(starts + MAGIC_AT)

@@ -20,6 +20,7 @@ from storage.batch_format import (
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
+    Batch,
     batch_extent,
 )
 from storage.errors import CorruptBatch, IncompleteBatch
@@ -30,6 +31,7 @@ CHUNK_BYTES: Final = 8 << 20
 BATCH_BYTES_LIMIT: Final = 256 << 20
 """A batch that claims to be longer is taken for damage, so that a wrong length cannot fill the memory."""
 
+_SCAN_BYTES: Final = 1 << 20
 _LENGTH_AND_CHECKSUM: Final = Struct(">i5xI")
 _LENGTH_AT: Final = 8
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD_BYTES
@@ -53,7 +55,8 @@ class Damage(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct):
     """Pieces that follow each other in a file; `data` holds them all, and starts at `position` in the file.
 
-    Piece i is `data[starts[i]:ends[i]]`; `damages` tells of those that are no good batches.
+    Piece i is `data[starts[i]:ends[i]]`; `damages` tells of those that are no good batches. Where the pieces do not
+    follow each other in the file, `positions` has the position of each.
     """
 
     data: bytes
@@ -61,6 +64,7 @@ class Chunk(msgspec.Struct):
     starts: list[int]
     ends: list[int]
     damages: dict[int, Damage]
+    positions: list[int] | None = None
 
     @property
     def end(self) -> int:
@@ -73,16 +77,14 @@ def walk(
     start: int,
     end: int,
     *,
-    base_offset: int,
     newest: bool,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> Iterator[Chunk]:
     """The pieces of a segment that start at a position from `start` up to `end`, or up to the end of the file.
 
-    `base_offset` is the segment's first offset, `newest` whether it is the one that is written to. What `read`
-    raises passes through.
+    `newest` says whether the segment is the one that is written to. What `read` raises passes through.
     """
-    walker = _Walker(read, base_offset, newest=newest, chunk_bytes=chunk_bytes)
+    walker = _Walker(read, newest=newest)
     position = start
     while position < end:
         data = read(position, chunk_bytes)
@@ -95,6 +97,55 @@ def walk(
             return
         yield chunk
         position = chunk.end
+
+
+def boundaries(read: Read, size: int, step: int) -> list[tuple[int, int]]:
+    """Positions and base offsets of good batches that a segment of `size` bytes can be cut at, `step` or more apart.
+
+    Found by walking over the headers. The start of the file is not among them.
+    """
+    found: list[tuple[int, int]] = []
+    position, wanted = 0, step
+    while position < size:
+        data = read(position, _SCAN_BYTES)
+        pos, cut = _skip(data, wanted - position)
+        if cut is not None and check_at(read, position + pos) is not None:
+            found.append((position + pos, cut))
+            wanted = position + pos + step
+        elif pos == 0 or cut is not None:
+            # Damage, or the end: go on where the next good batch is.
+            following = next_good_batch(read, position + pos)[0]
+            if following is None:
+                break
+            position = following
+            continue
+        position += pos
+    return [place for place in found if place[0] < size]
+
+
+def _skip(data: bytes, wanted: int) -> tuple[int, int | None]:
+    """How far one gets over the headers in `data`, and the base offset there once that is `wanted` or further."""
+    pos = 0
+    while pos + EXTENT_BYTES <= len(data):
+        extent = batch_extent(data, pos)
+        if extent is None:
+            break
+        if pos >= wanted:
+            return pos, extent[0]
+        pos = extent[2]
+    return pos, None
+
+
+def check_at(read: Read, position: int) -> Batch | None:
+    """The batch at a position, if a good one is there."""
+    head = read(position, HEADER_BYTES)
+    extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
+    if extent is None or extent[2] > BATCH_BYTES_LIMIT:
+        return None
+    try:
+        return check_batch(read(position, extent[2]))
+    except CorruptBatch:
+        return None
 
 
 def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
@@ -125,11 +176,9 @@ def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
 class _Walker:
     """What to do where no good batch starts."""
 
-    def __init__(self, read: Read, base_offset: int, *, newest: bool, chunk_bytes: int) -> None:
+    def __init__(self, read: Read, *, newest: bool) -> None:
         self._read = read
-        self._base_offset = base_offset
         self._newest = newest
-        self._window_bytes = max(chunk_bytes, CHUNK_BYTES)
 
     def trouble(self, position: int) -> Chunk:
         """The one piece at `position`: a batch longer than a chunk, or what is wrong there."""
@@ -145,19 +194,20 @@ class _Walker:
         except IncompleteBatch:
             return self._no_batch(position, len(head), "the file ends within a batch")
         except CorruptBatch as error:
-            return self._corrupt(position, data, error)
+            return self._corrupt(position, data, error.reason)
         return Chunk(data, position, [0], [batch.end], {})
 
-    def _corrupt(self, position: int, data: bytes, error: CorruptBatch) -> Chunk:
-        """A piece of the length that its header says, if something that can be a batch follows it."""
+    def _corrupt(self, position: int, data: bytes, reason: str) -> Chunk:
+        """A piece of the length that its header says, unless that is what is wrong with it."""
         following = self._read(position + len(data), EXTENT_BYTES)
-        if following and (len(following) < EXTENT_BYTES or batch_extent(following, 0) is None):
-            return self._no_batch(position, len(data), error.reason)
-        return Chunk(data, position, [0], [len(data)], {0: Damage(error.reason, _has_header(data), False)})
+        fits = not following or (len(following) == EXTENT_BYTES and batch_extent(following, 0) is not None)
+        if not fits or _find(data[1:]) is not None:
+            return self._no_batch(position, len(data), reason)
+        return Chunk(data, position, [0], [len(data)], {0: Damage(reason, _has_header(data), False)})
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
         """The bytes up to the next good batch, or to the end of the file."""
-        found, zeros, end = self._search(position)
+        found, zeros, end = next_good_batch(self._read, position)
         size = (end if found is None else found) - position
         head = self._read(position, min(size, HEADER_BYTES))
         readable = _has_header(head)
@@ -165,25 +215,36 @@ class _Walker:
         if found is None and self._newest and (incomplete or zeros):
             damage = Damage(None, readable)
         else:
-            behind = "nothing good follows" if found is None else "a good batch follows"
-            damage = Damage(f"{reason}; {behind} after {size} bytes", readable, False if readable else None)
+            after = (
+                f"the next good batch is {size} bytes on"
+                if found
+                else f"none follows in the last {size} bytes"
+            )
+            damage = Damage(f"{reason}; {after}", readable, False if readable else None)
         # The bytes themselves are of no use to anybody; there may be too many of them to hold.
         return Chunk(head, position, [0], [size], {0: damage})
 
-    def _search(self, position: int) -> tuple[int | None, bool, int]:
-        """Where the next good batch behind `position` starts; whether all is zero before; where the search ended."""
-        zeros = True
-        step = self._window_bytes // 2
-        window = position
-        while True:
-            data = self._read(window, self._window_bytes)
-            found = find_batch(data[1:] if window == position else data, self._base_offset)
-            if found is not None:
-                return window + found + (window == position), False, window
-            zeros = zeros and data.count(0) == len(data)
-            if len(data) < self._window_bytes:
-                return None, zeros, window + len(data)
-            window += step
+
+def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
+    """Where the next good batch behind `position` starts; whether all is zero before; where the search ended.
+
+    A batch longer than half of CHUNK_BYTES may be missed.
+    """
+    zeros = True
+    window = position
+    while True:
+        data = read(window, CHUNK_BYTES)
+        found = _find(data[1:] if window == position else data)
+        if found is not None:
+            return window + found + (window == position), False, window
+        zeros = zeros and data.count(0) == len(data)
+        if len(data) < CHUNK_BYTES:
+            return None, zeros, window + len(data)
+        window += CHUNK_BYTES // 2
+
+
+def _find(data: bytes) -> int | None:
+    return find_batch(data, 0, 1 << 63)
 
 
 def _has_header(head: bytes) -> bool:

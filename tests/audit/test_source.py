@@ -4,7 +4,6 @@
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from audit.errors import AuditError
@@ -64,5 +63,5 @@ def test_a_column_that_is_none() -> None:
 
 
 def test_a_directory_without_a_log(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match=r"no directory __consumer_offsets-<partition> is in it"):
-        records(spark, [str(tmp_path)]).collect()
+    with pytest.raises(AuditError, match=r"no directory __consumer_offsets-<partition> is in it"):
+        records(spark, [str(tmp_path)])

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the journals beside a log hold: batches that a node has acknowledged, and may not have in its segments yet.
+
+A live node writes, checkpoints and removes them at any time. What is read here is what they held at one moment; where
+the batches are by the time that they are needed, in the journal or in a segment, is for `read` to find out.
+"""
+
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.errors import CorruptLog
+from storage.filesystem import RealFileSystem
+from storage.journal import ENTRY, FRAME
+from storage.journal_reader import JournalContents, read_journals
+from storage.layout import journal_dirs
+
+_ATTEMPTS: Final = 5
+
+
+class JournalPart(msgspec.Struct, frozen=True):
+    """The batches of one partition in one journal: `positions` and `base_offsets`, packed as 64-bit numbers."""
+
+    path: str
+    partition: int
+    positions: bytes
+    base_offsets: bytes
+
+    def batches(self) -> Iterator[tuple[int, int]]:
+        """Position and base offset of each."""
+        return zip(array("q", self.positions), array("q", self.base_offsets), strict=True)
+
+
+class JournalDamage(msgspec.Struct, frozen=True):
+    """A journal that its node would not start with."""
+
+    path: str
+    position: int
+    reason: str
+
+
+class Journals(msgspec.Struct, frozen=True):
+    """All journals of a log directory: their batches by partition, and what is wrong with them."""
+
+    parts: dict[int, list[JournalPart]]
+    damages: list[JournalDamage]
+
+
+def journals(log_dir: Path) -> Journals:
+    """What the journals in a log directory hold. Raises OSError when they cannot be read."""
+    found = Journals({}, [])
+    names = [path.name for path in log_dir.iterdir()]
+    for directory in sorted(journal_dirs(names, log_dir)):
+        try:
+            contents = _read(directory)
+        except CorruptLog as error:
+            found.damages.append(JournalDamage(error.path, error.position or 0, error.reason))
+            continue
+        for journal in contents:
+            _add(found.parts, journal)
+    return found
+
+
+def _read(directory: Path) -> list[JournalContents]:
+    """The journals in a directory. Raises CorruptLog if they are damaged whenever one looks.
+
+    A frame that was being written when it was read, and on disk when a later one was, looks like damage; and a
+    journal that is done with goes away.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            return read_journals(RealFileSystem(), directory)
+        except (CorruptLog, FileNotFoundError) as error:
+            if attempt + 1 == _ATTEMPTS and isinstance(error, CorruptLog):
+                raise
+    return []
+
+
+def _add(parts: dict[int, list[JournalPart]], journal: JournalContents) -> None:
+    positions: dict[int, array[int]] = {}
+    offsets: dict[int, array[int]] = {}
+    for frame in journal.frames:
+        position = frame.position + FRAME.size
+        for partition, base_offset, batch in frame.entries:
+            position += ENTRY.size
+            positions.setdefault(partition, array("q")).append(position)
+            offsets.setdefault(partition, array("q")).append(base_offset)
+            position += len(batch)
+    for partition, where in positions.items():
+        part = JournalPart(str(journal.path), partition, where.tobytes(), offsets[partition].tobytes())
+        parts.setdefault(partition, []).append(part)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The segments of a partition, as they are at one moment, while somebody may be writing and compacting."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from audit.errors import AuditError
+from storage.batch_format import EXTENT_BYTES, batch_extent
+from storage.columns.walk import Read
+from storage.layout import OFFSETS_TOPIC, SWAP_SUFFIX, parse_partition_dir, parse_segment
+
+_ATTEMPTS: Final = 20
+"""A directory that differs as often from one look to the next is not listed."""
+_SCAN_BYTES: Final = 1 << 20
+
+FileId = tuple[int, int]
+"""Device and inode: what a file is, whatever its name."""
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A segment as it was when its directory was listed."""
+
+    path: str
+    file_id: FileId
+    base_offset: int
+    size_bytes: int
+
+
+def partition_dirs(log_dir: Path) -> list[tuple[int, Path]]:
+    """The partitions in a log directory, by number; it may be one of them itself.
+
+    Raises AuditError when it cannot be listed.
+    """
+    own = parse_partition_dir(log_dir.absolute().name, OFFSETS_TOPIC)
+    if own is not None:
+        return [(own, log_dir)]
+    try:
+        found = [(parse_partition_dir(path.name, OFFSETS_TOPIC), path) for path in log_dir.iterdir()]
+    except OSError as error:
+        raise AuditError(f"{log_dir}: {error.strerror or error}") from error
+    return sorted((partition, path) for partition, path in found if partition is not None)
+
+
+def list_segments(directory: Path) -> list[Segment]:
+    """The segments of a partition, oldest first; none where there is no such directory.
+
+    Raises AuditError for a directory that does not keep still, OSError when it cannot be read.
+    """
+    for _ in range(_ATTEMPTS):
+        names = _names(directory)
+        segments = [found for name in names if (found := _segment(directory / name)) is not None]
+        # A rename can hide a file from a listing that is under way.
+        if _names(directory) == names and len(segments) == len(names):
+            return _in_force(sorted(segments, key=lambda segment: segment.base_offset))
+    raise AuditError(f"{directory}: its segments change too often to be listed")
+
+
+def _names(directory: Path) -> set[str]:
+    try:
+        names = {path.name for path in directory.iterdir()}
+    except FileNotFoundError:
+        return set()
+    return {name for name in names if parse_segment(name.removesuffix(SWAP_SUFFIX)) is not None}
+
+
+def _segment(path: Path) -> Segment | None:
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None
+    base_offset = parse_segment(path.name.removesuffix(SWAP_SUFFIX))
+    assert base_offset is not None, f"{path} was listed as a segment"
+    return Segment(str(path), (facts.st_dev, facts.st_ino), base_offset, facts.st_size)
+
+
+def _in_force(segments: list[Segment]) -> list[Segment]:
+    """Without the segments that a finished compaction replaces: those that start within what its file holds.
+
+    It is there before they go, and gets its name after that (Kafka's UnifiedLog.replaceSegments).
+    """
+    swaps = [segment for segment in segments if segment.path.endswith(SWAP_SUFFIX)]
+    for swap in swaps:
+        end = max(_next_offset(swap), swap.base_offset + 1)
+        replaced = [
+            segment
+            for segment in segments
+            if segment not in swaps and swap.base_offset <= segment.base_offset < end
+        ]
+        segments = [segment for segment in segments if segment not in replaced]
+    return segments
+
+
+def _next_offset(segment: Segment) -> int:
+    """The offset behind a segment's last batch, by the headers; as far as these can be read."""
+    end = segment.base_offset
+    try:
+        with opened(segment.path) as (read, _):
+            position = 0
+            while len(data := read(position, _SCAN_BYTES)) >= EXTENT_BYTES:
+                pos = 0
+                while pos + EXTENT_BYTES <= len(data) and (extent := batch_extent(data, pos)) is not None:
+                    end, pos = max(end, extent[1]), extent[2]
+                if pos == 0:
+                    break
+                position += pos
+    except FileNotFoundError:
+        pass  # It has its name by now, and nothing that it replaces is there any more.
+    return end
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[Read, FileId]]:
+    """A way to read a file, and which file it is; it is closed in the end. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(fd)
+        yield _reader(fd), (facts.st_dev, facts.st_ino)
+    finally:
+        os.close(fd)
+
+
+def _reader(fd: int) -> Read:
+    def read(position: int, size: int) -> bytes:
+        data = os.pread(fd, size, position)
+        while 0 < len(data) < size:
+            more = os.pread(fd, size - len(data), position + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    return read
