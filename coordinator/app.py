@@ -14,6 +14,7 @@ import uvloop
 from msgspec.structs import asdict
 
 from coordinator.append_errors import append_error, group_error
+from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
 from coordinator.groups.config import Environment, GroupConfig
@@ -100,6 +101,7 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
         segment_bytes=settings.offsets_topic_segment_bytes, segment_ms=settings.segment_ms
     )
     try:
+        refuse_half_done(fs, settings.data_dir)
         log_manager = LogManager.open(settings.data_dir, log_settings, fs)
     except StorageError as error:
         raise CannotStart(str(error)) from error

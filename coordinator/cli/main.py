@@ -7,6 +7,7 @@ import typer
 
 from coordinator.cli import groups, log
 from coordinator.cli.errors import one_line_errors
+from coordinator.cli.import_broker import import_broker
 from coordinator.cli.serve import serve
 from coordinator.version import __version__
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(serve)
+app.command("import")(import_broker)
 app.add_typer(groups.app, name="groups")
 app.add_typer(log.app, name="log")
 

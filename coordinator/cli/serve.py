@@ -59,8 +59,9 @@ def serve(
     logs.configure(settings.log_format, settings.log_level)
     # only now, so that a mistake in the settings is reported at once
     from coordinator import app
+    from coordinator.catalogue.fitting import fit_to_data
 
-    raise typer.Exit(app.serve(settings, _announce))
+    raise typer.Exit(app.serve(fit_to_data(settings), _announce))
 
 
 def _announce(serving: "Serving") -> None:

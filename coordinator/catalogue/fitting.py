@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before a node starts: whether it can start on this data, and with how many partitions."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from coordinator.catalogue import file_format
+from coordinator.catalogue.store import FILE_NAME
+from coordinator.config import Settings
+from coordinator.logs import get_logger
+from storage.errors import StorageError
+from storage.filesystem import FileSystem
+
+log = get_logger("catalogue")
+
+STAGING: Final = "importing"
+"""Within a data directory: what an import has not finished."""
+
+
+def fit_to_data(settings: Settings) -> Settings:
+    """The settings with the number of partitions that the data was made with, unless they ask for one of their own.
+
+    Data of a broker brings its number along. A setting that is not the default and says otherwise is left for the
+    node to refuse, as is a catalogue that cannot be read.
+    """
+    path = settings.data_dir / FILE_NAME
+    try:
+        there = file_format.decode(path.read_bytes(), path).offsets_topic.partitions
+    except (OSError, StorageError):
+        return settings
+    given = settings.offsets_topic_num_partitions
+    if given == there or given != Settings().offsets_topic_num_partitions:
+        return settings
+    log.info("the data decides the number of partitions", partitions=there, default=given)
+    return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
+
+
+def refuse_half_done(fs: FileSystem, data_dir: Path) -> None:
+    """Raise StorageError where an import was interrupted."""
+    if fs.exists(data_dir / STAGING):
+        reason = "an import was interrupted here: run `groupkeeper import` again, with --force"
+        raise StorageError(data_dir / STAGING, reason)

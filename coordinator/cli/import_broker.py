@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper import`: take over the groups and offsets of a stopped broker."""
+
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.data_dir import DataDir, settings_for
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+
+if TYPE_CHECKING:
+    from coordinator.config import Settings
+    from coordinator.importer.source import Source
+    from coordinator.importer.survey import Survey
+    from coordinator.importer.target import Imported
+
+
+def import_broker(
+    from_log_dirs: Annotated[
+        str,
+        typer.Option(metavar="DIR[,DIR...]", help="All of the broker's log.dirs. Nothing is written there."),
+    ],
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what is there; write nothing at all.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Set aside what is in the data directory, in one beside it.")
+    ] = False,
+) -> None:
+    """Take over the groups and committed offsets of a Kafka broker that has been stopped.
+
+    Exit code 0: all was taken over; 1: it was not, or a partition is damaged; 2: a mistake in the command.
+    """
+    with one_line_errors():
+        from coordinator.importer import source as sources
+        from coordinator.importer import survey as surveys
+        from coordinator.importer.target import Identity, make
+        from storage.errors import StorageError
+        from storage.filesystem import RealFileSystem
+
+        fs, settings = RealFileSystem(), settings_for(data_dir)
+        log_dirs = [Path(text) for text in from_log_dirs.split(",") if text]
+        if not log_dirs:
+            raise CommandError("--from-log-dirs: expected one directory or more", EXIT_USAGE)
+        imported = None
+        try:
+            with ExitStack() as stack:
+                sources.hold(fs, log_dirs, stack)
+                source = sources.find(fs, log_dirs)
+                _check_setting(settings, source)
+                survey = surveys.take(fs, source)
+                if not dry_run:
+                    identity = Identity(settings.node_id, settings.cluster_id or source.cluster_id)
+                    now = datetime.now(UTC)
+                    imported = make(fs, settings.data_dir, source, survey, identity, force=force, now=now)
+        except (StorageError, sources.CannotImport) as error:
+            raise CommandError(str(error)) from error
+        _print(source, survey, imported, settings.data_dir)
+    if survey.damaged or (imported is not None and imported.failed):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _check_setting(settings: "Settings", source: "Source") -> None:
+    """A count that somebody chose must be the broker's; the default gives way to what the data has."""
+    from coordinator.config import Settings
+
+    given, there = settings.offsets_topic_num_partitions, source.num_partitions
+    if given not in (there, Settings().offsets_topic_num_partitions):
+        raise CommandError(
+            f"the broker has {there} partitions, and offsets.topic.num.partitions is {given}: "
+            "set it to the broker's number, or leave it out"
+        )
+
+
+def _print(source: "Source", survey: "Survey", imported: "Imported | None", data_dir: Path) -> None:
+    lines = [f"{log_dir}: not stopped cleanly; torn ends were left out" for log_dir in source.unclean]
+    for partition, damages in survey.damaged.items():
+        where = f"{damages[0].path} at byte {damages[0].position}"
+        lines.append(
+            f"partition {partition} is damaged: {where}: {damages[0].reason}; mend it before you serve it: "
+            f"groupkeeper log repair --partition {partition} --data-dir {data_dir}"
+        )
+    if survey.open_transactions:
+        lines.append(
+            f"{survey.open_transactions} transactions are open: the {survey.open_offsets} offsets in them do not show"
+        )
+    if survey.unknown_records:
+        lines.append(f"{survey.unknown_records} records are of kinds that are not served; they are kept")
+    if imported is not None:
+        lines += [f"{cut.path}: {cut.size_bytes} bytes left out: {cut.reason}" for cut in imported.cuts]
+        if imported.skipped_topics:
+            lines.append(f"topics that cannot be had here: {', '.join(imported.skipped_topics)}")
+        if imported.set_aside is not None:
+            lines.append(f"what was in {data_dir} is in {imported.set_aside}")
+    topics = len(source.topics.keys() | survey.topics.keys()) if imported is None else imported.topics
+    what = f"{survey.groups} groups, {survey.offsets} offsets, {topics} topics, {source.num_partitions} partitions"
+    lines.append(f"found {what}; dry run: nothing was written" if imported is None else f"imported {what}")
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a broker's partitions: how many groups and offsets there are, and which topics they name."""
+
+import msgspec
+
+from coordinator.groups.expiry import is_nothing
+from coordinator.importer.source import CannotImport, Source
+from coordinator.shard import Shard
+from storage.batch import iter_batches
+from storage.check import CheckedPartition, Damage, check_partition
+from storage.errors import storage_error
+from storage.filesystem import FileSystem
+from storage.loader import RecordLoader
+from storage.placement import partition_for
+from storage.records import UnknownRecord
+from storage.transactions import LogReplay
+
+
+class Survey(msgspec.Struct):
+    """What is there to be taken over. `topics` are those that offsets name, with the partitions they need."""
+
+    groups: int = 0
+    offsets: int = 0
+    records: int = 0
+    unknown_records: int = 0
+    open_transactions: int = 0
+    open_offsets: int = 0
+    topics: dict[str, int] = {}
+    damaged: dict[int, list[Damage]] = {}
+    unsettled: dict[int, list[Damage]] = {}
+
+
+def take(fs: FileSystem, source: Source) -> Survey:
+    """Read all partitions, one after the other; changes nothing. Raises CannotImport and StorageError.
+
+    Behind damage it goes on, so that one sees what a repair would leave.
+    """
+    survey = Survey()
+    loader = RecordLoader()
+    for partition, log_dir in sorted(source.offsets.items()):
+        try:
+            checked = check_partition(fs, log_dir, partition)
+            shard = _load(fs, checked, loader, survey)
+        except OSError as error:
+            raise storage_error(log_dir, error, "reading") from error
+        if checked.damages:
+            survey.damaged[partition] = checked.damages
+        if checked.unsettled:
+            survey.unsettled[partition] = checked.unsettled
+        _count(shard, source, survey)
+    return survey
+
+
+def _load(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader, survey: Survey) -> Shard:
+    shard = Shard(checked.partition)
+    replay = LogReplay(loader)
+    for segment in checked.segments:
+        file = fs.open_read(segment.path)
+        try:
+            for piece in segment.pieces:
+                if isinstance(piece, tuple):
+                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
+                        for record in replay.replay(batch):
+                            if isinstance(record, UnknownRecord):
+                                survey.unknown_records += 1
+                            else:
+                                shard.apply(record)
+        finally:
+            file.close()
+    survey.records += checked.records
+    survey.open_transactions += replay.open.transactions
+    survey.open_offsets += replay.open.offsets
+    return shard
+
+
+def _count(shard: Shard, source: Source, survey: Survey) -> None:
+    for group in shard.groups.values():
+        if is_nothing(group):
+            continue
+        home = partition_for(group.group_id, source.num_partitions)
+        if home != shard.partition:
+            raise CannotImport(
+                f"group '{group.group_id}' is in partition {shard.partition}, and with {source.num_partitions} "
+                f"partitions it would be in {home}: these are not all partitions, or their number was changed"
+            )
+        survey.groups += 1
+        survey.offsets += group.num_offsets
+        for topic, partitions in group.offsets.items():
+            survey.topics[topic] = max(survey.topics.get(topic, 0), max(partitions, default=-1) + 1)

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a data directory of a broker's partitions: all of it, or nothing.
+
+It is built in `importing/` within the data directory, recovered there as after a crash, and moved into place by
+renames, the catalogue last. A node does not start where that has been left half done.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from coordinator.catalogue import file_format
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.fitting import STAGING
+from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.store import FILE_NAME
+from coordinator.catalogue.topic import Topic
+from coordinator.importer.source import CannotImport, Source
+from coordinator.importer.survey import Survey
+from storage.errors import storage_error
+from storage.filesystem import FileSystem, atomic_write
+from storage.layout import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIXES,
+    LOCK_FILE,
+    META_FILE,
+    TEMPORARY_SUFFIX,
+    partition_dir,
+)
+from storage.lock import DirectoryLock
+from storage.log_manager import Cut, LogManager
+from storage.properties import load_or_create_meta
+from storage.recovery import topic_id_on_disk
+from storage.settings import LogSettings
+
+_COPY_BYTES: Final = 4 << 20
+# What a broker derives from the log, or was about to throw away.
+_NOT_COPIED: Final = (*INDEX_SUFFIXES, CLEANED_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
+
+
+class Imported(msgspec.Struct):
+    """What became of it. `set_aside` is where --force put what was in the data directory."""
+
+    topics: int
+    skipped_topics: list[str]
+    cuts: tuple[Cut, ...]
+    failed: dict[int, str]
+    set_aside: Path | None = None
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Whose data directory it will be."""
+
+    node_id: int
+    cluster_id: str | None
+
+
+def make(
+    fs: FileSystem,
+    data_dir: Path,
+    source: Source,
+    survey: Survey,
+    identity: Identity,
+    *,
+    force: bool,
+    now: datetime,
+) -> Imported:
+    """Import into `data_dir`. Raises CannotImport when something is there and not `force`, and StorageError."""
+    try:
+        fs.mkdir(data_dir)
+        lock = DirectoryLock.acquire(fs, data_dir)
+        try:
+            set_aside = _make_room(fs, data_dir, force=force, now=now)
+            staging = data_dir / STAGING
+            fs.mkdir(staging)
+            for partition, log_dir in source.offsets.items():
+                _copy_partition(fs, log_dir, staging, partition)
+            imported = _settle(fs, staging, source, survey, identity)
+            _move_in(fs, staging, data_dir)
+        finally:
+            lock.release()
+    except OSError as error:
+        raise storage_error(data_dir, error, "importing") from error
+    imported.set_aside = set_aside
+    return imported
+
+
+def _make_room(fs: FileSystem, data_dir: Path, *, force: bool, now: datetime) -> Path | None:
+    names = [name for name in fs.listdir(data_dir) if name != LOCK_FILE]
+    if not names:
+        return None
+    if not force:
+        raise CannotImport(f"{data_dir}: it is not empty ({names[0]}); --force sets aside what is in it")
+    aside = data_dir.with_name(f"{data_dir.name}.before-import-{now:%Y%m%dT%H%M%SZ}")
+    fs.mkdir(aside)
+    for name in names:
+        fs.rename(data_dir / name, aside / name)
+    fs.fsync_dir(aside)
+    fs.fsync_dir(data_dir)
+    return aside
+
+
+def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: int) -> None:
+    origin = partition_dir(log_dir, OFFSETS_TOPIC, partition)
+    directory = partition_dir(staging, OFFSETS_TOPIC, partition)
+    fs.mkdir(directory)
+    for name in fs.listdir(origin):
+        if (origin / name).is_file() and not name.endswith(_NOT_COPIED):
+            _copy(fs, origin / name, directory / name)
+    fs.fsync_dir(directory)
+
+
+def _copy(fs: FileSystem, origin: Path, path: Path) -> None:
+    read = fs.open_read(origin)
+    try:
+        written = fs.open(path, create=True)
+        try:
+            for position in range(0, read.size(), _COPY_BYTES):
+                written.pwrite([read.pread(_COPY_BYTES, position)], position)
+            written.fsync()
+        finally:
+            written.close()
+    finally:
+        read.close()
+
+
+def _settle(fs: FileSystem, staging: Path, source: Source, survey: Survey, identity: Identity) -> Imported:
+    """Recover the copies, as a node does that starts after a crash, and write the catalogue and whose they are."""
+    topic_id = topic_id_on_disk(fs, staging, OFFSETS_TOPIC)
+    manager = LogManager.open(staging, LogSettings(), fs)
+    failed = {partition: str(damage) for partition, damage in manager.failed_partitions.items()}
+    cuts = manager.cuts
+    offsets_topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=source.num_partitions)
+    manager.close()
+    load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
+    skipped: list[str] = []
+    catalogue = Catalogue(offsets_topic, _topics(source, survey, skipped))
+    atomic_write(fs, staging / FILE_NAME, file_format.encode(catalogue))
+    return Imported(len(catalogue) - 1, skipped, cuts, failed)
+
+
+def _topics(source: Source, survey: Survey, skipped: list[str]) -> Iterator[Topic]:
+    """The broker's topics, and those that only offsets name: clients could not commit to them otherwise."""
+    keys = {collision_key(OFFSETS_TOPIC)}
+    ids: set[bytes] = set()
+    for name in sorted(source.topics.keys() | survey.topics.keys()):
+        if name == OFFSETS_TOPIC:
+            continue
+        if why_invalid(name) or collision_key(name) in keys:
+            skipped.append(name)
+            continue
+        found = source.topics.get(name)
+        partitions = max(found.partitions if found else 0, survey.topics.get(name, 0))
+        topic_id = found.id if found and found.id not in (None, *ids) else None
+        topic_id = topic_id or random_topic_id()
+        keys.add(collision_key(name))
+        ids.add(topic_id)
+        yield Topic(name=name, id=topic_id, partitions=partitions)
+
+
+def _move_in(fs: FileSystem, staging: Path, data_dir: Path) -> None:
+    # Without the catalogue nobody would know the number of partitions: it comes last.
+    last = [META_FILE, FILE_NAME]
+    names = [name for name in fs.listdir(staging) if name not in (LOCK_FILE, *last)]
+    for name in (*names, *last):
+        fs.rename(staging / name, data_dir / name)
+    fs.remove(staging / LOCK_FILE)
+    fs.fsync_dir(data_dir)
+    fs.rmdir(staging)
+    fs.fsync_dir(data_dir)

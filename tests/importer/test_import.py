@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper import` from directories as a broker leaves them: whole or not at all, and nothing written there."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from coordinator.catalogue.fitting import STAGING, fit_to_data
+from coordinator.config import Settings
+from storage.batch import BatchBuilder
+from storage.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
+from storage.log_manager import LogManager
+from storage.placement import partition_for
+from storage.properties import encode_uuid
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
+from storage.settings import LogSettings
+from tests.storage.foreign import plain, transactional
+from tests.support.processes import REPOSITORY, environment
+
+COUNT = 7
+GROUPS = [f"group-{number}" for number in range(40)]
+TOPIC_ID = bytes(range(16))
+
+
+def run(*arguments: object, **extra: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", "import", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(extra),
+        timeout=60,
+    )
+
+
+def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS) -> Path:
+    """A log directory as a broker leaves it, with offsets of all groups for two topics, one of which it has."""
+    manager = LogManager.open(log_dir, LogSettings())
+    for partition in range(count):
+        records: list[Record] = [
+            OffsetCommitRecord(group, topic, index, OffsetAndMetadata(100 + index, -1, "", 1 << 42))
+            for group in groups
+            if partition_for(group, count) == partition
+            for topic, index in (("orders", 0), ("orders", 2), ("gone", 4))
+        ]
+        records.append(UnknownRecord(3, b"\0\3\0\1x", b"\0\0"))
+        builder = BatchBuilder()
+        builder.append(records)
+        manager.append([(partition, 0, builder.build(0, 0, 1 << 42)[0])], sync=False)
+    manager.close()
+    (log_dir / META_FILE).write_text("version=1\ncluster.id=the-cluster\nnode.id=17\n")
+    (log_dir / CLEAN_SHUTDOWN_FILE).write_text('{"version":0,"brokerEpoch":5}')
+    for name in ("orders-0", "orders-5", "idle-0", "__transaction_state-3", "idle-1.ab12-delete", "old-1"):
+        (log_dir / name).mkdir()
+        if name != "old-1":
+            topic_id = encode_uuid(TOPIC_ID if name.startswith("orders") else os.urandom(16))
+            (log_dir / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    return log_dir
+
+
+def everything(directory: Path) -> dict[str, bytes | None]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() if path.is_file() else None
+        for path in directory.rglob("*")
+    }
+
+
+def test_all_of_a_broker(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    before = everything(source)
+    done = run("--from-log-dirs", source, "--data-dir", data_dir)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "7 records are of kinds that are not served; they are kept",
+        "imported 40 groups, 120 offsets, 4 topics, 7 partitions",
+    ]
+    assert everything(source) == before
+    catalogue = json.loads((data_dir / "catalogue.json").read_bytes())
+    assert catalogue["offsets_topic"]["partitions"] == COUNT
+    topics = {topic["name"]: topic for topic in catalogue["topics"]}
+    assert {name: topic["partitions"] for name, topic in topics.items()} == {
+        "gone": 5,
+        "idle": 1,
+        "old": 2,
+        "orders": 6,
+    }
+    assert topics["orders"]["id"] == encode_uuid(TOPIC_ID)
+    assert "cluster.id=the-cluster" in (data_dir / META_FILE).read_text()
+    for partition in range(COUNT):
+        name = f"{OFFSETS_TOPIC}-{partition}/{0:020}.log"
+        assert (data_dir / name).read_bytes() == (source / name).read_bytes(), "copied as it is"
+    assert (data_dir / CLEAN_SHUTDOWN_FILE).exists()
+    assert not (data_dir / STAGING).exists()
+
+
+def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    before = everything(tmp_path)
+    done = run("--from-log-dirs", source, "--data-dir", data_dir, "--dry-run")
+    assert done.returncode == 0
+    last = done.stdout.splitlines()[-1]
+    assert last == "found 40 groups, 120 offsets, 4 topics, 7 partitions; dry run: nothing was written"
+    assert everything(tmp_path) == before
+
+
+def test_several_log_dirs(tmp_path: Path) -> None:
+    source, other = broker(tmp_path / "broker"), tmp_path / "other disk"
+    other.mkdir()
+    for name in (f"{OFFSETS_TOPIC}-3", "orders-5", CLEAN_SHUTDOWN_FILE):
+        (source / name).rename(other / name)
+    done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
+    assert done.returncode == 1
+    assert "there are partitions up to 6, but not 3" in done.stderr
+    done = run("--from-log-dirs", f"{source},{other}", "--data-dir", tmp_path / "data")
+    assert done.returncode == 0
+    assert f"{source}: not stopped cleanly" in done.stdout
+    assert done.stdout.endswith("imported 40 groups, 120 offsets, 4 topics, 7 partitions\n")
+    assert "\n" not in run("--from-log-dirs", f"{source},{source}", "--dry-run").stderr.strip()
+
+
+def test_a_running_brokers_directory_is_refused(tmp_path: Path) -> None:
+    source = broker(tmp_path / "broker")
+    with (source / ".lock").open("r+b") as lock:
+        # As Java's FileChannel.tryLock does it.
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
+    assert done.returncode == 1
+    assert "stop the broker first" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_torn_end_is_left_out(tmp_path: Path) -> None:
+    source = broker(tmp_path / "broker")
+    (source / CLEAN_SHUTDOWN_FILE).unlink()
+    (source / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    segment = source / f"{OFFSETS_TOPIC}-2" / f"{0:020}.log"
+    segment.write_bytes(segment.read_bytes() + segment.read_bytes()[:50])
+    done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
+    assert done.returncode == 0
+    assert "50 bytes left out" in done.stdout
+    assert "imported 40 groups" in done.stdout
+
+
+def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    segment = source / f"{OFFSETS_TOPIC}-2" / f"{0:020}.log"
+    data = bytearray(segment.read_bytes())
+    data[90] ^= 1
+    group = next(group for group in GROUPS if partition_for(group, COUNT) == 2)
+    record = OffsetCommitRecord(group, "orders", 0, OffsetAndMetadata(1, -1, "", 1 << 42))
+    segment.write_bytes(data + plain([record], 1_000))
+    done = run("--from-log-dirs", source, "--data-dir", data_dir)
+    assert done.returncode == 1
+    assert f"partition 2 is damaged: {segment} at byte 0" in done.stdout
+    command = f"groupkeeper log repair --partition 2 --data-dir {data_dir}"
+    assert command in done.stdout
+    mended = subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", *command.split()[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+        timeout=60,
+    )
+    assert mended.returncode == 0
+    manager = LogManager.open(data_dir, LogSettings())
+    assert manager.failed_partitions == {}
+    manager.close()
+
+
+def test_open_transactions_are_told(tmp_path: Path) -> None:
+    source = broker(tmp_path / "broker", count=1)
+    segment = source / f"{OFFSETS_TOPIC}-0" / f"{0:020}.log"
+    record = OffsetCommitRecord("group-1", "orders", 0, OffsetAndMetadata(999, -1, "", 1 << 42))
+    segment.write_bytes(segment.read_bytes() + transactional([record], 121, 5))
+    done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
+    assert done.returncode == 0
+    assert "1 transactions are open: the 1 offsets in them do not show" in done.stdout
+
+
+def test_a_target_that_holds_something(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    data_dir.mkdir()
+    (data_dir / "precious").write_text("!")
+    done = run("--from-log-dirs", source, "--data-dir", data_dir)
+    assert done.returncode == 1
+    assert "not empty (precious)" in done.stderr
+    assert everything(data_dir) | {".lock": None} == {"precious": b"!", ".lock": None}
+    done = run("--from-log-dirs", source, "--data-dir", data_dir, "--force")
+    assert done.returncode == 0
+    (aside,) = tmp_path.glob("data.before-import-*")
+    assert (aside / "precious").read_text() == "!"
+    assert f"is in {aside}" in done.stdout
+
+
+def test_what_is_left_half_done_is_not_served(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    (data_dir / STAGING).mkdir(parents=True)
+    served = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "coordinator.cli.main",
+            "serve",
+            "--data-dir",
+            str(data_dir),
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+        timeout=60,
+    )
+    assert served.returncode == 1
+    assert "an import was interrupted here" in served.stderr
+    assert run("--from-log-dirs", source, "--data-dir", data_dir).returncode == 1
+    assert run("--from-log-dirs", source, "--data-dir", data_dir, "--force").returncode == 0
+
+
+def test_groups_that_lie_elsewhere(tmp_path: Path) -> None:
+    source = broker(tmp_path / "broker")
+    for path in (source / f"{OFFSETS_TOPIC}-{COUNT - 1}").iterdir():
+        path.unlink()
+    (source / f"{OFFSETS_TOPIC}-{COUNT - 1}").rmdir()
+    done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
+    assert done.returncode == 1
+    assert "with 6 partitions it would be in" in done.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--from-log-dirs", ","), 2, "expected one directory or more"),
+        (("--from-log-dirs", "/nowhere"), 1, "/nowhere: there is no such directory"),
+        (("--from-log-dirs", "."), 1, "no group was ever here"),
+    ],
+)
+def test_mistakes(tmp_path: Path, arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = run(*arguments, "--data-dir", tmp_path / "data")
+    assert done.returncode == code
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_number_of_partitions_that_somebody_chose(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    where = ("--from-log-dirs", source, "--data-dir", data_dir)
+    done = run(*where, GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS="12")
+    assert done.returncode == 1
+    assert "the broker has 7 partitions, and offsets.topic.num.partitions is 12" in done.stderr
+    assert run(*where, GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS="7").returncode == 0
+    assert fit_to_data(Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
+    chosen = Settings(data_dir=data_dir, offsets_topic_num_partitions=12)
+    assert fit_to_data(chosen) is chosen
+    empty = Settings(data_dir=tmp_path)
+    assert fit_to_data(empty) is empty
