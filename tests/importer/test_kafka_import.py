@@ -54,7 +54,7 @@ def offsets(bootstrap: str, groups: Iterable[str]) -> dict[str, dict[tuple[str, 
 def shown(shell: JavaShell, bootstrap: str, groups: Iterable[str]) -> list[tuple[str, ...]]:
     """The groups with their states, and their offsets, as kafka-consumer-groups.sh shows them."""
     listed = shell.groups(bootstrap, "--list", "--state").table()
-    rows = [(row["GROUP"], row["STATE"]) for row in listed]
+    rows: list[tuple[str, ...]] = [(row["GROUP"], row["STATE"]) for row in listed]
     columns = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET")
     for group in groups:
         described = shell.groups(bootstrap, "--describe", "--group", group, "--offsets").table()
