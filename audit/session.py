@@ -21,8 +21,15 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Whole files come as rows where only Spark can read them: one at a time.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 20),
 }
-_LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The work is done in Python, and Java is mostly busy with starting: the quick compiler halves that.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
 
 
 def spark_session(master: str | None = None, *, settings: dict[str, str] | None = None) -> SparkSession:
@@ -39,7 +46,7 @@ def spark_session(master: str | None = None, *, settings: dict[str, str] | None 
     if chosen is not None:
         builder = builder.master(chosen)
         if chosen.startswith("local"):
-            builder = builder.config(map=dict(_LOOPBACK))
+            builder = builder.config(map=dict(_LOCAL))
     builder = builder.config(map={**_SETTINGS, **(settings or {})})
     try:
         spark = builder.getOrCreate()

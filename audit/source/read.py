@@ -56,11 +56,11 @@ def read_range(part: Range) -> Iterator[FileChunk]:
     reached = part.first_offset
     for path, chunk in _segment_or_offsets(part):
         yield path, chunk
-        reached = max(reached, _next_offset(chunk))
+        reached = max(reached, next_offset(chunk))
     for journal in part.journal:
         for path, chunk in _journal(part, journal, reached):
             yield path, chunk
-            reached = max(reached, _next_offset(chunk))
+            reached = max(reached, next_offset(chunk))
 
 
 def _segment_or_offsets(part: Range) -> Iterator[FileChunk]:
@@ -91,7 +91,7 @@ def _by_offsets(part: Range, first: int, stop: int | None) -> Iterator[FileChunk
                         cut = _within(chunk, first, stop)
                         if cut.starts:
                             yield segment.path, cut
-                            first = max(first, _next_offset(cut))
+                            first = max(first, next_offset(cut))
             return
         except FileNotFoundError:
             continue  # Replaced once more: go on behind what was read.
@@ -143,7 +143,7 @@ def _extent(chunk: Chunk, index: int) -> tuple[int, int, int] | None:
     return batch_extent(chunk.data, start)
 
 
-def _next_offset(chunk: Chunk) -> int:
+def next_offset(chunk: Chunk) -> int:
     """The offset behind the last good piece; 0 if there is none."""
     for index in reversed(range(len(chunk.starts))):
         extent = _extent(chunk, index)
@@ -161,7 +161,7 @@ def _journal(part: Range, journal: JournalPart, reached: int) -> Iterator[FileCh
         with opened(journal.path) as (read, _):
             for chunk in _gathered(read, journal.partition, wanted):
                 yield journal.path, chunk
-                reached = max(reached, _next_offset(chunk))
+                reached = max(reached, next_offset(chunk))
     except FileNotFoundError:
         pass
     if reached <= wanted[-1][1]:

@@ -11,6 +11,13 @@ from pyspark.sql import SparkSession
 from audit.session import spark_session
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that is interrupted takes the connection to Java with it: give those with Spark time on a slow machine."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(400))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on two threads; skips where there is no Java, and fails there in CI."""
@@ -19,7 +26,12 @@ def spark() -> Iterator[SparkSession]:
             pytest.fail("Spark needs Java 17 or later, and there is none")
         pytest.skip("Spark needs Java 17 or later, and there is none")
     session = spark_session(
-        "local[2]", settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
+        "local[2]",
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
     )
     yield session
     session.stop()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data source, through Spark."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
 
 from audit.errors import AuditError
 from audit.schema import SCHEMA, subschema
@@ -13,6 +15,7 @@ from storage.batch import BatchBuilder
 from storage.log_manager import LogManager
 from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 from storage.settings import LogSettings
+from tests.storage.strategies import batch
 
 NOW = 1_700_000_000_000
 
@@ -65,3 +68,45 @@ def test_a_column_that_is_none() -> None:
 def test_a_directory_without_a_log(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AuditError, match=r"no directory __consumer_offsets-<partition> is in it"):
         records(spark, [str(tmp_path)])
+
+
+def test_a_file_system_that_only_spark_can_read(spark: SparkSession, log_dir: Path) -> None:
+    local = records(spark, [str(log_dir)]).drop("file")
+    remote = records(spark, [f"file:{log_dir}"])
+    assert {row.file for row in remote.select("file").distinct().collect()} == {
+        f"file:{log_dir}/__consumer_offsets-{partition}/{0:020d}.log" for partition in (0, 7)
+    }
+    assertDataFrameEqual(remote.drop("file"), local)
+
+
+def test_the_journals_of_a_copy(spark: SparkSession, tmp_path: Path) -> None:
+    node, copy = tmp_path / "node", tmp_path / "copy"
+    manager = LogManager.open(node, LogSettings())
+    for label in range(4):
+        ends = [(partition, manager.end_offset(partition)) for partition in (3, 4)]
+        manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
+        if label == 1:
+            manager.write_behind(1 << 20)
+    shutil.copytree(node, copy)
+    manager.close()
+    local = records(spark, [str(copy)]).drop("file")
+    remote = records(spark, [copy.as_uri()])
+    assert remote.count() == 16
+    assertDataFrameEqual(remote.drop("file"), local)
+
+
+def test_both_kinds_of_directories_at_once(spark: SparkSession, log_dir: Path) -> None:
+    assert records(spark, [str(log_dir), f"file:{log_dir}/__consumer_offsets-7"], ["offset"]).count() == 10
+
+
+def test_a_url_without_a_log(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AuditError, match=r"no directory __consumer_offsets-<partition> with segments"):
+        records(spark, [tmp_path.as_uri()])
+
+
+def test_a_segment_that_would_not_fit_into_memory(
+    spark: SparkSession, log_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.source.remote.FILE_BYTES_MAX", 100)
+    with pytest.raises(AuditError, match=r"bytes, and Spark reads whole files, of which 100 bytes are taken"):
+        records(spark, [log_dir.as_uri()])

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs on a file system that only Spark can read (s3a, hdfs, …), through its own reader of binary files.
+
+That reader gives whole files. So there is one task for a segment, which is held in memory a few times over (Java,
+Arrow, Python): FILE_BYTES_MAX is the largest that is taken, and an executor should have four times as much memory for
+each of its cores. Such a log is a copy and does not change while it is read; local directories, which may belong to a
+node that lives, are read by `audit.source.datasource`, in bounded memory.
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from audit.errors import AuditError
+from audit.schema import arrow_schema
+from audit.source.journals import journals
+from audit.source.plan import Range
+from audit.source.read import next_offset, read_range, rows
+from storage.columns.walk import Read, walk
+from storage.layout import (
+    JOURNAL_DIR,
+    OFFSETS_TOPIC,
+    SWAP_SUFFIX,
+    parse_journal,
+    parse_partition_dir,
+    parse_segment,
+)
+
+FILE_BYTES_MAX: Final = 256 << 20
+"""A longer segment is refused: it would have to fit into memory several times."""
+JOURNALS_BYTES_MAX: Final = 512 << 20
+"""More than this in the journals of a log is refused: they are read on the driver."""
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+Fold = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""What is made of the rows of one file."""
+
+
+class _Segment(msgspec.Struct, frozen=True):
+    path: str
+    partition: int
+    base_offset: int
+    newest: bool
+
+
+def is_url(log_dir: str) -> bool:
+    """Whether a log directory is named by a URL, such as s3a://bucket/logs or file:/var/lib/kafka."""
+    return _URL.match(log_dir) is not None
+
+
+def read_urls(
+    spark: SparkSession, urls: Sequence[str], columns: Sequence[str], schema: StructType, fold: Fold
+) -> DataFrame:
+    """What `fold` makes of the rows of some directories, with `schema`; the rows have these columns.
+
+    Raises AuditError where there is no log, or one that cannot be read like this.
+    """
+    frames = [_read_url(spark, url.rstrip("/"), columns, schema, fold) for url in urls]
+    result = frames[0]
+    for frame in frames[1:]:
+        result = result.union(frame)
+    return result
+
+
+def _read_url(
+    spark: SparkSession, url: str, columns: Sequence[str], schema: StructType, fold: Fold
+) -> DataFrame:
+    segments = _list(spark, url)
+    arrow = arrow_schema(schema)
+    if not segments:
+        raise AuditError(f"{url}: no directory {OFFSETS_TOPIC}-<partition> with segments is in it")
+    by_path = {segment.path: segment for segment in segments}
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for path, content in _files(batches):
+            for batch in fold(_segment_rows(by_path[path], content, columns)):
+                yield batch.cast(arrow)
+
+    files = _binary(spark, list(by_path)).select("path", "content")
+    found = files.mapInArrow(read, schema)
+    journal_files = _listed(spark, [f"{url}/{JOURNAL_DIR}", f"{url}/{JOURNAL_DIR}.*"])
+    journal_files = {
+        path: size for path, size in journal_files.items() if parse_journal(PurePosixPath(path).name)
+    }
+    if not journal_files:
+        return found
+    ends = _ends(spark, segments)
+    tables = list(_journal_rows(spark, url, journal_files, ends, columns, fold))
+    if not tables:
+        return found
+    return found.union(spark.createDataFrame(pa.Table.from_batches(tables).cast(arrow), schema))
+
+
+def _binary(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(list(paths))
+
+
+def _listed(spark: SparkSession, globs: Sequence[str]) -> dict[str, int]:
+    """Files and their sizes under directories; those that there are."""
+    found: dict[str, int] = {}
+    for glob in globs:
+        try:
+            listed = _binary(spark, [glob]).select("path", "length").collect()
+        except PySparkException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                continue
+            raise AuditError(f"{glob}: {error}") from error
+        found.update((row.path, row.length) for row in listed)
+    return found
+
+
+def _list(spark: SparkSession, url: str) -> list[_Segment]:
+    partitions: dict[int, list[tuple[int, str]]] = {}
+    own = parse_partition_dir(PurePosixPath(url).name, OFFSETS_TOPIC)
+    for path, size in _listed(spark, [url if own is not None else f"{url}/{OFFSETS_TOPIC}-*"]).items():
+        name = PurePosixPath(path)
+        partition = parse_partition_dir(name.parent.name, OFFSETS_TOPIC)
+        base_offset = parse_segment(name.name)
+        if name.name.endswith(SWAP_SUFFIX):
+            raise AuditError(f"{path}: this copy was made in the middle of a compaction; make another")
+        if partition is None or base_offset is None:
+            continue
+        if size > FILE_BYTES_MAX:
+            raise AuditError(
+                f"{path}: {size} bytes, and Spark reads whole files, of which {FILE_BYTES_MAX} bytes are taken:"
+                " audit it where it is a local file"
+            )
+        partitions.setdefault(partition, []).append((base_offset, path))
+    return [
+        _Segment(path, partition, base_offset, (base_offset, path) == max(found))
+        for partition, found in sorted(partitions.items())
+        for base_offset, path in sorted(found)
+    ]
+
+
+def _files(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, memoryview]]:
+    """Path and content of each row, which is not copied."""
+    for batch in batches:
+        for index in range(batch.num_rows):
+            content = batch.column("content")[index].as_buffer()
+            yield batch.column("path")[index].as_py(), memoryview(content)
+
+
+def _segment_rows(segment: _Segment, content: memoryview, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for chunk in walk(_reader(content), 0, len(content), newest=segment.newest):
+        yield from rows(segment.path, segment.partition, chunk, columns)
+
+
+def _reader(content: memoryview) -> Read:
+    def read(position: int, size: int) -> bytes:
+        return bytes(content[position : position + size])
+
+    return read
+
+
+def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
+    """By partition, the offset behind what its newest segment holds."""
+    newest = {segment.path: segment for segment in segments if segment.newest}
+
+    def ends(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for path, content in _files(batches):
+            segment, end = newest[path], newest[path].base_offset
+            for chunk in walk(_reader(content), 0, len(content), newest=True):
+                end = max(end, next_offset(chunk))
+            yield pa.RecordBatch.from_pydict({"partition": [segment.partition], "end": [end]})
+
+    files = _binary(spark, list(newest)).select("path", "content")
+    found = files.mapInArrow(ends, "partition LONG, end LONG").collect()
+    return {row["partition"]: row["end"] for row in found}
+
+
+def _journal_rows(
+    spark: SparkSession,
+    url: str,
+    files: Mapping[str, int],
+    ends: Mapping[int, int],
+    columns: Sequence[str],
+    fold: Fold,
+) -> Iterator[pa.RecordBatch]:
+    """What is made of the batches that only journals have; these come to the driver, into a directory of its own."""
+    if sum(files.values()) > JOURNALS_BYTES_MAX:
+        raise AuditError(
+            f"{url}: {sum(files.values())} bytes of journals, and at most {JOURNALS_BYTES_MAX} are read"
+        )
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-") as name:
+        urls = {}
+        for row in _binary(spark, list(files)).select("path", "content").toLocalIterator():
+            place = PurePosixPath(row.path)
+            local = Path(name, place.parent.name, place.name)
+            local.parent.mkdir(exist_ok=True)
+            local.write_bytes(row.content)
+            urls[str(local)] = row.path
+        found = journals(Path(name))
+        for damage in found.damages:
+            raise AuditError(f"{urls[damage.path]}: {damage.reason}")
+        for partition, parts in sorted(found.parts.items()):
+            end = ends.get(partition, 0)
+            part = Range(
+                directory=name,
+                partition=partition,
+                segment=None,
+                start=0,
+                end=0,
+                first_offset=end,
+                next_offset=end,
+                last=True,
+                journal=tuple(parts),
+            )
+            yield from fold(
+                batch
+                for path, chunk in read_range(part)
+                for batch in rows(urls[path], partition, chunk, columns)
+            )
