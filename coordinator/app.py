@@ -28,6 +28,7 @@ from coordinator.net.listener import Listener, bind
 from coordinator.node import Endpoint, Node
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
+from coordinator.runtime.expiry_preview import preview_expiry
 from coordinator.runtime.expiry_task import delete_expired_offsets
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
@@ -257,7 +258,9 @@ class App:
                 failed_partitions=lambda: len(self.leadership.failed_partitions),
             )
         )
-        admin = AdminServer(registry, self.readiness)
+        admin = AdminServer(
+            registry, self.readiness, lambda within_ms: preview_expiry(self.manager, self.clock, within_ms)
+        )
         try:
             port = await admin.start(address.host, address.port)
         except OSError as error:

@@ -1,24 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics for Prometheus, /health (the process is alive), /ready (every partition that it leads is loaded)."""
+"""/metrics for Prometheus, /health (the process is alive), /ready (every partition that it leads is loaded).
 
-from collections.abc import Callable
-from typing import Any
+/groups/expiring?within_ms=N: which offsets expire by then, for `groupkeeper groups expiring`.
+"""
 
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
+
+WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
 
 
 class AdminServer:
     """A small HTTP server beside the Kafka listener; bound to loopback unless `metrics.listen` says otherwise."""
 
-    def __init__(self, registry: CollectorRegistry, readiness: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        readiness: Callable[[], dict[str, Any]],
+        expiring: Callable[[int], Awaitable[object]],
+    ) -> None:
         self._registry = registry
         self._readiness = readiness
+        self._expiring = expiring
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
+        app.router.add_get("/groups/expiring", self._groups_expiring)
         self._runner = web.AppRunner(app, access_log=None)
 
     async def start(self, host: str, port: int) -> int:
@@ -42,3 +55,10 @@ class AdminServer:
     async def _ready(self, _request: web.Request) -> web.Response:
         state = self._readiness()
         return web.json_response(state, status=200 if state["ready"] else 503)
+
+    async def _groups_expiring(self, request: web.Request) -> web.Response:
+        text = request.query.get("within_ms", "")
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= WITHIN_MS_MAX):
+            raise web.HTTPBadRequest(text=f"within_ms: expected milliseconds up to {WITHIN_MS_MAX}\n")
+        found = await self._expiring(int(text))
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups list` and `groupkeeper groups describe`."""
+"""`groupkeeper groups list`, `groupkeeper groups describe` and `groupkeeper groups expiring`."""
 
 from typing import Annotated, Final
 
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.expiring import expiring
 from coordinator.config.values import Address
 
 STATES: Final = (
@@ -22,6 +23,8 @@ TYPES: Final = ("classic", "consumer", "share", "streams")
 app = typer.Typer(
     help="Look at groups, on any Kafka that --bootstrap names.", no_args_is_help=True, rich_markup_mode=None
 )
+
+app.command("expiring")(expiring)
 
 Bootstrap = Annotated[str, typer.Option(metavar="HOST:PORT", help="A node of the cluster to ask.")]
 Timeout = Annotated[

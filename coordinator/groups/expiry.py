@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offsets have expired, and what is left of a group that has lost them all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
@@ -9,8 +9,10 @@ from protocol.errors import ErrorCode
 from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
 
 
-def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -> list[Record]:
-    """A tombstone for each offset that has expired (ClassicGroup.offsetExpirationCondition).
+def expiries(group: GroupMetadata, retention_ms: int) -> Iterator[tuple[str, int, int]]:
+    """Topic, partition and the wall clock's milliseconds from which each offset is expired, as the group is now.
+
+    ClassicGroup.offsetExpirationCondition:
 
     | group                                 | the retention time counts from            |
     |---------------------------------------|-------------------------------------------|
@@ -20,15 +22,24 @@ def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -
     | any other                             | never                                     |
 
     A record with an expire timestamp of its own (value version 1) ends at that moment in all of these but the last.
+    Offsets that cannot expire are left out.
     """
     base = _base_timestamp(group)
     if base is None:
-        return []
+        return
     consuming = group.subscribed_topics if group.state is GroupState.STABLE else None
+    for topic, partition, committed in group.all_offsets():
+        if not (consuming and topic in consuming):
+            own_ms = committed.expire_timestamp
+            yield topic, partition, base(committed) + retention_ms if own_ms is None else own_ms
+
+
+def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -> list[Record]:
+    """A tombstone for each offset that has expired."""
     return [
         OffsetCommitRecord(group.group_id, topic, partition, None)
-        for topic, partition, committed in group.all_offsets()
-        if not (consuming and topic in consuming) and _has_expired(committed, base, now_wall_ms, retention_ms)
+        for topic, partition, at_ms in expiries(group, retention_ms)
+        if at_ms <= now_wall_ms
     ]
 
 
@@ -49,17 +60,6 @@ def _base_timestamp(group: GroupMetadata) -> Callable[[OffsetAndMetadata], int] 
 
 def _commit_timestamp(committed: OffsetAndMetadata) -> int:
     return committed.commit_timestamp
-
-
-def _has_expired(
-    committed: OffsetAndMetadata,
-    base: Callable[[OffsetAndMetadata], int],
-    now_wall_ms: int,
-    retention_ms: int,
-) -> bool:
-    if committed.expire_timestamp is not None:
-        return now_wall_ms >= committed.expire_timestamp
-    return now_wall_ms - base(committed) >= retention_ms
 
 
 def is_finished(group: GroupMetadata, expiring: int) -> bool:

@@ -5,15 +5,13 @@ import msgspec
 
 from coordinator.groups.expiry import is_nothing
 from coordinator.importer.source import CannotImport, Source
+from coordinator.offline import read_shard
 from coordinator.shard import Shard
-from storage.batch import iter_batches
-from storage.check import CheckedPartition, Damage, check_partition
+from storage.check import Damage, check_partition
 from storage.errors import storage_error
 from storage.filesystem import FileSystem
 from storage.loader import RecordLoader
 from storage.placement import partition_for
-from storage.records import UnknownRecord
-from storage.transactions import LogReplay
 
 
 class Survey(msgspec.Struct):
@@ -40,37 +38,19 @@ def take(fs: FileSystem, source: Source) -> Survey:
     for partition, log_dir in sorted(source.offsets.items()):
         try:
             checked = check_partition(fs, log_dir, partition)
-            shard = _load(fs, checked, loader, survey)
+            found = read_shard(fs, checked, loader)
         except OSError as error:
             raise storage_error(log_dir, error, "reading") from error
         if checked.damages:
             survey.damaged[partition] = checked.damages
         if checked.unsettled:
             survey.unsettled[partition] = checked.unsettled
-        _count(shard, source, survey)
+        survey.records += checked.records
+        survey.unknown_records += found.unknown_records
+        survey.open_transactions += found.open.transactions
+        survey.open_offsets += found.open.offsets
+        _count(found.shard, source, survey)
     return survey
-
-
-def _load(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader, survey: Survey) -> Shard:
-    shard = Shard(checked.partition)
-    replay = LogReplay(loader)
-    for segment in checked.segments:
-        file = fs.open_read(segment.path)
-        try:
-            for piece in segment.pieces:
-                if isinstance(piece, tuple):
-                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
-                        for record in replay.replay(batch):
-                            if isinstance(record, UnknownRecord):
-                                survey.unknown_records += 1
-                            else:
-                                shard.apply(record)
-        finally:
-            file.close()
-    survey.records += checked.records
-    survey.open_transactions += replay.open.transactions
-    survey.open_offsets += replay.open.offsets
-    return shard
 
 
 def _count(shard: Shard, source: Source, survey: Survey) -> None:

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups expiring`: which offsets go, and when."""
+
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator.cli.data_dir import existing, settings_for
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+
+if TYPE_CHECKING:
+    from coordinator.runtime.expiry_preview import Preview
+
+UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
+
+
+def expiring(
+    within: Annotated[str, typer.Option(metavar="TIME", help="How far ahead to look: 30m, 12h, 7d.")] = "7d",
+    node: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The running node's metrics.listen.")
+    ] = "127.0.0.1:9308",
+    data_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Read a stopped node's data directory instead of asking a node."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait.")] = 15.0,
+) -> None:
+    """Say which committed offsets will expire, and when, if their groups stay as they are.
+
+    Offsets in topics that a group's members consume do not expire, nor do those of a group that rebalances.
+    """
+    with one_line_errors():
+        from coordinator.cli import render
+
+        within_ms = _milliseconds(within)
+        found = _ask(node, within_ms, timeout) if data_dir is None else _read(data_dir, within_ms)
+        if json:
+            render.print_json(found)
+        else:
+            _print(found, within)
+
+
+def _milliseconds(text: str) -> int:
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise CommandError(f"--within {text}: expected a number with s, m, h, d or w, such as 7d", EXIT_USAGE)
+    return int(match[1]) * UNITS_MS[match[2]]
+
+
+def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
+    import http.client
+
+    import msgspec
+
+    from coordinator.config.values import Address
+    from coordinator.runtime.expiry_preview import Preview
+
+    try:
+        address = Address.parse(node)
+    except ValueError:
+        raise CommandError(f"--node {node}: expected HOST:PORT", EXIT_USAGE) from None
+    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
+    try:
+        connection.request("GET", f"/groups/expiring?within_ms={within_ms}")
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise CommandError(f"{node}: {answer.status} {body.decode('utf-8', 'replace').strip()}")
+        return msgspec.json.decode(body, type=Preview)
+    except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
+        raise CommandError(f"{node}: no answer from a node's metrics.listen: {error}") from error
+    finally:
+        connection.close()
+
+
+def _read(data_dir: str, within_ms: int) -> "Preview":
+    """What a stopped node's directory holds; the directory is not changed."""
+    import time
+
+    from coordinator.offline import read_shard
+    from coordinator.runtime.expiry_preview import Preview, preview_of
+    from storage.check import check_directory
+    from storage.errors import StorageError
+    from storage.filesystem import RealFileSystem
+    from storage.layout import journal_dirs
+    from storage.loader import RecordLoader
+
+    fs, settings = RealFileSystem(), settings_for(data_dir)
+    directory = existing(settings.data_dir)
+    preview = Preview(time.time_ns() // 1_000_000, within_ms, settings.offsets_retention_ms)
+    try:
+        found = check_directory(fs, directory)
+        if found.in_use is not None:
+            raise CommandError(f"{directory}: {found.in_use}: ask it, with --node")
+        if journal_dirs(fs.listdir(directory), directory):
+            raise CommandError(f"{directory}: the node was not stopped cleanly: start it once, and ask it")
+        loader = RecordLoader()
+        for checked in found.partitions:
+            _warn(checked.directory, len(checked.damages))
+            preview_of(read_shard(fs, checked, loader).shard.groups.values(), preview)
+    except (StorageError, OSError) as error:
+        raise CommandError(str(error)) from error
+    return preview
+
+
+def _warn(directory: Path, damages: int) -> None:
+    if damages:
+        typer.echo(f"{directory}: damaged; what cannot be read is left out", err=True)
+
+
+def _print(found: "Preview", within: str) -> None:
+    from coordinator.cli import render
+
+    if found.rows:
+        rows = sorted(found.rows, key=lambda row: (row.first_ms, row.group, row.topic))
+        render.print_table(
+            ["GROUP", "STATE", "TOPIC", "OFFSETS", "FIRST GOES", "LAST GOES"],
+            [
+                (row.group, row.state, row.topic, row.offsets, _time(row.first_ms), _time(row.last_ms))
+                for row in rows
+            ],
+        )
+        sys.stdout.write("\n")
+    if found.unlisted_rows:
+        sys.stdout.write(f"and {found.unlisted_rows} more groups and topics\n")
+    sys.stdout.write(
+        f"{found.offsets} offsets in {found.groups} groups expire within {within}, {found.due} of them at the next"
+        f" check; {found.finished_groups} groups will then have none left, and go as well\n"
+    )
+
+
+def _time(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"

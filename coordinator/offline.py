@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups of a partition from its files alone, for commands that run without a node. Changes nothing."""
+
+from typing import NamedTuple
+
+from coordinator.shard import Shard
+from storage.batch import iter_batches
+from storage.check import CheckedPartition
+from storage.filesystem import FileSystem
+from storage.loader import RecordLoader
+from storage.records import UnknownRecord
+from storage.transactions import LogReplay, Open
+
+
+class OfflineShard(NamedTuple):
+    """What a load would give, and what it would leave out."""
+
+    shard: Shard
+    unknown_records: int
+    open: Open
+
+
+def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) -> OfflineShard:
+    """Apply all whole batches of the segments, also those behind damage. Raises OSError."""
+    shard = Shard(checked.partition)
+    replay = LogReplay(loader)
+    unknown = 0
+    for segment in checked.segments:
+        file = fs.open_read(segment.path)
+        try:
+            for piece in segment.pieces:
+                if isinstance(piece, tuple):
+                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
+                        for record in replay.replay(batch):
+                            if isinstance(record, UnknownRecord):
+                                unknown += 1
+                            else:
+                                shard.apply(record)
+        finally:
+            file.close()
+    return OfflineShard(shard, unknown, replay.open)

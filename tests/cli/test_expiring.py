@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups expiring`, of a running node and of a stopped one's directory."""
+
+import json
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from tests.support import raw
+from tests.support.processes import REPOSITORY, environment
+from tests.support.service import Service
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", "groups", "expiring", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+        timeout=60,
+    )
+
+
+@pytest.mark.slow
+def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    try:
+        service.start()
+        raw.create_topic(service.bootstrap, "orders", 4)
+        for group in ("a", "b"):
+            raw.wait_for_coordinator(service.bootstrap, group)
+            raw.commit_offsets(service.bootstrap, group, "orders", {0: 1, 1: 2, 3: 4})
+        node = f"127.0.0.1:{service.metrics_port}"
+        done = run("--node", node, "--within", "8d")
+        assert (done.returncode, done.stderr) == (0, "")
+        lines = done.stdout.splitlines()
+        assert lines[0].split()[:4] == ["GROUP", "STATE", "TOPIC", "OFFSETS"]
+        assert sorted(line.split()[:4] for line in lines[1:3]) == [
+            ["a", "Empty", "orders", "3"],
+            ["b", "Empty", "orders", "3"],
+        ]
+        assert lines[-1] == (
+            "6 offsets in 2 groups expire within 8d, 0 of them at the next check; "
+            "2 groups will then have none left, and go as well"
+        )
+        assert run("--node", node, "--within", "6d").stdout.startswith("0 offsets in 0 groups")
+        rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)["rows"]
+        refused = run("--data-dir", str(service.data_dir))
+        assert refused.returncode == 1
+        assert "in use by process" in refused.stderr
+        connection = HTTPConnection("127.0.0.1", service.metrics_port, timeout=10)
+        for bad in ("", "?within_ms=-1", "?within_ms=x", "?within_ms=999999999999999999"):
+            connection.request("GET", f"/groups/expiring{bad}")
+            answer = connection.getresponse()
+            assert answer.status == 400
+            assert b"within_ms" in answer.read()
+        connection.close()
+        service.terminate()
+        offline = json.loads(run("--data-dir", str(service.data_dir), "--within", "8d", "--json").stdout)
+        assert sorted(offline["rows"], key=str) == sorted(rows, key=str)
+        service.start()
+        raw.commit_offsets(service.bootstrap, "a", "orders", {0: 5})
+        service.kill9()
+        unclean = run("--data-dir", str(service.data_dir))
+        assert (unclean.returncode, "not stopped cleanly" in unclean.stderr) == (1, True)
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--within", "7"), 2, "--within 7: expected a number with s, m, h, d or w"),
+        (("--node", "nowhere"), 2, "--node nowhere: expected HOST:PORT"),
+        (("--node", "127.0.0.1:1"), 1, "127.0.0.1:1: no answer from a node's metrics.listen"),
+        (("--data-dir", "/nowhere"), 2, "/nowhere: there is no such directory"),
+    ],
+)
+def test_mistakes(arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == code
+    assert done.stderr.startswith(f"groupkeeper: {says}")
+    assert done.stderr.count("\n") == 1

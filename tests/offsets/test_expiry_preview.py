@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preview of expiry says what the check then does."""
+
+import pytest
+
+from coordinator.runtime import expiry_preview
+from coordinator.runtime.expiry_preview import ExpiringTopic, Preview, preview_expiry, preview_of
+from coordinator.runtime.expiry_task import delete_expired_offsets
+from protocol.embedded import encode_subscription
+from tests.groups.harness import WALL_START_MS, Cluster
+
+RETENTION_MS = 604_800_000
+DAY_MS = 86_400_000
+
+
+def some_groups() -> Cluster:
+    """Groups of every kind, with offsets that were committed within three days."""
+    cluster = Cluster()
+    for number in range(3):
+        cluster.commit(1, group=f"simple-{number}")
+        cluster.commit(1, group=f"simple-{number}", topic="u", partition=number)
+        cluster.clock.passed_ms += DAY_MS
+    cluster.commit(1, group="own", version=4, retention_ms=5 * DAY_MS)
+    for group in ("stable", "left"):
+        joined = cluster.member(group=group, protocols=[("range", encode_subscription(["t"]))]).response
+        member = joined.member_id
+        cluster.sync(member, joined.generation_id, {member: b""}, group=group)
+        for topic in ("t", "u") if group == "stable" else ("t",):
+            cluster.commit(1, topic=topic, group=group, member_id=member, generation=joined.generation_id)
+    cluster.clock.passed_ms += DAY_MS
+    cluster.leave(member, group="left")
+    return cluster
+
+
+@pytest.mark.parametrize("within_days", [0, 1, 2.9, 3, 3.5, 4, 5, 5.5, 6, 7, 8])
+async def test_what_is_foretold_happens(within_days: float) -> None:
+    cluster = some_groups()
+    within_ms = int(within_days * DAY_MS)
+    foretold = await preview_expiry(cluster.manager, cluster.clock, within_ms)
+    assert (foretold.now_ms, foretold.within_ms) == (cluster.clock.wall_ms(), within_ms)
+    cluster.clock.passed_ms += within_ms
+    groups = len(cluster.shard.groups)
+    assert await delete_expired_offsets(cluster.manager, cluster.clock) == foretold.offsets
+    assert groups - len(cluster.shard.groups) == foretold.finished_groups
+    assert sum(row.offsets for row in foretold.rows) == foretold.offsets
+
+
+def test_the_rows() -> None:
+    cluster = some_groups()
+    now_ms = cluster.clock.wall_ms()
+    assert now_ms == WALL_START_MS + 4 * DAY_MS
+    preview = preview_of(cluster.shard.groups.values(), Preview(now_ms, 7 * DAY_MS, RETENTION_MS))
+    first = WALL_START_MS + RETENTION_MS
+    assert ExpiringTopic("simple-1", "Empty", "u", 1, first + DAY_MS, first + DAY_MS) in preview.rows
+    assert ExpiringTopic("own", "Empty", "t", 1, first + DAY_MS, first + DAY_MS) in preview.rows
+    left = [row for row in preview.rows if row.group == "left"]
+    assert left == [ExpiringTopic("left", "Empty", "t", 1, now_ms + RETENTION_MS, now_ms + RETENTION_MS)]
+    stable = [row.topic for row in preview.rows if row.group == "stable"]
+    assert stable == ["u"], "what is consumed does not expire"
+    assert preview.due == 0
+
+
+def test_many_rows_are_counted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry_preview, "ROWS_MAX", 4)
+    cluster = some_groups()
+    preview = Preview(cluster.clock.wall_ms(), 100 * DAY_MS, RETENTION_MS)
+    preview_of(cluster.shard.groups.values(), preview)
+    assert (len(preview.rows), preview.unlisted_rows) == (4, 5)
+    assert (preview.offsets, preview.groups) == (9, 6)
