@@ -26,6 +26,7 @@ from coordinator.net.connection import Server
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener, bind
 from coordinator.node import Endpoint, Node
+from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
 from coordinator.runtime.expiry_preview import preview_expiry
@@ -99,7 +100,10 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
     """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
     fs = RealFileSystem()
     log_settings = LogSettings(
-        segment_bytes=settings.offsets_topic_segment_bytes, segment_ms=settings.segment_ms
+        segment_bytes=settings.offsets_topic_segment_bytes,
+        # What must be compacted by then must not be in the segment that is written to (LogConfig.maxSegmentMs).
+        segment_ms=min(settings.segment_ms, settings.max_compaction_lag_ms),
+        index_interval_bytes=settings.log_index_interval_bytes,
     )
     try:
         refuse_half_done(fs, settings.data_dir)
@@ -159,6 +163,9 @@ class App:
         )
         loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
         self.leadership = Leadership(self.manager, loader, self.committer, self.log, self.io, self.stats)
+        self.cleaner = CleanerTask(
+            loop, self.log, cleaner_settings(settings), self.clock, self.stats, self.leadership.start_repair
+        )
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
@@ -285,6 +292,8 @@ class App:
         every("write behind", WRITE_BEHIND_INTERVAL_MS, self._write_behind)
         every("checkpoint", settings.journal_checkpoint_interval_ms, self._checkpoint)
         every("close idle connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
+        if settings.log_cleaner_enable:
+            every("compact the log", settings.log_cleaner_backoff_ms, self.cleaner.run)
         if settings.log_flush == "interval":
             every("sync the log", settings.log_flush_interval_ms, self._sync)
 
@@ -379,6 +388,7 @@ class App:
         if self.admin is not None:
             await self.admin.close()
         self.timers.close()
+        await self.loop.run_in_executor(None, self.cleaner.close)
         with contextlib.suppress(StorageError):
             await self.io.run(self.log.close)
         self.flush_thread.close()

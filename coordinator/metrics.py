@@ -47,6 +47,9 @@ COUNTERS: Final = (
     ("partition_loads", "partition_loads", "Partitions loaded."),
     ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
     ("loaded_records", "records_loaded", "Records applied while loading."),
+    ("log_cleanings", "cleanings", "Compactions of a partition's log."),
+    ("log_cleaning_failures", "cleaning_failures", "Compactions that failed; the log stayed as it was."),
+    ("log_cleaning_freed_bytes", "cleaned_bytes_freed", "Bytes that logs became shorter by when compacted."),
     ("unknown_records", "unknown_records", "Records of a kind that is not served, skipped while loading."),
     (
         "open_transactions",
@@ -133,6 +136,26 @@ class NodeCollector(Collector):
                 "partition_load_seconds_max",
                 "The longest load of a partition.",
                 self._stats.partition_load_ms_max / 1e3,
+            ),
+            (
+                "log_dirty_ratio_max",
+                "Of the dirtiest log the share that was not compacted yet.",
+                self._stats.dirty_ratio_max,
+            ),
+            (
+                "log_uncleanable_partitions",
+                "Partitions whose log cannot be compacted.",
+                self._stats.uncleanable_partitions,
+            ),
+            (
+                "log_cleaner_last_run_timestamp_seconds",
+                "When it was last looked for a log to compact.",
+                self._stats.cleaner_last_run_ms / 1e3,
+            ),
+            (
+                "log_last_cleaned_timestamp_seconds",
+                "When a log was last compacted; 0 if not since the start.",
+                self._stats.last_cleaned_ms / 1e3,
             ),
             (
                 "loop_pause_seconds_max",

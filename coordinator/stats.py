@@ -80,6 +80,13 @@ class Stats:
         self.records_loaded = 0
         self.unknown_records = 0
         self.open_transactions = 0
+        self.cleanings = 0
+        self.cleaning_failures = 0
+        self.cleaned_bytes_freed = 0
+        self.cleaner_last_run_ms = 0  # wall clock, as the next one
+        self.last_cleaned_ms = 0
+        self.dirty_ratio_max = 0.0
+        self.uncleanable_partitions = 0
         self.loop_pause_ms_max = 0
 
     def flushed(self, duration_ns: int) -> None:

@@ -6,7 +6,7 @@ partition offset` for each. The second is ours, of the same form with more numbe
 spares walking over the last segment, and is not believed where the segment says otherwise.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -38,6 +38,23 @@ def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]
     """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
     rows = _read(fs, path, numbers=3) or {}
     return {key: Position(*numbers) for key, numbers in rows.items()}
+
+
+def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict[TopicPartition, int]:
+    """Of the files of that name the highest offset of each partition: each was true, and stays so. Raises OSError."""
+    highest: dict[TopicPartition, int] = {}
+    for directory in directories:
+        for key, offset in (read_offsets(fs, directory / name) or {}).items():
+            highest[key] = max(offset, highest.get(key, offset))
+    return highest
+
+
+def gather_offsets(fs: FileSystem, data_dir: Path, directories: Iterable[Path], name: str) -> None:
+    """Note in the data directory's file what nodes that are gone have noted in theirs. Raises OSError."""
+    before = read_offsets(fs, data_dir / name) or {}
+    highest = read_highest(fs, (data_dir, *directories), name)
+    if highest != before:
+        write_offsets(fs, data_dir / name, highest)
 
 
 def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, int]) -> None:

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from storage.batch_format import EXTENT_BYTES, batch_extent, batch_facts
 from storage.filesystem import FileSystem, read_file
-from storage.layout import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from storage.layout import INDEX_SUFFIXES, segment_name
 
 INTERVAL_BYTES_DEFAULT: Final = 4_096
 """Kafka's `log.index.interval.bytes`."""
@@ -60,11 +60,13 @@ class SegmentIndex:
         "sealed",
     )
 
-    def __init__(self, fs: FileSystem, log_path: Path, base_offset: int, interval_bytes: int) -> None:
+    def __init__(
+        self, fs: FileSystem, directory: Path, base_offset: int, interval_bytes: int, suffix: str = ""
+    ) -> None:
         self.sealed = False
         """Whether the files are whole: nothing is missing, and the largest timestamp is in."""
         self._fs = fs
-        self._paths = (log_path.with_suffix(INDEX_SUFFIX), log_path.with_suffix(TIME_INDEX_SUFFIX))
+        self._paths = [directory / segment_name(base_offset, each + suffix) for each in INDEX_SUFFIXES]
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
         # Whether the files may be torn, so that every entry has to be looked at.
@@ -155,6 +157,11 @@ class SegmentIndex:
         finally:
             file.close()
         return position + len(entries)
+
+    def largest_timestamp(self) -> int:
+        """That of a segment whose files are whole, by the last entry of the time index; -1 if there is none."""
+        times = self._load(1) or b""
+        return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
     def find(self, offset: int) -> tuple[int, int]:
         """A position to look for `offset` from, and the last offset of the batch there; (0, -1) if there is none."""

@@ -27,6 +27,7 @@ from crc32c import crc32c
 
 from storage.filesystem import File, FileSystem
 from storage.layout import (
+    CLEANER_OFFSET_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
     SPARE_JOURNAL,
@@ -49,6 +50,7 @@ ENTRY: Final = Struct(">iqI")
 
 _BESIDE_JOURNALS: Final = frozenset(
     {
+        CLEANER_OFFSET_FILE,
         SPARE_JOURNAL,
         RECOVERY_POINT_FILE,
         POSITION_FILE,

@@ -52,6 +52,7 @@ CUT_SUFFIX: Final = ".cut"
 _NODE_JOURNAL_DIR: Final = re.compile(rf"{JOURNAL_DIR}\.(0|[1-9]\d*)")
 _JOURNAL: Final = re.compile(r"(\d{20})\.journal")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
+_SEGMENT_FILE: Final = re.compile(r"(\d{20})\.")
 
 
 def partition_dir(data_dir: Path, topic: str, partition: int) -> Path:
@@ -77,15 +78,21 @@ def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
     return [data_dir / name for name in names if name == JOURNAL_DIR or _NODE_JOURNAL_DIR.fullmatch(name)]
 
 
-def segment_name(base_offset: int) -> str:
-    """The name of the segment that starts at `base_offset`."""
-    return f"{base_offset:020d}{LOG_SUFFIX}"
+def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+    """The name of a file of the segment that starts at `base_offset`; its log by default."""
+    return f"{base_offset:020d}{suffix}"
 
 
 def parse_segment(name: str) -> int | None:
     """The base offset of a segment of this name, if it is one."""
     match = _SEGMENT.fullmatch(name)
     return int(match[1]) if match else None
+
+
+def parse_segment_file(name: str) -> int:
+    """The base offset in the name of any file of a segment, with whatever suffixes; -1 if there is none."""
+    match = _SEGMENT_FILE.match(name)
+    return int(match[1]) if match else -1
 
 
 def journal_name(number: int) -> str:

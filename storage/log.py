@@ -19,12 +19,12 @@ from storage.layout import (
     INDEX_SUFFIXES,
     PARTITION_METADATA_FILE,
     SEGMENT_SUFFIXES,
-    SWAP_SUFFIX,
     parse_segment,
 )
 from storage.properties import encode_uuid
 from storage.segment import Run, Segment
 from storage.settings import LogSettings
+from storage.swap import finish_swaps, swap_in
 
 _RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
 """Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
@@ -61,13 +61,12 @@ class PartitionLog:
     def load(self) -> None:
         """Find the segments on disk. `end_offset` is set by whoever scans them (see `recovery`).
 
-        Raises CorruptLog when a Kafka broker left an unfinished compaction here, and OSError.
+        A compaction that did not end is ended. Raises OSError.
         """
+        self._entries_dirty = finish_swaps(self._fs, self.directory)
         names = self._fs.listdir(self.directory)
         self._is_new = PARTITION_METADATA_FILE not in names
         for name in names:
-            if name.endswith(SWAP_SUFFIX):
-                raise CorruptLog(self.directory / name, "a broker was stopped while it compacted this log")
             base_offset = parse_segment(name)
             if base_offset is not None:
                 segment = self._segment(base_offset, create=False)
@@ -272,6 +271,25 @@ class PartitionLog:
         self._place = None
         self.end_offset = offset
         self._epochs.truncate(offset)
+
+    def replace(self, base_offsets: Sequence[int]) -> None:
+        """Put a cleaned segment, which is on disk, in the place of those that it was made from.
+
+        They must follow each other, and none may be the last one. Durable on return. After an OSError the log
+        must be loaded again.
+        """
+        index = [segment.base_offset for segment in self._segments].index(base_offsets[0])
+        old = self._segments[index : index + len(base_offsets)]
+        assert [segment.base_offset for segment in old] == list(base_offsets), "the log has changed"
+        assert index + len(base_offsets) < len(self._segments), "the last segment is written to"
+        for segment in old:
+            segment.close()
+        swap_in(self._fs, self.directory, base_offsets[0], base_offsets)
+        cleaned = self._segment(base_offsets[0], create=False)
+        cleaned.close()
+        cleaned.index.sealed = True
+        self._segments[index : index + len(base_offsets)] = [cleaned]
+        self._place = None
 
     def set_aside(self, index: int) -> list[Segment]:
         """Take the segments from `index` on out of the log, and keep their files under other names.

@@ -20,13 +20,14 @@ from struct import Struct
 from threading import Lock
 from typing import Final
 
-from storage.checkpoint_file import Position, TopicPartition
+from storage.checkpoint_file import Position, TopicPartition, gather_offsets
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed, storage_error
 from storage.filesystem import FileSystem, RealFileSystem, atomic_write
 from storage.journal import Entry, Journal, clear_journals, retire
 from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
     CLEAN_SHUTDOWN_MARK,
+    CLEANER_OFFSET_FILE,
     SPARE_JOURNAL,
     journal_dir,
     journal_dirs,
@@ -45,7 +46,9 @@ from storage.recovery import (
     recover_log,
     topic_id_on_disk,
 )
+from storage.rolled import RolledLog, rolled_log
 from storage.settings import LogSettings
+from storage.swap import remove_cleaned
 
 __all__ = ["Cut", "LogManager", "LogSettings"]
 
@@ -172,9 +175,7 @@ class LogManager:
             known = found.recovery_points
             if self._owned is not None:
                 known = {key: known[key] for key in known if key[1] in self._owned}
-            points = note_recovery_points(
-                fs, self._notes_dir, known, found.logs.values(), self.settings.topic
-            )
+            points = note_recovery_points(fs, self.notes_dir, known, found.logs.values(), self.settings.topic)
             journal = Journal.create(
                 fs,
                 self._journal_dir,
@@ -187,6 +188,7 @@ class LogManager:
                 if old.path not in kept:
                     retire(fs, old.path, spare_bytes_max=self.settings.journal_spare_bytes_max)
             fs.fsync_dir(self._journal_dir)
+            gather_offsets(fs, data_dir, others, CLEANER_OFFSET_FILE)
             clear_journals(fs, others, kept)
         except BaseException:
             for log in found.logs.values():
@@ -202,7 +204,12 @@ class LogManager:
         self.cuts = tuple(found.cuts)
 
     @property
-    def _notes_dir(self) -> Path:
+    def file_system(self) -> FileSystem:
+        """Through which all files are reached."""
+        return self._fs
+
+    @property
+    def notes_dir(self) -> Path:
         """Where recovery points are noted: nodes that share a directory must not write the same file."""
         return self.data_dir if self._owned is None else self._journal_dir
 
@@ -478,7 +485,7 @@ class LogManager:
             if log.dirty:
                 self._fsync(log)
         self._points = note_recovery_points(
-            self._fs, self._notes_dir, self._points, self._logs.values(), self.settings.topic
+            self._fs, self.notes_dir, self._points, self._logs.values(), self.settings.topic
         )
 
     def _fsync(self, log: PartitionLog) -> None:
@@ -497,6 +504,44 @@ class LogManager:
                 journal.close()
                 retire(self._fs, journal.path, spare_bytes_max=self.settings.journal_spare_bytes_max)
             self._fs.fsync_dir(self._journal_dir)
+
+    # -------------------------------------------------------------- cleaning
+
+    def rolled_logs(self) -> list[RolledLog]:
+        """Of each partition the segments that nobody writes to any more and that are on disk for good."""
+        with self._io_lock:
+            self._check()
+            logs = [(self._points.get((self.settings.topic, p), 0), log) for p, log in self._logs.items()]
+            return [rolled for point, log in logs if (rolled := rolled_log(log, point)) is not None]
+
+    def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[int]) -> bool:
+        """Put a cleaned segment in the place of those it was made from; durable on return.
+
+        False, and nothing is done, where the log is not this node's any more or was opened again since. Raises
+        StorageError; then appends fail until `repair`.
+        """
+        with self._io_lock:
+            self._check()
+            if not self.has(rolled):
+                return False
+            try:
+                rolled.log.replace(base_offsets)
+            except OSError as error:
+                raise self._fail(rolled.log.directory, error, "swapping in a cleaned segment") from error
+            return True
+
+    def remove_cleaned(self, rolled: RolledLog) -> None:
+        """Remove the files of a cleaning that was given up, if the log is still this node's."""
+        with self._io_lock:
+            if self.has(rolled):
+                try:
+                    remove_cleaned(self._fs, rolled.log.directory, rolled.base_offsets)
+                except OSError as error:
+                    raise storage_error(rolled.log.directory, error, "giving up a cleaning") from error
+
+    def has(self, rolled: RolledLog) -> bool:
+        """Whether this is a log as it is used now, and not as it was before a repair, a release or the end."""
+        return not self._closed and self._logs.get(rolled.partition) is rolled.log
 
     # -------------------------------------------------------------- a share's partitions
 

@@ -21,7 +21,7 @@ from storage.batch_format import (
 from storage.errors import CorruptBatch, CorruptLog
 from storage.filesystem import File, FileSystem
 from storage.index import INTERVAL_BYTES_DEFAULT, Mark, Place, SegmentIndex, places
-from storage.layout import TXN_INDEX_SUFFIX, segment_name
+from storage.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 
 _SCAN_BYTES: Final = 1 << 20
 _LOOK_BYTES: Final = 1 << 14
@@ -75,13 +75,14 @@ class Segment:
         *,
         create: bool,
         index_interval_bytes: int = INTERVAL_BYTES_DEFAULT,
+        suffix: str = "",
     ) -> None:
         self.base_offset = base_offset
-        self.path = directory / segment_name(base_offset)
+        self.path = directory / segment_name(base_offset, LOG_SUFFIX + suffix)
         self.size_bytes = 0
         self.dirty = False
         """Whether something was written, or cut, since the last `fsync`."""
-        self.index = SegmentIndex(fs, self.path, base_offset, index_interval_bytes)
+        self.index = SegmentIndex(fs, directory, base_offset, index_interval_bytes, suffix)
         self._fs = fs
         self._create = create
         self._file: File | None = None

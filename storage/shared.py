@@ -15,13 +15,20 @@ from pathlib import Path
 
 import msgspec
 
-from storage.checkpoint_file import Position, TopicPartition, write_offsets, write_positions
+from storage.checkpoint_file import (
+    Position,
+    TopicPartition,
+    gather_offsets,
+    write_offsets,
+    write_positions,
+)
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, RealFileSystem, atomic_write
 from storage.journal import clear_journals
 from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
     CLEAN_SHUTDOWN_MARK,
+    CLEANER_OFFSET_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
     journal_dir,
@@ -131,6 +138,7 @@ class SharedDirectory:
         self._write()
         # Only now: the notes in a node's own directory were the newest until here.
         self.failed |= found.failed
+        gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
         clear_journals(fs, directories, found.journals_of(self.failed))
         return Settled(found.failed, found.cuts)
 

@@ -85,12 +85,21 @@ def _topic_config(key: ConfigKey, value: str | None) -> DescribedConfig:
 
 def _offsets_topic_values(settings: Settings) -> Mapping[str, str]:
     """`__consumer_offsets` does hold data, and these settings of the node are about it."""
-    return {
+    fixed = {
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": str(settings.offsets_topic_segment_bytes),
         "segment.ms": str(settings.segment_ms),
     }
+    compaction = {
+        "delete.retention.ms": str(settings.delete_retention_ms),
+        "index.interval.bytes": str(settings.log_index_interval_bytes),
+        "max.compaction.lag.ms": str(settings.max_compaction_lag_ms),
+        "min.cleanable.dirty.ratio": str(settings.min_cleanable_dirty_ratio),
+        "min.compaction.lag.ms": str(settings.min_compaction_lag_ms),
+    }
+    # A broker gives this topic none of these: they show where they are not the defaults.
+    return fixed | {name: text for name, text in compaction.items() if text != TOPIC_CONFIGS[name].default}
 
 
 def _text(value: object) -> str | None:

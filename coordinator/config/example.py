@@ -24,6 +24,7 @@ HEAD: Final = """\
 SECTIONS: Final = {
     "listen": "Addresses and identity",
     "data.dir": "The log",
+    "log.cleaner.enable": "Compaction",
     "group.min.session.timeout.ms": "Groups and offsets",
     "auto.create.topics.enable": "Topics",
     "max.connections": "Connections",

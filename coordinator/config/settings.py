@@ -24,6 +24,10 @@ LongNatural = Annotated[int, Meta(ge=0, le=LONG_MAX)]
 LongPositive = Annotated[int, Meta(ge=1, le=LONG_MAX)]
 # Kafka sets no bound; ours keeps a mistyped count from filling the memory.
 PartitionCount = Annotated[int, Meta(ge=1, le=100_000)]
+RATE_MAX: Final = 1.7976931348623157e308
+"""Java's largest double, which Kafka has for no limit."""
+Rate = Annotated[float, Meta(ge=1, le=RATE_MAX)]
+Ratio = Annotated[float, Meta(ge=0, le=1)]
 BufferSize = Annotated[int, Meta(ge=1_024, le=INT_MAX)]
 
 
@@ -87,6 +91,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     segment_ms: Annotated[LongPositive, "The age at which a segment file is followed by a new one."] = (
         7 * 24 * 60 * MINUTE_MS
     )
+    log_index_interval_bytes: Annotated[
+        Natural, "How many bytes of a segment lie between two entries of its index."
+    ] = 4_096
+
+    # --- Compaction
+    log_cleaner_enable: Annotated[
+        bool, "Whether segments are compacted in the background to the newest record of each key."
+    ] = True
+    log_cleaner_backoff_ms: Annotated[LongPositive, "How often a log that needs it is looked for."] = 15_000
+    log_cleaner_dedupe_buffer_size: Annotated[
+        Annotated[int, Meta(ge=MIB, le=LONG_MAX)],
+        "The memory for the keys of one round of compaction; a log with more of them takes several.",
+    ] = 128 * MIB
+    log_cleaner_io_max_bytes_per_second: Annotated[
+        Rate, "The most bytes that compaction reads and writes in a second, on average."
+    ] = RATE_MAX
+    min_cleanable_dirty_ratio: Annotated[
+        Ratio, "A log is compacted once more than this share of it has come since the last time."
+    ] = 0.5
+    delete_retention_ms: Annotated[
+        LongNatural, "How long a tombstone is kept after it was first compacted."
+    ] = 24 * 60 * MINUTE_MS
+    min_compaction_lag_ms: Annotated[LongNatural, "Records younger than this are not compacted."] = 0
+    max_compaction_lag_ms: Annotated[
+        LongPositive, "Records that wait longer than this are compacted, however few they are."
+    ] = LONG_MAX
 
     # --- Groups and offsets
     group_min_session_timeout_ms: Annotated[Natural, "The shortest session timeout a member may ask for."] = (

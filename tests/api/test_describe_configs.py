@@ -123,6 +123,16 @@ def test_the_offsets_topic_shows_what_the_node_does_with_its_log(tmp_path: Path)
     }
 
 
+def test_the_offsets_topic_shows_how_it_is_compacted_where_that_is_not_kafkas_default(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, min_cleanable_dirty_ratio=0.25, delete_retention_ms=7)
+    configs = only(node.ask(KEY, 4, request((TOPIC, OFFSETS_TOPIC))))
+    shown = {name: (config.value, config.config_source) for name, config in configs.items()}
+    assert shown["min.cleanable.dirty.ratio"] == ("0.25", FROM_TOPIC)
+    assert shown["delete.retention.ms"] == ("7", FROM_TOPIC)
+    assert shown["max.compaction.lag.ms"][0] == "9223372036854775807"
+    assert shown["max.compaction.lag.ms"][1] != FROM_TOPIC
+
+
 @EVERY_VERSION
 def test_the_node_has_all_its_settings_read_only(tmp_path: Path, version: int) -> None:
     node = FakeNode(tmp_path, num_partitions=6, auto_create_topics_enable=False)

@@ -16,6 +16,10 @@ DIFFERENT_ON_PURPOSE = {
 }
 TOPIC_SETTINGS = {  # what a topic's setting is called in a broker's configuration
     "segment.ms": None,  # log.roll.hours
+    "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
+    "delete.retention.ms": "log.cleaner.delete.retention.ms",
+    "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+    "max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms",
 }
 
 
@@ -48,7 +52,7 @@ def test_our_defaults_are_kafkas(kafkas: dict[str, ConfigEntry]) -> None:
             theirs = kind_of(field.type).read(default_of(kafkas[name]))
             compared[field.encode_name] = (field.default, theirs)
     assert {name: pair for name, pair in compared.items() if pair[0] != pair[1]} == {}
-    assert len(compared) >= 16, sorted(compared)
+    assert len(compared) >= 25, sorted(compared)
 
 
 @pytest.mark.kafka

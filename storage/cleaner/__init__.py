@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compaction: of every key the newest value, as Kafka's LogCleaner does it.
+
+- `filtering` rewrites one batch; `transactions` knows which ones were aborted, and which markers may go
+- `offset_map` remembers the newest offset of each key, within a bound
+- `work` puts these together and writes the cleaned files; it runs in a process of its own (`child`)
+- `plan` and `log_cleaner` choose what is cleaned next and swap the result in
+"""

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child process: one job from standard input, its answer on standard output."""
+
+import os
+import sys
+
+import msgspec
+
+from storage.cleaner.child import NICENESS, Answer, Failure, GivenFiles, Request, Success
+from storage.cleaner.work import Aborted, OffsetMapTooSmall, clean
+from storage.errors import CorruptLog
+
+
+def main() -> None:
+    """Clean, and say what came of it. Any other error than those of a disk is a bug, and told by a traceback."""
+    os.nice(NICENESS)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    answer: Answer
+    try:
+        result = clean(GivenFiles(request.files), request.job, lambda: os.getppid() == request.parent)
+        answer = Success(result)
+    except CorruptLog as error:
+        answer = Failure("corrupt", error.reason, path=error.path, position=error.position)
+    except OffsetMapTooSmall as error:
+        answer = Failure("too small", str(error))
+    except Aborted:
+        answer = Failure("aborted", "the node is gone")
+    except OSError as error:
+        answer = Failure("system", error.strerror or str(error), errno=error.errno)
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+main()

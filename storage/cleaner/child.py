@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cleaning in a process of its own, so that it takes neither the event loop's lock nor its processor time.
+
+The new files are made here and handed down open. A child whose parent has died can so do no harm: whoever
+opens the log next removes the files' names, and what is still written goes nowhere.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+import storage
+from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.errors import CorruptLog
+from storage.filesystem import File, RealFile, RealFileSystem
+from storage.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
+
+NICENESS: Final = 10
+"""By how much the child stands back behind the node."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What the child is told: the job, the open files by their paths, and whose child it is."""
+
+    job: Job
+    files: dict[str, int]
+    parent: int
+
+
+class Failure(msgspec.Struct, frozen=True, tag=True):
+    """Why there is no result; `position` and `path` for damage, `errno` for an error of the system."""
+
+    kind: str
+    reason: str
+    path: str = ""
+    position: int | None = None
+    errno: int | None = None
+
+
+class Success(msgspec.Struct, frozen=True, tag=True):
+    """The result."""
+
+    result: Result
+
+
+Answer = Success | Failure
+
+
+class GivenFiles(RealFileSystem):
+    """The operating system's files, but for some that are open already."""
+
+    def __init__(self, files: dict[str, int]) -> None:
+        self._files = files
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        """See FileSystem."""
+        number = self._files.get(str(path))
+        if number is None:
+            return super().open(path, create=create)
+        return RealFile(os.dup(number))
+
+
+class ChildRunner:
+    """Does jobs in child processes, one at a time; `stop` may come from another thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the child that runs, and start no other."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def __call__(self, job: Job) -> Result:
+        """See `work.clean`; raises the same, and OSError with what the child said when it failed otherwise."""
+        files: dict[str, int] = {}
+        try:
+            for group in job.groups:
+                for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+                    path = Path(job.directory) / segment_name(group[0].base_offset, suffix + CLEANED_SUFFIX)
+                    # Never into a file that somebody else might write to.
+                    files[str(path)] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+            return self._run(Request(job, files, os.getpid()))
+        finally:
+            for number in files.values():
+                os.close(number)
+
+    def _run(self, request: Request) -> Result:
+        with self._lock:
+            if self._stopped:
+                raise Aborted
+            process = subprocess.Popen(
+                [sys.executable, "-m", "storage.cleaner"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=tuple(request.files.values()),
+                cwd=Path(storage.__file__).parents[1],
+            )
+            self._process = process
+        try:
+            output, errors = process.communicate(msgspec.json.encode(request))
+        finally:
+            with self._lock:
+                self._process = None
+        if self._stopped:
+            raise Aborted
+        if process.returncode:
+            lines = errors.decode("utf-8", "replace").strip().splitlines()
+            raise OSError(f"the cleaner ended with status {process.returncode}: {lines[-1] if lines else ''}")
+        answer = msgspec.json.decode(output, type=Answer)
+        if isinstance(answer, Success):
+            return answer.result
+        raise _error(answer)
+
+
+def _error(failure: Failure) -> Exception:
+    match failure.kind:
+        case "corrupt":
+            return CorruptLog(failure.path, failure.reason, position=failure.position)
+        case "too small":
+            return OffsetMapTooSmall(failure.reason)
+        case "aborted":
+            return Aborted()
+    if failure.errno is None:
+        return OSError(failure.reason)
+    return OSError(failure.errno, failure.reason)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chooses the dirtiest log, has it cleaned, and swaps the result in (Kafka's LogCleaner).
+
+Up to where each log was cleaned is noted in `cleaner-offset-checkpoint` as a broker does it, so that either
+goes on where the other has stopped.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from storage.checkpoint_file import TopicPartition, read_highest, write_offsets
+from storage.cleaner.child import ChildRunner
+from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
+from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.errors import CorruptLog, StorageError, storage_error
+from storage.layout import CLEANER_OFFSET_FILE, journal_dirs
+from storage.log_manager import LogManager
+
+Runner = Callable[[Job], Result]
+
+
+class Cleaning(msgspec.Struct, frozen=True):
+    """What one cleaning did."""
+
+    partition: int
+    end_offset: int
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+    milliseconds: int
+
+
+class CleaningFailed(StorageError):
+    """A log could not be cleaned; it is as it was, and not tried again before the node starts again."""
+
+    def __init__(self, partition: int, reason: str) -> None:
+        super().__init__(f"partition {partition}", reason)
+        self.partition = partition
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class LogCleaner:
+    """Cleans the logs of a manager, one at a time. One thread at a time may use it, but for `stop`."""
+
+    def __init__(
+        self,
+        manager: LogManager,
+        settings: CleanerSettings,
+        run: Runner | None = None,
+        now_ms: Callable[[], int] = _wall_ms,
+    ) -> None:
+        self.max_dirty_ratio = 0.0
+        """That of the dirtiest log, when it was last looked at."""
+        self.uncleanable: dict[int, str] = {}
+        """Partitions whose cleaning failed, and why."""
+        self._manager = manager
+        self._settings = settings
+        self._child = ChildRunner()
+        self._run = run or self._child
+        self._now_ms = now_ms
+        self._fs = manager.file_system
+        self._noted: dict[TopicPartition, int] | None = None
+        # Where a transaction that does not end keeps a log from being cleaned: up to where it was tried.
+        self._stuck: dict[int, int] = {}
+
+    def stop(self) -> None:
+        """Give up what is under way; from any thread."""
+        self._child.stop()
+
+    def clean_dirtiest(self) -> Cleaning | None:
+        """Clean the log that needs it most; None when none does.
+
+        Raises CleaningFailed for a log that cannot be cleaned, and other StorageErrors, after which it can be
+        tried again.
+        """
+        try:
+            found = self._dirtiest()
+            return None if found is None else self._clean(found)
+        except OSError as error:
+            raise storage_error(self._manager.data_dir, error, "cleaning") from error
+
+    def _dirtiest(self) -> Candidate | None:
+        """LogCleanerManager.grabFilthiestCompactedLog."""
+        now_ms, settings = self._now_ms(), self._settings
+        found = [
+            candidate(rolled, self._offset(rolled.partition), settings, now_ms)
+            for rolled in self._manager.rolled_logs()
+            if rolled.partition not in self.uncleanable and self._stuck.get(rolled.partition) != rolled.bound
+        ]
+        self.max_dirty_ratio = max((each.dirty_ratio for each in found), default=0.0)
+        due = [
+            each
+            for each in found
+            if each.dirty_bytes and (each.is_due or each.dirty_ratio > settings.min_cleanable_dirty_ratio)
+        ]
+        return max(due, key=lambda each: each.dirty_ratio, default=None)
+
+    def _clean(self, found: Candidate) -> Cleaning | None:
+        manager, rolled = self._manager, found.rolled
+        began = time.monotonic()
+        manager.remove_cleaned(rolled)
+        try:
+            result = self._work(found)
+            # In order, each on disk before the next: a tombstone may go only after what it removes.
+            for cleaned in result.segments:
+                if not manager.replace_segments(rolled, cleaned.base_offsets):
+                    return None
+        except Aborted:
+            return None
+        finally:
+            # Of whatever was not swapped in, nothing may fill the disk.
+            with contextlib.suppress(StorageError):
+                manager.remove_cleaned(rolled)
+        if not result.segments:
+            self._stuck[rolled.partition] = rolled.bound
+            return None
+        self._note(rolled.partition, result.end_offset)
+        return Cleaning(
+            rolled.partition,
+            result.end_offset,
+            sum(cleaned.bytes_before for cleaned in result.segments),
+            sum(cleaned.bytes_after for cleaned in result.segments),
+            sum(cleaned.records_before for cleaned in result.segments),
+            sum(cleaned.records_after for cleaned in result.segments),
+            int((time.monotonic() - began) * 1000),
+        )
+
+    def _work(self, found: Candidate) -> Result:
+        settings = self._manager.settings
+        try:
+            return self._run(
+                job(
+                    found,
+                    self._settings,
+                    self._now_ms(),
+                    segment_bytes=settings.segment_bytes,
+                    index_interval_bytes=settings.index_interval_bytes,
+                )
+            )
+        except (CorruptLog, OffsetMapTooSmall) as error:
+            partition = found.rolled.partition
+            self.uncleanable[partition] = str(error)
+            raise CleaningFailed(partition, str(error)) from error
+
+    # --- up to where each log was cleaned ---
+
+    def _offset(self, partition: int) -> int | None:
+        key = (self._manager.settings.topic, partition)
+        if self._noted is None or key not in self._noted:
+            self._noted = self._read()
+        return self._noted.setdefault(key, -1)
+
+    def _read(self) -> dict[TopicPartition, int]:
+        """All that was noted, by us, by a broker, or by other nodes that had a partition: the highest counts."""
+        data_dir = self._manager.data_dir
+        directories = (data_dir, *journal_dirs(self._fs.listdir(data_dir), data_dir))
+        return read_highest(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})
+
+    def _note(self, partition: int, offset: int) -> None:
+        assert self._noted is not None
+        self._noted[self._manager.settings.topic, partition] = offset
+        known = {key: each for key, each in self._noted.items() if each >= 0}
+        write_offsets(self._fs, self._manager.notes_dir / CLEANER_OFFSET_FILE, known)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a log can be cleaned, and how much that is needed (Kafka's LogCleanerManager)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from storage.cleaner.work import Job, Source
+from storage.rolled import RolledLog
+from storage.segment import Segment
+
+LONG_MAX: Final = 2**63 - 1
+_RELATIVE_OFFSET_MAX: Final = 2**31 - 1
+
+
+class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How logs are cleaned; sizes in bytes, times in milliseconds, names and defaults as in Kafka."""
+
+    min_cleanable_dirty_ratio: float = 0.5
+    delete_retention_ms: int = 86_400_000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = LONG_MAX
+    dedupe_buffer_bytes: int = 128 << 20
+    io_bytes_per_second: float | None = None
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A log that could be cleaned."""
+
+    rolled: RolledLog
+    segments: Sequence[Segment]
+    """Those that may be cleaned, from the log's first on."""
+    first_dirty_offset: int
+    bound: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_due: bool
+    """Whether something has waited for longer than `max.compaction.lag.ms`."""
+
+    @property
+    def dirty_ratio(self) -> float:
+        """Of all bytes that can be cleaned, how many came since the last cleaning."""
+        return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
+
+
+def first_dirty_offset(rolled: RolledLog, noted: int | None) -> int:
+    """Up to where a log was cleaned; from its start where the note is of another log (cleanableOffsets)."""
+    start = rolled.segments[0].base_offset
+    if noted is None or not start <= noted <= rolled.end_offset:
+        return start
+    return noted
+
+
+def candidate(rolled: RolledLog, noted: int | None, settings: CleanerSettings, now_ms: int) -> Candidate:
+    """What a cleaning could do for a log of which `noted` says up to where it was cleaned. Raises OSError."""
+    first_dirty = first_dirty_offset(rolled, noted)
+    segments, bound = list(rolled.segments), rolled.bound
+    if settings.min_compaction_lag_ms > 0:
+        segments, bound = _old_enough(segments, bound, first_dirty, now_ms - settings.min_compaction_lag_ms)
+    ends = [*(segment.base_offset for segment in segments[1:]), bound]
+    dirty = [segment for segment, end in zip(segments, ends, strict=False) if end > first_dirty]
+    dirty_bytes = sum(segment.size_bytes for segment in dirty)
+    is_due = False
+    if settings.max_compaction_lag_ms < LONG_MAX:
+        is_due = _oldest(dirty) < now_ms - settings.max_compaction_lag_ms
+    total = sum(segment.size_bytes for segment in segments)
+    return Candidate(rolled, segments, first_dirty, bound, total - dirty_bytes, dirty_bytes, is_due)
+
+
+def _old_enough(
+    segments: list[Segment], bound: int, first_dirty: int, before_ms: int
+) -> tuple[list[Segment], int]:
+    """The segments before the first dirty one with a record younger than `min.compaction.lag.ms`."""
+    for index, segment in enumerate(segments):
+        end = segments[index + 1].base_offset if index + 1 < len(segments) else bound
+        if end > first_dirty and segment.index.largest_timestamp() > before_ms:
+            return segments[:index], segment.base_offset
+    return segments, bound
+
+
+def _oldest(segments: Sequence[Segment]) -> int:
+    """The smallest of the timestamps with which segments begin."""
+    oldest = LONG_MAX
+    for segment in segments:
+        if segment.size_bytes:
+            timestamp = segment.first_timestamp()
+            segment.close()
+            if timestamp > 0:
+                oldest = min(oldest, timestamp)
+    return oldest
+
+
+def job(
+    found: Candidate, settings: CleanerSettings, now_ms: int, *, segment_bytes: int, index_interval_bytes: int
+) -> Job:
+    """The work that cleans a log, with small segments put together up to `segment_bytes`."""
+    return Job(
+        directory=str(found.rolled.log.directory),
+        groups=_groups(found, segment_bytes),
+        first_dirty_offset=found.first_dirty_offset,
+        bound=found.bound,
+        now_ms=now_ms,
+        delete_retention_ms=settings.delete_retention_ms,
+        dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
+        io_bytes_per_second=settings.io_bytes_per_second,
+        index_interval_bytes=index_interval_bytes,
+    )
+
+
+def _groups(found: Candidate, segment_bytes: int) -> list[list[Source]]:
+    """Neighbours that fit in one segment by their size now, and by their offsets (Cleaner.groupSegmentsBySize)."""
+    ends = [*(segment.base_offset for segment in found.segments[1:]), found.bound]
+    groups: list[list[Source]] = []
+    size = 0
+    for segment, end in zip(found.segments, ends, strict=True):
+        source = Source(segment.base_offset, segment.size_bytes)
+        fits = (
+            groups
+            and size + source.size_bytes <= segment_bytes
+            and end - 1 - groups[-1][0].base_offset <= _RELATIVE_OFFSET_MAX
+        )
+        if fits:
+            groups[-1].append(source)
+            size += source.size_bytes
+        else:
+            groups.append([source])
+            size = source.size_bytes
+    return groups

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cleaning the segments of one partition into new files beside them (Kafka's Cleaner.doClean).
+
+Three walks over the segments: the headers tell which transactions were aborted and where the first open one
+begins; the dirty part fills the offset map, as far as that has room; and all segments before the end of what
+the map knows are written again without what is superseded. Nothing that others read is changed here.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.batch import check_batch, iter_records
+from storage.batch_format import EXTENT_BYTES, MAGIC, MAGIC_AT, Batch, batch_extent, batch_facts
+from storage.cleaner.filtering import delete_horizon, empty_batch, filter_batch, filter_message
+from storage.cleaner.offset_map import OffsetMap
+from storage.cleaner.transactions import Transactions
+from storage.errors import CorruptBatch, CorruptLog
+from storage.filesystem import FileSystem
+from storage.index import places
+from storage.layout import CLEANED_SUFFIX, segment_name
+from storage.segment import Run, Segment
+
+_CHUNK_BYTES: Final = 1 << 20
+_PRODUCER: Final = slice(43, 51)
+_NO_PRODUCER: Final = b"\xff" * 8
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A segment to be cleaned, as it was when the job was made; nobody writes to it."""
+
+    base_offset: int
+    size_bytes: int
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """What to clean: all segments of a partition up to the offset `bound`, and how. Sizes in bytes."""
+
+    directory: str
+    groups: list[list[Source]]
+    """Each becomes one segment; in order, together without a gap from the log's first segment on."""
+    first_dirty_offset: int
+    bound: int
+    now_ms: int
+    delete_retention_ms: int
+    dedupe_buffer_bytes: int
+    io_bytes_per_second: float | None
+    index_interval_bytes: int
+
+
+class Cleaned(msgspec.Struct, frozen=True):
+    """A new segment, on disk as `.cleaned` under the first of the `base_offsets` of those that it replaces."""
+
+    base_offsets: list[int]
+    bytes_before: int
+    bytes_after: int
+    records_before: int
+    records_after: int
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What came of a job: up to `end_offset` the log is clean, once all is swapped in, in order."""
+
+    end_offset: int
+    segments: list[Cleaned]
+
+
+class Aborted(Exception):
+    """Nobody wants the result any more."""
+
+
+class OffsetMapTooSmall(ValueError):
+    """Not even one batch fits in the offset map: `log.cleaner.dedupe.buffer.size` must be larger."""
+
+
+class Throttle:
+    """Sleeps so that reads and writes together stay within a rate."""
+
+    def __init__(self, bytes_per_second: float | None, still_wanted: Callable[[], bool]) -> None:
+        self._rate = bytes_per_second
+        self._still_wanted = still_wanted
+        self._began = time.monotonic()
+        self._bytes = 0
+
+    def add(self, size: int) -> None:
+        """So many bytes are read or written. Raises Aborted."""
+        if not self._still_wanted():
+            raise Aborted
+        self._bytes += size
+        if self._rate is not None:
+            early = self._bytes / self._rate - (time.monotonic() - self._began)
+            if early > 0:
+                time.sleep(early)
+
+
+def clean(fs: FileSystem, job: Job, still_wanted: Callable[[], bool] = lambda: True) -> Result:
+    """Do a job. Its `.cleaned` files are on disk on return; their names are for the caller to sync.
+
+    Raises Aborted once it is not `still_wanted`, CorruptLog for damage, OffsetMapTooSmall, and OSError.
+    """
+    return _Cleaner(fs, job, Throttle(job.io_bytes_per_second, still_wanted)).run()
+
+
+class _Cleaner:
+    def __init__(self, fs: FileSystem, job: Job, throttle: Throttle) -> None:
+        self._fs = fs
+        self._job = job
+        self._throttle = throttle
+        self._directory = Path(job.directory)
+        self._bound = job.bound
+        self._map = OffsetMap(job.dedupe_buffer_bytes)
+        self._transactions = Transactions()
+        self._horizon: int | None = None
+
+    def run(self) -> Result:
+        groups = self._find_transactions()
+        sources = [source for group in groups for source in group]
+        if self._bound <= self._job.first_dirty_offset:
+            return Result(self._job.first_dirty_offset, [])
+        full = self._fill_map(sources)
+        end_offset = self._map.latest_offset + 1 if full else self._bound
+        if end_offset <= self._job.first_dirty_offset:
+            raise OffsetMapTooSmall(
+                f"{self._job.dedupe_buffer_bytes} bytes do not hold the keys of one batch"
+            )
+        self._map.latest_offset = end_offset - 1
+        self._transactions.restart()
+        cleaned = [self._clean_group(group) for group in groups if group[0].base_offset < end_offset]
+        return Result(end_offset, cleaned)
+
+    # --- the three walks ---
+
+    def _find_transactions(self) -> list[list[Source]]:
+        """See which transactions there are; returns the segments before the first that is still open."""
+        groups = self._job.groups
+        for group in groups:
+            for source in group:
+                for _, batch in self._batches(source, only_of_producers=True):
+                    self._transactions.scan(batch)
+        stable = self._transactions.last_stable_offset(self._bound)
+        if stable >= self._bound:
+            return groups
+        # As in Kafka whole segments are cleaned or left.
+        self._bound = max(
+            (source.base_offset for group in groups for source in group if source.base_offset <= stable),
+            default=stable,
+        )
+        kept = [[source for source in group if source.base_offset < self._bound] for group in groups]
+        return [group for group in kept if group]
+
+    def _fill_map(self, sources: list[Source]) -> bool:
+        """Note the keys of the dirty part; True when there was no room for all."""
+        start = self._job.first_dirty_offset
+        self._transactions.restart()
+        self._map.latest_offset = start - 1
+        for index, source in enumerate(sources):
+            if index + 1 < len(sources) and sources[index + 1].base_offset <= start:
+                continue
+            for position, batch in self._batches(source):
+                if batch.last_offset < start:
+                    continue
+                if not batch.is_control and not self._transactions.on_data(batch):
+                    try:
+                        if not self._note(batch, start):
+                            return True
+                    except CorruptBatch as error:
+                        raise self._corrupt(source, position, error) from error
+                self._map.latest_offset = batch.last_offset
+        return False
+
+    def _note(self, batch: Batch, start: int) -> bool:
+        put = self._map.put
+        for offset, _, key, _ in iter_records(batch):
+            if key is not None and offset >= start and not put(key, offset):
+                return False
+        return True
+
+    def _clean_group(self, group: list[Source]) -> Cleaned:
+        base_offset = group[0].base_offset
+        output = Segment(
+            self._fs,
+            self._directory,
+            base_offset,
+            create=True,
+            index_interval_bytes=self._job.index_interval_bytes,
+            suffix=CLEANED_SUFFIX,
+        )
+        output.cut(0)
+        before = after = 0
+        run = Run()
+        for source in group:
+            for position, batch in self._batches(source):
+                try:
+                    data = self._filtered(batch)
+                except CorruptBatch as error:
+                    raise self._corrupt(source, position, error) from error
+                before += batch.count
+                after += _add(run, data)
+                if run.size_bytes >= _CHUNK_BYTES:
+                    self._write(output, run)
+                    run = Run()
+        self._write(output, run)
+        output.index.write(output, seal=True, sync=True)
+        output.fsync()
+        output.close()
+        sizes = sum(source.size_bytes for source in group)
+        offsets = [source.base_offset for source in group]
+        return Cleaned(offsets, sizes, output.size_bytes, before, after)
+
+    def _write(self, output: Segment, run: Run) -> None:
+        if run.batches:
+            self._throttle.add(run.size_bytes)
+            output.write(run)
+
+    # --- one batch ---
+
+    def _filtered(self, batch: Batch) -> bytes | None:
+        """What is left of a batch (Cleaner.cleanInto)."""
+        if batch.magic < MAGIC:
+            return filter_message(batch, lambda *record: self._keeps_old(batch, *record))
+        job, transactions = self._job, self._transactions
+        self._horizon = delete_horizon(batch)
+        past_horizon = self._horizon is not None and self._horizon <= job.now_ms
+        new_horizon = job.now_ms + job.delete_retention_ms
+        data = None
+        if batch.is_control:
+            is_needless = transactions.on_marker(batch)
+            if not (is_needless and past_horizon):
+                data = filter_batch(
+                    batch, _keep_all, new_horizon=new_horizon, is_marker_of_nothing=is_needless
+                )
+        elif not transactions.on_data(batch):
+            data = filter_batch(batch, self._keeps, new_horizon=new_horizon)
+        if data is None and (
+            # Somebody who reads up to the end of what was cleaned must see how far that is.
+            batch.next_offset == self._bound
+            or (batch.producer_id >= 0 and transactions.is_last_of_producer(batch, job.now_ms))
+        ):
+            return empty_batch(batch)
+        return data
+
+    def _keeps(self, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
+        """Whether a record stays (Cleaner.shouldRetainRecord)."""
+        if offset > self._map.latest_offset:
+            return True
+        # As in Kafka a record without a key, which says nothing of any group, goes.
+        if key is None or not self._map.is_newest(key, offset):
+            return False
+        return not is_tombstone or self._horizon is None or self._job.now_ms < self._horizon
+
+    def _keeps_old(self, message: Batch, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
+        """The same of a record before v2, which has no room for a horizon: its own time stands for it."""
+        self._horizon = None
+        if not self._keeps(offset, key, is_tombstone):
+            return False
+        is_young = message.base_timestamp > self._job.now_ms - self._job.delete_retention_ms
+        return not is_tombstone or offset >= self._job.first_dirty_offset or is_young
+
+    # --- reading ---
+
+    def _batches(self, source: Source, *, only_of_producers: bool = False) -> Iterator[tuple[int, Batch]]:
+        """The batches of a segment and where they are, checked; perhaps only those with a producer id."""
+        path = self._directory / segment_name(source.base_offset)
+        file = self._fs.open_read(path)
+        try:
+            position, size = 0, _CHUNK_BYTES
+            while position < source.size_bytes:
+                data = file.pread(min(size, source.size_bytes - position), position)
+                self._throttle.add(len(data))
+                pos = 0
+                while pos + EXTENT_BYTES <= len(data):
+                    extent = batch_extent(data, pos)
+                    if extent is None:
+                        raise CorruptLog(path, "no record batch starts here", position=position + pos)
+                    end = extent[2]
+                    if end > len(data):
+                        size = max(_CHUNK_BYTES, end - pos)
+                        break
+                    if not only_of_producers or _has_producer(data, pos):
+                        try:
+                            batch = check_batch(data, pos)
+                        except CorruptBatch as error:
+                            raise CorruptLog(path, error.reason, position=position + pos) from error
+                        yield position + pos, batch
+                    pos = end
+                if not pos and position + len(data) >= source.size_bytes:
+                    raise CorruptLog(path, "it ends within a record batch", position=position)
+                if not data:
+                    raise CorruptLog(path, f"it ends before byte {source.size_bytes}", position=position)
+                position += pos
+        finally:
+            file.close()
+
+    def _corrupt(self, source: Source, position: int, error: CorruptBatch) -> CorruptLog:
+        return CorruptLog(self._directory / segment_name(source.base_offset), error.reason, position=position)
+
+
+def _has_producer(data: bytes, pos: int) -> bool:
+    return (
+        data[pos + MAGIC_AT] == MAGIC and data[pos + _PRODUCER.start : pos + _PRODUCER.stop] != _NO_PRODUCER
+    )
+
+
+def _keep_all(_offset: int, _key: bytes | None, _is_tombstone: bool) -> bool:
+    return True
+
+
+def _add(run: Run, data: bytes | None) -> int:
+    """Put what is left of a batch to the others; returns how many records that are."""
+    if data is None:
+        return 0
+    run.batches.append(data)
+    run.size_bytes += len(data)
+    count = 0
+    if data[MAGIC_AT] == MAGIC:
+        count = int.from_bytes(data[57:61], "big")
+        _, next_offset, _, timestamp = batch_facts(data)
+        run.marks.append((len(data), next_offset - 1, timestamp if count else -1))
+    else:
+        # A wrapper may have become several messages.
+        for _, size, _, last_offset, _, timestamp in places(data, 0):
+            run.marks.append((size, last_offset, timestamp))
+            count += 1
+    return count
