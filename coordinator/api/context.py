@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request on its way through a node, and the answer `PARKED`."""
+"""One request on its way through a node, and the answers `PARKED` and `SILENT`."""
 
 import enum
 from collections.abc import Callable
@@ -18,6 +18,16 @@ class Parked(enum.Enum):
 
 PARKED: Final = Parked.PARKED
 """Returned by a handler whose answer comes later, through `RequestContext.complete`."""
+
+
+class Silent(enum.Enum):
+    """The type of `SILENT`: the client reads no answer, and gets none."""
+
+    SILENT = "silent"
+
+
+SILENT: Final = Silent.SILENT
+"""Returned by a handler where the client waits for no answer: it gets none, and goes on."""
 
 
 class Sink(Protocol):
@@ -55,6 +65,6 @@ class RequestContext(msgspec.Struct, gc=False, eq=False):
 
 
 Handler = Callable[[Any, Any, RequestContext], Any]
-"""(node, request, ctx) -> response or PARKED; never awaits, never blocks."""
+"""(node, request, ctx) -> response, PARKED or SILENT; never awaits, never blocks."""
 ErrorResponse = Callable[[Any, ErrorCode, int], Any]
 """(request, error, version) -> the response that says this error wherever the request would have got an answer."""

@@ -8,7 +8,7 @@ one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself aga
 
 from typing import Any, Final
 
-from coordinator.api.context import RequestContext
+from coordinator.api.context import SILENT, RequestContext, Silent
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from protocol.errors import ErrorCode, ProtocolError
@@ -26,13 +26,15 @@ WHY: Final = (
 )
 
 
-def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceResponse:
+def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | Silent:
     """Refuse every partition with POLICY_VIOLATION, on which clients give up at once.
 
     Raises ProtocolError for acks=0: nobody waits for an answer, so Kafka closes the connection on an error
-    (KafkaApis.handleProduceRequest).
+    (KafkaApis.handleProduceRequest). Where there is no partition there is no error to tell.
     """
     if request.acks == NO_ACKS:
+        if not any(topic.partition_data for topic in request.topic_data):
+            return SILENT
         raise ProtocolError(f"it produces without waiting for an answer: {WHY}")
     version = ctx.api_version
     responses = []

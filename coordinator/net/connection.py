@@ -15,7 +15,7 @@ import asyncio
 from collections import deque
 from typing import Any, cast
 
-from coordinator.api.context import PARKED, RequestContext
+from coordinator.api.context import PARKED, SILENT, RequestContext
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
 from coordinator.net.limits import Admission
@@ -280,6 +280,9 @@ class Connection(asyncio.Protocol):
         return request
 
     def _encode(self, ctx: RequestContext, response: Any) -> None:
+        if response is SILENT:
+            ctx.frame = b""
+            return
         api: Api = ctx.api
         if api.adapt is not None:
             api.adapt(response, ctx.api_version)

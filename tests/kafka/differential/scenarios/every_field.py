@@ -294,3 +294,12 @@ def records_for_what_is_not_there(s: Script, version: int, records: bytes | None
     for topic in (batch_for("apples", s.topic_id("apples"), 3), batch_for(s.id("lost"), STRANGER, 0)):
         topic["partition_data"][0]["records"] = records
         a.ask(PRODUCE, version, **produced(1, topic))
+
+
+@scenario(version=every(PRODUCE))
+def nothing_and_nobody_waits(s: Script, version: int) -> None:
+    a = s.connect()
+    a.send(PRODUCE, version, **produced(0))
+    a.heartbeat()
+    a.send(PRODUCE, version, **produced(0, {**batch_for(s.id("lost"), STRANGER, 0), "partition_data": []}))
+    a.heartbeat()
