@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""aiokafka's tests of the coordinator, the consumer, the client and the admin client.
+
+No package registry has them: its source distributions leave `tests/` out. They run where AIOKAFKA_SOURCE names a
+checkout of its repository, of the version that is installed.
+"""
+
+import os
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.peers.fetching import NotPublishedError, UnavailableError
+from tests.peers.outcome import Report
+from tests.peers.pytest_suite import Suite, run_suite
+from tests.support.target import running_target
+
+NAME = "aiokafka"
+SOURCE = "AIOKAFKA_SOURCE"
+# As its container has it; its tests wait for topics with two partitions.
+SETTINGS = {"num.partitions": 2, "group.initial.rebalance.delay.ms": 3_000}
+
+DATA = "needs produced data"
+_TESTS = ("admin", "client", "conn", "consumer", "coordinator", "pep492")
+_SUITE = Suite(
+    files=[f"tests/test_{name}.py" for name in _TESTS],
+    names={
+        "test_alter_configs": "alters settings of topics, which is not served",
+        "test_coordinator__heartbeat_routine": "counts a mock's calls in tenths of a second: asks no server",
+        **dict.fromkeys(
+            [
+                "test_compress_decompress_gzip",
+                "test_compress_decompress_snappy",
+                "test_compress_decompress_lz4",
+                "test_compress_decompress_zstd",
+            ],
+            DATA,
+        ),
+    },
+    words={
+        "send_messages(": DATA,
+        "AIOKafkaProducer(": DATA,
+        "ProduceRequest(": DATA,
+        "create_ssl_context(": "needs TLS",
+    },
+    overlay={"tests/conftest.py": Path(__file__).with_name("aiokafka_conftest.py")},
+    options=["-o", "asyncio_default_fixture_loop_scope=function"],
+)
+
+
+def run(work: Path) -> Report:
+    """Run the tests against a server under `work`. Raises UnavailableError and NotPublishedError."""
+    installed = version(NAME)
+    root = work / "suite"
+    # Only the tests: the package beside them is not compiled, and it is the installed one that they are to try.
+    tests = _tests()
+    shutil.copytree(tests, root / "tests")
+    shutil.copy(tests.parent / "pyproject.toml", root)
+    with running_target(work / "server", SETTINGS) as server:
+        outcomes = run_suite(_SUITE, root, work, {"PEERS_ADDRESS": server.bootstrap})
+        return Report(NAME, installed, outcomes)
+
+
+def _tests() -> Path:
+    source = os.environ.get(SOURCE)
+    if not source:
+        raise NotPublishedError(
+            f"no registry has its tests: {SOURCE} may name a checkout of the version installed"
+        )
+    tests = Path(source) / "tests"
+    if not tests.is_dir():
+        raise UnavailableError(f"{SOURCE}={source} holds no tests")
+    return tests

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kafka-python's integration tests: in the source distribution of the version that is installed."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from tests.peers.fetching import sdist
+from tests.peers.outcome import Report
+from tests.peers.pytest_suite import Suite, run_suite
+from tests.support.target import running_target
+
+NAME = "kafka-python"
+# As in its own servers/resources/default/kafka.properties.
+SETTINGS = {
+    "node.id": 0,
+    "num.partitions": 4,
+    "group.min.session.timeout.ms": 1_000,
+    "group.initial.rebalance.delay.ms": 0,
+}
+BROKER_VERSION = "4.3"
+
+DATA = "needs produced data"
+OWN_BROKER = "starts a broker of its own"
+NOT_SERVED = "asks for what no client of groups needs and Groupkeeper does not serve"
+_SUITE = Suite(
+    files=["test/integration"],
+    names={
+        "test_create_describe_delete_acls": NOT_SERVED,
+        "test_elect_leaders": NOT_SERVED,
+        "test_describe_log_dirs": NOT_SERVED,
+        "test_alter_replica_log_dirs": NOT_SERVED,
+        "test_describe_metadata_quorum": NOT_SERVED,
+        "test_alter_partition_reassignments": NOT_SERVED,
+        "test_list_partition_reassignments": NOT_SERVED,
+        "test_describe_topic_partitions": NOT_SERVED,
+        "test_describe_topic_partitions_pagination": NOT_SERVED,
+        "test_list_config_resources": NOT_SERVED,
+        "test_kafka_version_infer": "tells a Kafka 4.3 by DescribeLogDirs v5: infers 4.2",
+        "test_describe_configs_broker_resource_returns_configs": (
+            "wants a broker's setting advertised.listeners: Groupkeeper tells of its own settings"
+        ),
+    },
+    words={
+        "send_messages": DATA,
+        "producer": DATA,
+        "kafka_producer_factory": DATA,
+        "sasl_kafka": OWN_BROKER,
+        "ssl_kafka": OWN_BROKER,
+    },
+    overlay={
+        "test/service.py": Path(__file__).with_name("kafka_python_service.py"),
+        # Without it, Python's own package `test` is found in its place.
+        "test/__init__.py": Path("/dev/null"),
+    },
+    options=["-o", "log_level=WARNING"],
+)
+
+
+def run(work: Path) -> Report:
+    """Run the tests against a server under `work`. Raises UnavailableError."""
+    installed = version(NAME)
+    root = sdist(NAME, installed)
+    with running_target(work / "server", SETTINGS) as server:
+        env = {
+            "KAFKA_URI": f"kafka://{server.bootstrap}",
+            "KAFKA_VERSION": BROKER_VERSION,
+            "KAFKA_ROOT": str(work),
+        }
+        return Report(NAME, installed, run_suite(_SUITE, root, work, env))

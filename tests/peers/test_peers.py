@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests of the Python clients' own suites that passed before still pass; README.md tells of the other peers."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.jars import skip_or_fail
+from tests.peers import aiokafka, kafka_python
+from tests.peers.fetching import NotPublishedError, UnavailableError
+from tests.peers.outcome import Outcome, Report, Verdict
+
+PYTHON_PEERS = {kafka_python.NAME: kafka_python.run, aiokafka.NAME: aiokafka.run}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("peer", PYTHON_PEERS)
+def test_what_passed_before_passes(peer: str, tmp_path: Path) -> None:
+    report = run(peer, tmp_path)
+
+    assert (report.names(Verdict.FAILED), report.lost()) == ([], []), "\n".join(report.lines())
+
+
+def run(peer: str, work: Path) -> Report:
+    """Run a peer's suite. Skips the test where it cannot be had, which fails in CI if a registry has it."""
+    try:
+        return PYTHON_PEERS[peer](work)
+    except NotPublishedError as error:
+        pytest.skip(f"{peer}: {error}")
+    except UnavailableError as error:
+        skip_or_fail(f"{peer}: {error}")
+
+
+def test_a_lost_test_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.peers.outcome.RECORDED", tmp_path)
+    Report("a", outcomes=[Outcome("one", Verdict.PASSED), Outcome("two", Verdict.PASSED)]).record()
+
+    skipped = Report("a", outcomes=[Outcome("one", Verdict.SKIPPED, "why"), Outcome("two", Verdict.PASSED)])
+
+    assert skipped.lost() == ["one"]
+    assert Report("a", outcomes=[]).lost() == ["one", "two"]
