@@ -67,7 +67,9 @@ async def test_a_produce_that_expects_no_answer_ends_its_connection_after_the_an
 ) -> None:
     edge = Edge(tmp_path)
     client = edge.connect()
-    silent = ProduceRequest(transactional_id=None, acks=0, timeout_ms=1, topic_data=[])
+    partition = ProduceRequest.TopicProduceData.PartitionProduceData(index=0, records=None)
+    topic = ProduceRequest.TopicProduceData(name=TOPIC, partition_data=[partition])
+    silent = ProduceRequest(transactional_id=None, acks=0, timeout_ms=1, topic_data=[topic])
     client.send(
         requests.api_versions(1), requests.request(ApiKey.PRODUCE, 9, silent, 2), requests.api_versions(3)
     )
