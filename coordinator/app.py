@@ -16,16 +16,19 @@ from msgspec.structs import asdict
 from coordinator.append_errors import append_error, group_error
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.cluster.leaders_file import next_single_epochs
+from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Address, Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.outcome import Reply
 from coordinator.leadership import Leadership
+from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
 from coordinator.manager import GroupMetadataManager
 from coordinator.net.connection import Server
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener, bind
-from coordinator.node import Endpoint, Node
+from coordinator.node import Node
 from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
@@ -43,7 +46,6 @@ from storage.errors import StorageError, log_fields
 from storage.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.properties import MetaProperties, load_or_create_meta
-from storage.recovery import LogSettings
 
 if TYPE_CHECKING:
     from coordinator.admin.http import AdminServer
@@ -52,7 +54,9 @@ log = get_logger("node")
 
 WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
-FIRST_EPOCH: Final = 0
+GC_THRESHOLDS: Final = (50_000, 50, 100)
+"""A node allocates few cycles and many small objects: a full collection of the default thresholds would walk the
+whole cache of groups again and again."""
 
 
 class CannotStart(Exception):
@@ -72,9 +76,7 @@ def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serv
 
     Returns the exit code: 1, after one line on stderr, if the node cannot start.
     """
-    # A node allocates few cycles and many small objects: a full collection of the default thresholds would walk
-    # the whole cache of groups again and again.
-    gc.set_threshold(50_000, 50, 100)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         return uvloop.run(_serve(settings, announce))
     except CannotStart as error:
@@ -99,15 +101,9 @@ async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int
 def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
     """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
     fs = RealFileSystem()
-    log_settings = LogSettings(
-        segment_bytes=settings.offsets_topic_segment_bytes,
-        # What must be compacted by then must not be in the segment that is written to (LogConfig.maxSegmentMs).
-        segment_ms=min(settings.segment_ms, settings.max_compaction_lag_ms),
-        index_interval_bytes=settings.log_index_interval_bytes,
-    )
     try:
         refuse_half_done(fs, settings.data_dir)
-        log_manager = LogManager.open(settings.data_dir, log_settings, fs)
+        log_manager = LogManager.open(settings.data_dir, log_settings(settings), fs)
     except StorageError as error:
         raise CannotStart(str(error)) from error
     try:
@@ -127,12 +123,22 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
 
 
 class App:
-    """One node, from its settings."""
+    """One node, from its settings; alone, unless `log_manager` and `cluster_id` come from a supervisor."""
 
-    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        loop: asyncio.AbstractEventLoop,
+        log_manager: LogManager | None = None,
+        cluster_id: str = "",
+    ) -> None:
         self.settings = settings
         self.loop = loop
-        self.log, self.meta = open_log(settings)
+        if log_manager is None:
+            log_manager, meta = open_log(settings)
+            cluster_id = meta.cluster_id
+        self.log = log_manager
+        self.cluster_id = cluster_id
         self.clock = SystemClock()
         self.stats = Stats()
         self.timers = Timers(loop, self.clock)
@@ -187,10 +193,9 @@ class App:
         except OSError as error:
             raise CannotStart(f"listen: {error.strerror}") from error
         port = sock.getsockname()[1]
-        for partition in range(settings.offsets_topic_num_partitions):
-            self.leadership.become_leader(partition, FIRST_EPOCH)
+        self.lead_partitions()
         host, advertised_port = settings.advertised(port)
-        node = self._node(Endpoint(host, advertised_port))
+        node = self.make_node(Broker(settings.node_id, host, advertised_port))
         self.server = self._server(node)
         self.committer.on_flushed = self.server.on_flushed
         self.committer.on_failed = self._on_flush_failed
@@ -210,20 +215,41 @@ class App:
         self.serving = Serving(Address(settings.listen.host, port), Address(host, advertised_port), metrics)
         return self.serving
 
-    def _node(self, endpoint: Endpoint) -> Node:
-        store = CatalogueStore(self.settings.data_dir, self.io.submit)
+    def lead_partitions(self) -> None:
+        """Begin to lead what this node has from the start: all there is."""
+        settings = self.settings
+        count = settings.offsets_topic_num_partitions
         try:
-            catalogue = store.load(self.settings.offsets_topic_num_partitions)
+            epochs = next_single_epochs(RealFileSystem(), settings.data_dir, settings.node_id, count)
         except StorageError as error:
             raise CannotStart(str(error)) from error
+        for partition, epoch in enumerate(epochs):
+            self.leadership.become_leader(partition, epoch)
+
+    def open_catalogue(self) -> CatalogueStore:
+        """The topics. Raises CannotStart."""
+        store = CatalogueStore(self.settings.data_dir, self.io.submit)
+        try:
+            store.load(self.settings.offsets_topic_num_partitions)
+        except StorageError as error:
+            raise CannotStart(str(error)) from error
+        return store
+
+    def join_cluster(self, broker: Broker) -> Cluster:
+        """The nodes that clients are told of: this one."""
+        return Cluster.alone(broker)
+
+    def make_node(self, broker: Broker) -> Node:
+        """What the api handlers see of this node. Raises CannotStart."""
+        store = self.open_catalogue()
         store.on_topics_deleted = lambda names: self.manager.delete_offsets_of_topics(frozenset(names))
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
-            cluster_id=self.meta.cluster_id,
-            endpoint=endpoint,
+            cluster_id=self.cluster_id,
+            cluster=self.join_cluster(broker),
             manager=self.manager,
-            catalogue=catalogue,
+            catalogue=store.catalogue,
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,

@@ -3,7 +3,7 @@
 
 import asyncio
 import gc
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from coordinator.logs import get_logger
@@ -46,14 +46,25 @@ class Leadership:
         self.epochs: dict[int, int] = {}
         self.failed_partitions: dict[int, str] = {}
         self._repair: asyncio.Task[None] | None = None
+        self._is_start = True
+        self.prepare: Callable[[int], Awaitable[None]] | None = None
+        """What must be done before a partition's log can be read; can be done twice, and raises StorageError."""
+        self.on_loaded: Callable[[int, int, str | None], None] = lambda _partition, _epoch, _failure: None
+        """Called with a partition, its epoch, and None or why it could not be loaded."""
 
-    def become_leader(self, partition: int, leader_epoch: int) -> None:
-        """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored."""
+    def become_leader(
+        self, partition: int, leader_epoch: int, deleted_topics: frozenset[str] = frozenset()
+    ) -> None:
+        """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
+
+        What it holds of `deleted_topics`, which went while nobody led it, goes when it is loaded.
+        """
         if leader_epoch <= self.epochs.get(partition, -1):
             return
         self.epochs[partition] = leader_epoch
         self._drop(partition)
         self._start_load(partition)
+        self._manager.loading_partitions[partition].deleted_topics |= deleted_topics
 
     def resign(self, partition: int, leader_epoch: int) -> None:
         """Lose a partition to another leader, also in the middle of its load."""
@@ -123,6 +134,8 @@ class Leadership:
         try:
             # What was appended under an earlier epoch belongs to what is loaded.
             await self._committer.drained()
+            if still_wanted() and self.prepare is not None:
+                await self.prepare(partition)
             if still_wanted():
                 await self._loader.load(shard, still_wanted)
         except StorageFailed:
@@ -139,6 +152,7 @@ class Leadership:
             # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
             manager.remove_groups_for_partition(partition)
             self.failed_partitions[partition] = str(error)
+            self.on_loaded(partition, self.epochs[partition], str(error))
             # What is damaged stays so.
             return isinstance(error, StorageError) and not isinstance(error, CorruptLog)
         if not still_wanted():
@@ -146,8 +160,11 @@ class Leadership:
         writer = self._committer.writer(partition, self._log.end_offset(partition), self.epochs[partition])
         manager.finish_load(shard, writer)
         self._loads.pop(partition, None)
-        if not manager.loading_partitions:
+        self.on_loaded(partition, self.epochs[partition], None)
+        if not manager.loading_partitions and self._is_start:
             # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
+            # Only once: each time would keep the garbage of that moment for good.
+            self._is_start = False
             gc.freeze()
         return False
 

@@ -46,9 +46,14 @@ def get_logger(name: str) -> Logger:
 
 
 def configure(
-    form: Literal["auto", "console", "json"] = "auto", level: str = "info", stream: TextIO | None = None
+    form: Literal["auto", "console", "json"] = "auto",
+    level: str = "info",
+    stream: TextIO | None = None,
+    node: int | None = None,
 ) -> None:
     """Send our log lines, and those of libraries that use `logging`, to `stream` (default: standard error).
+
+    Where several nodes write to the same one, each line says by its `node` who wrote it.
 
     `form` and `level` are the settings log.format and log.level. A stream that cannot be written is no reason
     to fail: its lines are lost.
@@ -57,7 +62,13 @@ def configure(
     terminal = stream.isatty()
     json = form == "json" or (form == "auto" and not terminal)
     threshold = logging.getLevelNamesMapping()[level.upper()]
+
+    def add_node(_logger: object, _method: str, fields: Fields) -> Fields:
+        fields.setdefault("node", node)
+        return fields
+
     common: list[structlog.typing.Processor] = [
+        *([add_node] if node is not None else []),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         hide_secrets,

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the api handlers see of the node that they run on."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.store import CatalogueStore
+    from coordinator.cluster.view import Cluster
     from coordinator.config import Settings
     from coordinator.manager import GroupMetadataManager
     from coordinator.runtime.timers import Timers
     from coordinator.stats import Stats
 
 
-class Endpoint(NamedTuple):
-    """Where clients reach a node."""
+class Ends(Protocol):
+    """Knows how far the groups of other nodes have committed; a node that is alone has none."""
 
-    host: str
-    port: int
+    def ask(
+        self, topic: str, partitions: Sequence[int], done: Callable[[dict[int, int] | None], None]
+    ) -> None:
+        """Call `done` with the furthest offset in each partition; None while somebody cannot tell."""
 
 
 @dataclass(slots=True)
@@ -27,9 +31,10 @@ class Node:
     settings: "Settings"
     node_id: int
     cluster_id: str
-    endpoint: Endpoint
+    cluster: "Cluster"
     manager: "GroupMetadataManager"
     catalogue: "Catalogue"
     catalogue_store: "CatalogueStore"
     timers: "Timers"
     stats: "Stats"
+    ends: "Ends | None" = None

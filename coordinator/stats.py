@@ -74,6 +74,9 @@ class Stats:
         self.wall_clock_jumps = 0
         self.flushes = Histogram()
         self.flush_failures = 0
+        self.partitions_gained = 0
+        self.partitions_lost = 0
+        self.worker_restarts = 0
         self.partition_loads = 0
         self.partition_load_failures = 0
         self.partition_load_ms_max = 0

@@ -8,6 +8,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.cluster.view import Cluster
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
@@ -22,7 +23,7 @@ def handle(
     version = ctx.api_version
 
     def edit(catalogue: Catalogue) -> Outcome:
-        return _grow_all(catalogue, request.topics, node.node_id)
+        return _grow_all(catalogue, request.topics, node.cluster)
 
     def respond(outcome: Outcome) -> CreatePartitionsResponse:
         results = [_result(name, refusal, version) for name, refusal in outcome.items()]
@@ -44,7 +45,7 @@ def error_response(
     )
 
 
-def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], node_id: int) -> Outcome:
+def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], cluster: Cluster) -> Outcome:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Outcome = {**repeated(topic.name for topic in wanted)}
     budget = PARTITIONS_PER_CHANGE_MAX
@@ -53,7 +54,7 @@ def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], node_id: int) -> Outc
             continue
         there = catalogue.get(topic.name)
         more = topic.count - there.partitions if there else 0
-        refusal = _refuse_assignments(topic, more, node_id) if more > 0 else None
+        refusal = _refuse_assignments(topic, more, cluster) if more > 0 else None
         if refusal is None and more > budget:
             refusal = Refusal(
                 ErrorCode.POLICY_VIOLATION,
@@ -67,7 +68,7 @@ def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], node_id: int) -> Outc
     return outcome
 
 
-def _refuse_assignments(topic: Any, more: int, node_id: int) -> Refusal | None:
+def _refuse_assignments(topic: Any, more: int, cluster: Cluster) -> Refusal | None:
     if topic.assignments is None:
         return None
     if len(topic.assignments) != more:
@@ -77,7 +78,7 @@ def _refuse_assignments(topic: Any, more: int, node_id: int) -> Refusal | None:
             "were specified.",
         )
     for assignment in topic.assignments:
-        if refusal := refuse_brokers(assignment.broker_ids, node_id):
+        if refusal := refuse_brokers(assignment.broker_ids, cluster):
             return refusal
     return None
 

@@ -17,6 +17,7 @@ from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.cluster.view import Cluster
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsRequest, CreateTopicsResponse
@@ -63,7 +64,7 @@ def _create_all(node: Node, catalogue: Catalogue, wanted: Sequence[Any]) -> Outc
     for topic in wanted:
         if topic.name in refused:
             continue
-        refusal = _refuse(topic, catalogue, node.node_id)
+        refusal = _refuse(topic, catalogue, node.cluster)
         if refusal is None and too_many:
             refusal = Refusal(
                 ErrorCode.POLICY_VIOLATION,
@@ -84,12 +85,12 @@ def _partitions(topic: Any, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _refuse(topic: Any, catalogue: Catalogue, node_id: int) -> Refusal | None:
+def _refuse(topic: Any, catalogue: Catalogue, cluster: Cluster) -> Refusal | None:
     """Why this topic cannot be made, in the order in which Kafka looks (ReplicationControlManager)."""
     return (
         catalogue.refuse_new(topic.name)
         or _refuse_configs(topic)
-        or (_refuse_assignments(topic, node_id) if topic.assignments else _refuse_counts(topic))
+        or (_refuse_assignments(topic, cluster) if topic.assignments else _refuse_counts(topic))
     )
 
 
@@ -119,7 +120,7 @@ def _refuse_counts(topic: Any) -> Refusal | None:
     return None
 
 
-def _refuse_assignments(topic: Any, node_id: int) -> Refusal | None:
+def _refuse_assignments(topic: Any, cluster: Cluster) -> Refusal | None:
     if topic.replication_factor != UNSET or topic.num_partitions != UNSET:
         return Refusal(
             ErrorCode.INVALID_REQUEST,
@@ -132,7 +133,7 @@ def _refuse_assignments(topic: Any, node_id: int) -> Refusal | None:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}",
             )
-        if refusal := refuse_brokers(assignment.broker_ids, node_id):
+        if refusal := refuse_brokers(assignment.broker_ids, cluster):
             return refusal
         seen.add(assignment.partition_index)
     if seen != set(range(len(seen))):

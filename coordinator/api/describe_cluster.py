@@ -18,7 +18,7 @@ CLUSTER_OPERATIONS: Final = frozenset({5, 7, 8, 9, 10, 11, 12})
 
 
 def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
-    """Tell the one node of this cluster, which is its controller as well."""
+    """Tell the nodes of this cluster."""
     version = ctx.api_version
     endpoint_type = request.endpoint_type if version >= ENDPOINT_TYPES_FROM else BROKERS
     if endpoint_type == CONTROLLERS:
@@ -31,15 +31,18 @@ def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> 
         return _refusal(
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}", version
         )
-    broker = DescribeClusterResponse.DescribeClusterBroker(
-        version=version, broker_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port
-    )
+    brokers = [
+        DescribeClusterResponse.DescribeClusterBroker(
+            version=version, broker_id=broker.node_id, host=broker.host, port=broker.port
+        )
+        for broker in node.cluster.brokers
+    ]
     return DescribeClusterResponse(
         version=version,
         endpoint_type=BROKERS,
         cluster_id=node.cluster_id,
-        controller_id=node.node_id,
-        brokers=[broker],
+        controller_id=node.cluster.controller_id,
+        brokers=brokers,
         authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
     )
 

@@ -79,7 +79,7 @@ def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchRespo
         topic, missing = _find(node, wanted, version)
         partitions = []
         for partition in wanted.partitions:
-            error = missing if topic is None else _error(topic, partition, is_follower=is_follower)
+            error = missing if topic is None else _error(node, topic, partition, is_follower=is_follower)
             errors.add(error)
             if error is ErrorCode.NONE:
                 partitions.append(
@@ -113,10 +113,10 @@ def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCod
     return topic, ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def _error(topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
+def _error(node: Node, topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
     # Here, and not in ListOffsets, Kafka takes any negative epoch for none (FetchRequest.optionalEpoch).
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
-    error = partition_error(topic, partition.partition, epoch)
+    error = partition_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # nobody replicates from here
     if error is ErrorCode.NONE and partition.fetch_offset < 0:

@@ -12,6 +12,7 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.catalogue.topic import Refusal
+from coordinator.cluster.view import Broker
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
@@ -33,19 +34,19 @@ def handle(node: Node, request: FindCoordinatorRequest, ctx: RequestContext) -> 
         return FindCoordinatorResponse(
             version=version,
             coordinators=[
-                _coordinator(node, key, _refuse(node, key, request.key_type, version), version)
+                _coordinator(key, _find(node, key, request.key_type, version), version)
                 for key in request.coordinator_keys
             ],
         )
-    refusal = _refuse(node, request.key, request.key_type, version)
-    if refusal is not None:
-        return _single_refusal(refusal, version)
+    found = _find(node, request.key, request.key_type, version)
+    if isinstance(found, Refusal):
+        return _single_refusal(found, version)
     return FindCoordinatorResponse(
         version=version,
         error_message="NONE",  # Kafka's name for no error; later versions leave the message empty
-        node_id=node.node_id,
-        host=node.endpoint.host,
-        port=node.endpoint.port,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )
 
 
@@ -62,13 +63,16 @@ def error_response(
     return _single_refusal(refusal, version)
 
 
-def _refuse(node: Node, key: str, key_type: int, version: int) -> Refusal | None:
-    """Why nobody coordinates this key; None when this node does."""
+def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal:
+    """The node that coordinates this key, or why there is none."""
     if key_type == GROUP:
-        # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
-        if node.manager.shard_for(key) is ErrorCode.NOT_COORDINATOR:
+        broker = node.cluster.coordinator(key)
+        if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return None
+        # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
+        if broker.node_id == node.node_id and node.manager.shard_for(key) is ErrorCode.NOT_COORDINATOR:
+            return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return broker
     if key_type == TRANSACTION:
         return Refusal(ErrorCode.INVALID_REQUEST, "No transactions are coordinated here.")
     if key_type == SHARE:
@@ -80,17 +84,15 @@ def _refuse(node: Node, key: str, key_type: int, version: int) -> Refusal | None
     return Refusal(ErrorCode.INVALID_REQUEST, f"There is no key type {key_type}.")
 
 
-def _coordinator(
-    node: Node, key: str, refusal: Refusal | None, version: int
-) -> FindCoordinatorResponse.Coordinator:
-    if refusal is not None:
-        return _nowhere(key, refusal, version)
+def _coordinator(key: str, found: Broker | Refusal, version: int) -> FindCoordinatorResponse.Coordinator:
+    if isinstance(found, Refusal):
+        return _nowhere(key, found, version)
     return FindCoordinatorResponse.Coordinator(
         version=version,
         key=key,
-        node_id=node.node_id,
-        host=node.endpoint.host,
-        port=node.endpoint.port,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
         error_message="",
     )
 

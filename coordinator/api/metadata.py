@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
-from coordinator.api.partitions import LEADER_EPOCH
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.cluster.view import NOBODY, Leader
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import MetadataRequest, MetadataResponse
@@ -37,7 +37,7 @@ TOPIC_OPERATIONS: Final = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
 
 
 def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> MetadataResponse | Parked:
-    """Tell the cluster's one node and the topics asked for; create those that are missing where that is wanted."""
+    """Tell the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
     version = ctx.api_version
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
@@ -163,21 +163,25 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
         name=topic.name,
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
-        partitions=[_partition(index, node.node_id, version) for index in range(topic.partitions)],
+        partitions=[
+            _partition(index, node.cluster.leader(topic, index), version) for index in range(topic.partitions)
+        ],
         authorized_operations=_topic_operations(request, version),
     )
 
 
 @lru_cache(maxsize=10_000)
-def _partition(index: int, node_id: int, version: int) -> Any:
+def _partition(index: int, leader: Leader, version: int) -> Any:
     """Partitions of all topics are the same; making them anew would be most of the work of an answer."""
+    replicas = [leader.node_id] if leader.node_id != NOBODY else []
     return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
         version=version,
+        error_code=ErrorCode.NONE if replicas else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=index,
-        leader_id=node_id,
-        leader_epoch=LEADER_EPOCH,
-        replica_nodes=[node_id],
-        isr_nodes=[node_id],
+        leader_id=leader.node_id,
+        leader_epoch=leader.epoch,
+        replica_nodes=replicas,
+        isr_nodes=replicas,
         offline_replicas=[],
     )
 
@@ -192,14 +196,17 @@ def _response(node: Node, request: MetadataRequest, topics: list[Any], version: 
         OPERATIONS_FROM <= version <= CLUSTER_OPERATIONS_UP_TO
         and request.include_cluster_authorized_operations
     )
-    broker = MetadataResponse.MetadataResponseBroker(
-        version=version, node_id=node.node_id, host=node.endpoint.host, port=node.endpoint.port
-    )
+    brokers = [
+        MetadataResponse.MetadataResponseBroker(
+            version=version, node_id=broker.node_id, host=broker.host, port=broker.port
+        )
+        for broker in node.cluster.brokers
+    ]
     return MetadataResponse(
         version=version,
-        brokers=[broker],
+        brokers=brokers,
         cluster_id=node.cluster_id,
-        controller_id=node.node_id,
+        controller_id=node.cluster.controller_id,
         topics=topics,
         authorized_operations=CLUSTER_OPERATIONS if asked else None,
     )

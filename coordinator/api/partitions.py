@@ -4,19 +4,23 @@
 from typing import Final
 
 from coordinator.catalogue.topic import Topic
+from coordinator.cluster.view import Cluster
 from protocol.errors import ErrorCode
-
-LEADER_EPOCH: Final = 0
-"""Of every partition: this node has always been its leader."""
 
 NO_EPOCH: Final = -1
 """What a client says that does not know the epoch, or does not want it checked."""
 
 
-def partition_error(topic: Topic | None, index: int, client_epoch: int) -> ErrorCode:
-    """Why a client cannot be told about a partition; `client_epoch` is the leader epoch it believes in (KIP-320)."""
+def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_epoch: int) -> ErrorCode:
+    """Why a client cannot be told about a partition; `client_epoch` is the leader epoch it believes in (KIP-320).
+
+    Not because another node leads it: no node has data of it, so each tells the same.
+    """
     if topic is None or not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if client_epoch in (NO_EPOCH, LEADER_EPOCH):
+    if client_epoch == NO_EPOCH:
         return ErrorCode.NONE
-    return ErrorCode.UNKNOWN_LEADER_EPOCH if client_epoch > LEADER_EPOCH else ErrorCode.FENCED_LEADER_EPOCH
+    epoch = cluster.leader(topic, index).epoch
+    if client_epoch == epoch:
+        return ErrorCode.NONE
+    return ErrorCode.UNKNOWN_LEADER_EPOCH if client_epoch > epoch else ErrorCode.FENCED_LEADER_EPOCH

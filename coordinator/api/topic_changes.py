@@ -9,6 +9,7 @@ from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal
+from coordinator.cluster.view import Cluster
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
@@ -46,15 +47,18 @@ def repeated(names: Iterable[str]) -> dict[str, Refusal]:
     return {name: refusal for name, count in Counter(names).items() if count > 1}
 
 
-def refuse_brokers(broker_ids: list[int], node_id: int) -> Refusal | None:
-    """What is wrong with the replicas that a client wants for a partition; None when they are this one node."""
-    if broker_ids == [node_id]:
+def refuse_brokers(broker_ids: list[int], cluster: Cluster) -> Refusal | None:
+    """What is wrong with the replicas that a client wants for a partition; None when they are one of our nodes."""
+    known = {broker.node_id for broker in cluster.brokers}
+    if len(broker_ids) == 1 and broker_ids[0] in known:
         return None
-    strangers = [broker_id for broker_id in broker_ids if broker_id != node_id]
+    strangers = [broker_id for broker_id in broker_ids if broker_id not in known]
     if not broker_ids:
         reason = "includes an empty replica list."
     elif strangers:
         reason = f"includes broker {strangers[0]}, but no such broker is registered."
+    elif len(set(broker_ids)) == 1:
+        reason = f"includes the broker {broker_ids[0]} more than once."
     else:
-        reason = f"includes the broker {node_id} more than once."
+        reason = "includes several brokers, but partitions have one replica here."
     return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {reason}")

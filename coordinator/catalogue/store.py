@@ -39,7 +39,7 @@ class OffsetsTopicChanged(StorageError):
     """`offsets.topic.num.partitions` is not what this data directory was made with."""
 
 
-class _Change(msgspec.Struct):
+class Change(msgspec.Struct):
     """An edit that waits for the disk, and whom to tell."""
 
     edit: Callable[[Catalogue], Any]
@@ -50,6 +50,7 @@ class _Change(msgspec.Struct):
 class CatalogueStore:
     """`catalogue.json` in a data directory, and the changes on their way into it.
 
+    `on_changed()` is called on the event loop once another catalogue is on disk, and then
     `on_topics_deleted(names)` is called on the event loop when topics are gone for good, before those who
     asked for it are answered. Kafka drops the offsets of such topics (GroupCoordinator.onPartitionsDeleted).
     """
@@ -64,12 +65,13 @@ class CatalogueStore:
     ) -> None:
         self.path = data_dir / FILE_NAME
         self.on_topics_deleted: Callable[[Sequence[str]], None] = lambda _names: None
+        self.on_changed: Callable[[], None] = lambda: None
         self.new_topic_id = new_topic_id
         self._submit = submit
         self._fs = fs or RealFileSystem()
         self._catalogue: Catalogue | None = None
-        self._gathering: list[_Change] = []
-        self._under_way: list[_Change] = []
+        self._gathering: list[Change] = []
+        self._under_way: list[Change] = []
 
     @property
     def catalogue(self) -> Catalogue:
@@ -117,11 +119,11 @@ class CatalogueStore:
         is nothing to write, else later. `edit` may run after other changes, and must decide by the catalogue
         that it is given.
         """
-        self._gathering.append(_Change(edit, done))
+        self._gathering.append(Change(edit, done))
         if not self._under_way:
-            _tell(self._start_next())
+            self._tell(self._start_next())
 
-    def _write(self, draft: Catalogue, changes: list[_Change]) -> None:
+    def _write(self, draft: Catalogue, changes: list[Change]) -> None:
         self._under_way = changes
         self._submit(lambda: self.save(draft), lambda result: self._written(draft, result))
 
@@ -132,14 +134,18 @@ class CatalogueStore:
             for change in changes:
                 change.outcome = result
         else:
-            gone = self.catalogue.missing_from(draft)
-            self.catalogue.adopt(draft)
-            if gone:
-                self.on_topics_deleted([topic.name for topic in gone])
+            self._take_over(draft)
         # The next write starts before anybody is told, so that a change made by an answer joins the queue.
-        _tell(changes + self._start_next())
+        self._tell(changes + self._start_next())
 
-    def _start_next(self) -> list[_Change]:
+    def _take_over(self, draft: Catalogue) -> None:
+        gone = self.catalogue.missing_from(draft)
+        self.catalogue.adopt(draft)
+        self.on_changed()
+        if gone:
+            self.on_topics_deleted([topic.name for topic in gone])
+
+    def _start_next(self) -> list[Change]:
         """Make one draft of all that gathered and write it; returns the changes, if it needs no write."""
         changes, self._gathering = self._gathering, []
         draft = self.catalogue.copy()
@@ -158,13 +164,12 @@ class CatalogueStore:
         self._write(draft, changes)
         return []
 
-
-def _tell(changes: list[_Change]) -> None:
-    errors: list[Exception] = []
-    for change in changes:
-        try:
-            change.done(change.outcome)
-        except Exception as error:  # noqa: BLE001 - raised below, once everybody has been told
-            errors.append(error)
-    if errors:
-        raise ExceptionGroup("changes of the catalogue that could not be answered", errors)
+    def _tell(self, changes: list[Change]) -> None:
+        errors: list[Exception] = []
+        for change in changes:
+            try:
+                change.done(change.outcome)
+            except Exception as error:  # noqa: BLE001 - raised below, once everybody has been told
+                errors.append(error)
+        if errors:
+            raise ExceptionGroup("changes of the catalogue that could not be answered", errors)

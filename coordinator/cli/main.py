@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli import groups, log
+from coordinator.cli import groups, log, partitions
 from coordinator.cli.errors import one_line_errors
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.serve import serve
@@ -23,6 +23,7 @@ app.command()(serve)
 app.command("import")(import_broker)
 app.add_typer(groups.app, name="groups")
 app.add_typer(log.app, name="log")
+app.add_typer(partitions.app, name="partitions")
 
 
 @app.command()

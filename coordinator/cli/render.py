@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the `groups` commands print what they found: tables for people, JSON for programs."""
+"""How the commands print what they found: tables for people, JSON for programs."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
@@ -12,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.cli.model import Assignment, Description, GroupListing, Member, OffsetView, StateView
+from coordinator.cluster.orders import Answer
 
 WIDTH_WITHOUT_TERMINAL: Final = 100_000
 """A pipe has no width: nothing is wrapped, so that grep and awk see whole lines."""
@@ -42,6 +44,19 @@ def print_description(description: Description) -> None:
     if description.offsets is not None:
         _gap(description.state is not None or description.members is not None)
         _print_offsets(description.offsets)
+
+
+def print_partitions(answer: Answer) -> None:
+    """Print the tables of `partitions list`."""
+    led = Counter(state.leader for state in answer.partitions)
+    nodes = [(n.node, n.state, n.address, led[n.node], n.restarts, n.pid) for n in answer.nodes]
+    print_table(["NODE", "STATE", "ADDRESS", "PARTITIONS", "RESTARTS", "PID"], nodes)
+    _gap(True)
+    rows = [
+        (p.partition, p.leader if p.leader >= 0 else None, p.leader_epoch, p.state, p.reason)
+        for p in answer.partitions
+    ]
+    print_table(["PARTITION", "LEADER", "EPOCH", "STATE", "REASON"], rows)
 
 
 def _print_state(group: str, state: StateView) -> None:

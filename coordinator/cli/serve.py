@@ -4,17 +4,19 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.cli.errors import one_line_errors
-from coordinator.config import load
+from coordinator.config import Address, load
 from coordinator.config.sources import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
     from coordinator.app import Serving
+    from coordinator.cluster.messages import Serves
 
 
 def serve(
@@ -45,7 +47,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve one node until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT."""
     from coordinator import logs
 
     with one_line_errors():
@@ -58,8 +60,13 @@ def serve(
         settings = load(config, os.environ, assignments or (), flags)
     logs.configure(settings.log_format, settings.log_level)
     # only now, so that a mistake in the settings is reported at once
-    from coordinator import app
     from coordinator.catalogue.fitting import fit_to_data
+
+    if settings.workers > 1:
+        from coordinator.cluster import serve as cluster
+
+        raise typer.Exit(cluster.serve(fit_to_data(settings), _announce_all))
+    from coordinator import app
 
     raise typer.Exit(app.serve(fit_to_data(settings), _announce))
 
@@ -67,14 +74,29 @@ def serve(
 def _announce(serving: "Serving") -> None:
     """Tell a person where the node listens and what to try."""
     elsewhere = f" (clients are told {serving.advertised})" if serving.advertised != serving.listen else ""
-    command = "groupkeeper" if shutil.which("groupkeeper") else sys.argv[0]
-    lines = [
-        "",
-        f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}.",
-        f"  its groups:   {command} groups list --bootstrap {serving.listen}",
-        f"  one of them:  {command} groups describe GROUP --bootstrap {serving.listen}",
-    ]
+    lines = ["", f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}."]
+    lines += _commands(serving.listen)
     if serving.metrics is not None:
         lines.append(f"  its metrics:  {serving.metrics}")
     lines.append("  point any Kafka client at it as its bootstrap server; Ctrl-C stops it")
     typer.echo("\n".join(lines) + "\n")
+
+
+def _announce_all(serving: Mapping[int, "Serves"]) -> None:
+    """Tell a person where all nodes listen."""
+    first = min(serving)
+    lines = ["", f"Groupkeeper serves Kafka clients with {len(serving)} nodes:"]
+    for node, serves in sorted(serving.items()):
+        metrics = f", metrics {serves.metrics}" if serves.metrics else ""
+        lines.append(f"  node {node}: {Address(*serves.listen)}{metrics}")
+    lines += _commands(Address(*serving[first].listen))
+    lines.append("  point any Kafka client at one of them as its bootstrap server; Ctrl-C stops them all")
+    typer.echo("\n".join(lines) + "\n")
+
+
+def _commands(listen: Address) -> list[str]:
+    command = "groupkeeper" if shutil.which("groupkeeper") else sys.argv[0]
+    return [
+        f"  its groups:   {command} groups list --bootstrap {listen}",
+        f"  one of them:  {command} groups describe GROUP --bootstrap {listen}",
+    ]

@@ -50,6 +50,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         str | None, "The cluster's id; empty takes the one in `data.dir`, and makes one at the first start."
     ] = None
 
+    workers: Annotated[
+        Annotated[int, Meta(ge=1, le=64)],
+        "How many nodes to run, each a process with a share of the partitions; those after the first have the "
+        "next higher ids and ports.",
+    ] = 1
+    worker_timeout_ms: Annotated[
+        Annotated[int, Meta(ge=100, le=INT_MAX)],
+        "A worker that does not answer its supervisor for this long is killed, and another one started.",
+    ] = 5_000
+
     # --- The log
     data_dir: Annotated[Path, "The directory that holds all data; one process at a time may use it."] = Path(
         "data"

@@ -13,9 +13,10 @@ from coordinator.api.table import MODULES
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
+from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.metadata import GroupMetadata
-from coordinator.node import Endpoint
+from coordinator.node import Ends
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -24,7 +25,7 @@ from storage.records import OffsetAndMetadata
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
-ENDPOINT = Endpoint("groups.example", 9092)
+ENDPOINT = ("groups.example", 9092)
 
 
 class FakeManager:
@@ -78,7 +79,8 @@ class FakeNode:
         self.manager = FakeManager()
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
-        self.endpoint = ENDPOINT
+        self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))
+        self.ends: Ends | None = None
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""

@@ -15,13 +15,14 @@ from coordinator.api.table import Apis
 from coordinator.app import deliver
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.manager import GroupMetadataManager
 from coordinator.net import connection as connection_module
 from coordinator.net.connection import Connection, Server
 from coordinator.net.limits import Admission
-from coordinator.node import Endpoint, Node
+from coordinator.node import Node
 from coordinator.runtime.committer import Committer
 from coordinator.runtime.timers import Timers
 from coordinator.stats import Stats
@@ -195,7 +196,7 @@ class Edge:
             settings=settings,
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
-            endpoint=Endpoint("127.0.0.1", 9092),
+            cluster=Cluster.alone(Broker(1, "127.0.0.1", 9092)),
             manager=self.manager,
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
-from kafka.protocol.admin.topics import CreateTopicsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteTopicsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.consumer.group import (
     HeartbeatRequest,
@@ -129,7 +129,7 @@ def wait_for_coordinator(bootstrap: str, group: str) -> None:
     def settled() -> bool:
         with RawConnection(bootstrap) as connection:
             found = connection.call(FindCoordinatorRequest(key=group, key_type=0), 2)
-            return bool(found.error_code == NONE and _fetch(connection, group).error_code == NONE)
+            return bool(found.error_code == NONE and ask_offsets(connection, group).error_code == NONE)
 
     wait_until(settled, 60.0, what=f"the coordinator of {group}")
 
@@ -185,7 +185,7 @@ def fetch_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
 
 def committed_offsets(connection: RawConnection, group: str) -> dict[tuple[str, int], int]:
     """Return all committed offsets of a group by topic and partition, over an open connection."""
-    answer = _fetch(connection, group)
+    answer = ask_offsets(connection, group)
     assert answer.error_code == NONE, f"fetch of {group}: error {answer.error_code}"
     return {
         (topic.name, part.partition_index): part.committed_offset
@@ -223,5 +223,36 @@ def heartbeat(
         return int(connection.call(request, 3).error_code)
 
 
-def _fetch(connection: RawConnection, group: str) -> Any:
+def ask_offsets(connection: RawConnection, group: str) -> Any:
+    """Ask for all committed offsets of a group."""
     return connection.call(OffsetFetchRequest(group_id=group, topics=None, require_stable=True), 7)
+
+
+def metadata(bootstrap: str, topic: str) -> Any:
+    """Return Metadata's answer for one topic, which is not created."""
+    with RawConnection(bootstrap) as connection:
+        wanted = MetadataRequest.MetadataRequestTopic(name=topic)
+        return connection.call(MetadataRequest(topics=[wanted], allow_auto_topic_creation=False), 8)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete a topic."""
+    with RawConnection(bootstrap) as connection:
+        (answer,) = connection.call(DeleteTopicsRequest(topic_names=[topic], timeout_ms=30_000), 5).responses
+    assert answer.error_code == NONE, f"{topic}: {answer.error_code}"
+
+
+def end_offset(bootstrap: str, topic: str, partition: int) -> int:
+    """Return where a partition ends, once somebody can tell."""
+    cls = ListOffsetsRequest.ListOffsetsTopic
+    part = cls.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=-1)
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=[cls(name=topic, partitions=[part])]
+    )
+
+    def told() -> Any:
+        with RawConnection(bootstrap) as connection:
+            (answer,) = connection.call(request, 5).topics[0].partitions
+        return answer if answer.error_code == NONE else None
+
+    return int(wait_until(told, what=f"the end of {topic}-{partition}").offset)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper partitions list | move | drain`: who leads what among the workers of one data directory."""
+
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coordinator.cli.errors import CommandError, one_line_errors
+
+if TYPE_CHECKING:
+    from coordinator.cluster.orders import Answer
+
+app = typer.Typer(
+    help="See and change which worker leads which partition of __consumer_offsets.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+DataDir = Annotated[
+    Path, typer.Option(metavar="DIR", help="The data directory of the running supervisor. [default: data]")
+]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait until it is done.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
+POLL_S = 0.02
+
+
+@app.command("list")
+def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> None:
+    """List the nodes and who leads each partition."""
+    with one_line_errors():
+        from coordinator.cli import render
+        from coordinator.cluster.orders import ListPartitions
+
+        found = ask(data_dir, ListPartitions())
+        if json:
+            render.print_json(found)
+        else:
+            render.print_partitions(found)
+
+
+@app.command()
+def move(
+    partition: Annotated[int, typer.Argument(metavar="PARTITION")],
+    to: Annotated[int, typer.Option(metavar="NODE", help="The id of the node that is to lead it.")],
+    data_dir: DataDir = Path("data"),
+    timeout: Timeout = 30.0,
+) -> None:
+    """Let another node lead a partition, and wait until it serves it."""
+    with one_line_errors():
+        from coordinator.cluster.orders import Move
+
+        def arrived(answer: "Answer") -> bool:
+            state = answer.partitions[partition]
+            if state.state == "failed":
+                raise CommandError(f"partition {partition} cannot be served: {state.reason}")
+            return state.leader == to and state.state == "online"
+
+        order = Move(partition, to)
+        wait_for(
+            data_dir, ask(data_dir, order), arrived, timeout, f"partition {partition} is not at {to} yet"
+        )
+        typer.echo(f"node {to} leads partition {partition}")
+
+
+@app.command()
+def drain(
+    node: Annotated[int, typer.Argument(metavar="NODE")],
+    data_dir: DataDir = Path("data"),
+    timeout: Timeout = 60.0,
+) -> None:
+    """Hand all partitions of a node to the others and end its process, and wait for that."""
+    with one_line_errors():
+        from coordinator.cluster.orders import Drain
+
+        def ended(answer: "Answer") -> bool:
+            return all(state.node != node for state in answer.nodes)
+
+        wait_for(data_dir, ask(data_dir, Drain(node)), ended, timeout, f"node {node} has not ended yet")
+        typer.echo(f"node {node} is drained and has ended")
+
+
+def ask(data_dir: Path, order: Any) -> "Answer":
+    """Give an order to the supervisor of a data directory. Raises CommandError."""
+    import msgspec
+
+    from coordinator.cluster.orders import Answer, PathTooLong, socket_path
+    from protocol.framing import LENGTH_BYTES
+
+    try:
+        path = socket_path(data_dir)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(10)
+            connection.connect(str(path))
+            body = msgspec.msgpack.encode(order)
+            connection.sendall(len(body).to_bytes(LENGTH_BYTES, "big") + body)
+            with connection.makefile("rb") as stream:
+                length = int.from_bytes(stream.read(LENGTH_BYTES), "big")
+                answer = msgspec.msgpack.decode(stream.read(length), type=Answer)
+    except PathTooLong as error:
+        raise CommandError(str(error)) from None
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise CommandError(
+            f"no supervisor listens in {data_dir}: nothing runs there, or a single node (workers = 1), which "
+            "leads all partitions and has nobody to move one to"
+        ) from None
+    except (OSError, msgspec.DecodeError) as error:
+        raise CommandError(f"no answer from the supervisor of {data_dir}: {error}") from None
+    if answer.refused is not None:
+        raise CommandError(answer.refused)
+    return answer
+
+
+def wait_for(
+    data_dir: Path, answer: "Answer", condition: Callable[["Answer"], bool], timeout_s: float, missing: str
+) -> None:
+    """Ask again until `condition` holds. Raises CommandError with what is `missing` after `timeout_s`."""
+    from coordinator.cluster.orders import ListPartitions
+
+    deadline = time.monotonic() + timeout_s
+    while not condition(answer):
+        if time.monotonic() > deadline:
+            raise CommandError(f"{missing} after {timeout_s:g} s; it goes on")
+        time.sleep(POLL_S)
+        answer = ask(data_dir, ListPartitions())

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the supervisor and its workers say to each other: MessagePack in frames with a length, in order.
+
+Both ends are of the same build, so there are no versions.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from coordinator.cluster.view import View
+from coordinator.config import Settings
+from protocol.errors import ProtocolError
+from protocol.framing import LENGTH_BYTES, FrameReader
+from storage.checkpoint_file import Position
+
+MESSAGE_BYTES_MAX: Final = 256 * 1024 * 1024
+"""A catalogue of a million topics fits; nothing else comes near."""
+
+
+class _Message(msgspec.Struct, frozen=True, tag=True):
+    """One message; the class's name says which."""
+
+
+# --- from the supervisor
+
+
+class Welcome(_Message, frozen=True):
+    """The first: who the worker is and what it finds. `restarts` is how often its node has died before."""
+
+    settings: Settings
+    cluster_id: str
+    topic_id: bytes
+    catalogue: bytes
+    view: View
+    restarts: int
+
+
+class Ping(_Message, frozen=True):
+    """Are you there? A worker that does not answer is killed."""
+
+
+class Lead(_Message, frozen=True):
+    """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`.
+
+    `deleted_topics` went while nobody led it: their offsets are to go as well.
+    """
+
+    partition: int
+    leader_epoch: int
+    recovery_point: int
+    position: Position | None
+    deleted_topics: tuple[str, ...] = ()
+
+
+class Resign(_Message, frozen=True):
+    """Serve this partition no more, close it, and say so."""
+
+    partition: int
+    leader_epoch: int
+
+
+class Viewed(_Message, frozen=True):
+    """Who is there and who leads what has changed."""
+
+    view: View
+
+
+class Catalogued(_Message, frozen=True):
+    """The catalogue has changed."""
+
+    catalogue: bytes
+
+
+class Changed(_Message, frozen=True):
+    """The answer to a ChangeTopics: `conflict` when the topics were not as the worker believed."""
+
+    conflict: bool
+    error: str = ""
+
+
+class EndsWanted(_Message, frozen=True):
+    """How far have your groups committed in this topic?"""
+
+    request: int
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class EndsAnswer(_Message, frozen=True):
+    """What all nodes together say, for the worker that asked; None if one of them could not tell."""
+
+    request: int
+    ends: dict[int, int] | None
+
+
+class Stop(_Message, frozen=True):
+    """Give back everything and end."""
+
+
+# --- from a worker
+
+
+class Pong(_Message, frozen=True):
+    """Yes."""
+
+
+class Serves(_Message, frozen=True):
+    """The worker listens there; `metrics` is a URL."""
+
+    listen: tuple[str, int]
+    advertised: tuple[str, int]
+    metrics: str | None
+
+
+class CannotServe(_Message, frozen=True):
+    """The worker ends, for this reason, which somebody has to see to."""
+
+    reason: str
+
+
+class Loaded(_Message, frozen=True):
+    """A partition that the worker was told to lead is served; or it cannot be, and why."""
+
+    partition: int
+    leader_epoch: int
+    failure: str | None = None
+
+
+class Released(_Message, frozen=True):
+    """A partition is closed and on disk; `position` is its end, None if there is nothing of it."""
+
+    partition: int
+    leader_epoch: int
+    position: Position | None
+
+
+class TopicState(msgspec.Struct, frozen=True):
+    """A topic as it is or is to be."""
+
+    name: str
+    id: bytes
+    partitions: int
+    configs: dict[str, str]
+
+
+class ChangeTopics(_Message, frozen=True):
+    """Make of each first topic the second one; None is no topic."""
+
+    changes: list[tuple[TopicState | None, TopicState | None]]
+
+
+class AskEnds(_Message, frozen=True):
+    """How far has any group, at any node, committed in this topic?"""
+
+    request: int
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class Ends(_Message, frozen=True):
+    """The answer to an EndsWanted; None while a partition loads."""
+
+    request: int
+    ends: dict[int, int] | None
+
+
+FromSupervisor = (
+    Welcome | Ping | Lead | Resign | Viewed | Catalogued | Changed | EndsWanted | EndsAnswer | Stop
+)
+FromWorker = Pong | Serves | CannotServe | Loaded | Released | ChangeTopics | AskEnds | Ends
+
+
+def _enc_hook(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _dec_hook(kind: type, value: Any) -> Any:
+    if issubclass(kind, Path):
+        return kind(value)
+    raise NotImplementedError(kind)
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
+
+
+def encode(message: msgspec.Struct) -> bytes:
+    """A message with its length before it."""
+    body = _ENCODER.encode(message)
+    if len(body) > MESSAGE_BYTES_MAX:
+        raise ValueError(f"a {type(message).__name__} of {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+class Channel(asyncio.Protocol):
+    """One end of the socket between the supervisor and a worker, or somebody with an order.
+
+    `on_message` gets each message in turn; `on_lost` is called once the other end is gone, or has said something
+    that makes no sense, with the reason.
+    """
+
+    def __init__(
+        self,
+        kind: Any,
+        on_message: Callable[[Any], None],
+        on_lost: Callable[[str], None],
+        *,
+        message_bytes_max: int = MESSAGE_BYTES_MAX,
+    ) -> None:
+        self._decoder = msgspec.msgpack.Decoder(kind, dec_hook=_dec_hook)
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._frames = FrameReader(message_bytes_max)
+        self._transport: asyncio.Transport | None = None
+        self._problem = "the other end closed the connection"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the socket."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on whole messages."""
+        try:
+            for frame in self._frames.feed(data):
+                self._on_message(self._decoder.decode(frame))
+            if self._frames.failure is not None:
+                raise self._frames.failure
+        except (ProtocolError, msgspec.DecodeError, msgspec.ValidationError) as error:
+            self._problem = f"the other end sent what is no message: {error}"
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell that nobody is there any more."""
+        self._transport = None
+        self._on_lost(self._problem if exc is None else str(exc))
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one message; nobody hears it once the other end is gone."""
+        if self._transport is not None:
+            self._transport.write(encode(message))
+
+    def close(self) -> None:
+        """Send what is left and close."""
+        if self._transport is not None:
+            self._transport.close()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators may ask of a supervisor, and what it answers: MessagePack in frames with a length."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.errors import StorageError
+
+FILE_NAME: Final = "control.sock"
+PATH_BYTES_MAX: Final = 103
+"""What a path of a unix socket may have everywhere: 107 on Linux, 103 on macOS."""
+ORDER_BYTES_MAX: Final = 4096
+
+
+class _Order(msgspec.Struct, frozen=True, tag=True):
+    pass
+
+
+class ListPartitions(_Order, frozen=True):
+    """Who leads what?"""
+
+
+class Move(_Order, frozen=True):
+    """Let another node lead a partition."""
+
+    partition: int
+    to: int
+
+
+class Drain(_Order, frozen=True):
+    """Let a node lead nothing any more, and end."""
+
+    node: int
+
+
+Order = ListPartitions | Move | Drain
+
+
+class PartitionState(msgspec.Struct, frozen=True):
+    """One partition; `leader` -1 is nobody; `state` is online, loading, moving or failed."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    state: str
+    reason: str | None = None
+
+
+class NodeState(msgspec.Struct, frozen=True):
+    """One node; `state` is serving, draining or starting."""
+
+    node: int
+    state: str
+    address: str | None
+    pid: int | None
+    restarts: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is, or why an order was refused."""
+
+    partitions: list[PartitionState] = []
+    nodes: list[NodeState] = []
+    refused: str | None = None
+
+
+class PathTooLong(StorageError):
+    """The data directory's path is too long for a unix socket in it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            path, f"a unix socket's path has at most {PATH_BYTES_MAX} bytes; choose a shorter data.dir"
+        )
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Where the socket of a data directory is. Raises PathTooLong."""
+    path = data_dir / FILE_NAME
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        raise PathTooLong(path)
+    return path

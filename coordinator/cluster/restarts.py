@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a worker that has died is started again, and whether its partitions wait for that."""
+
+from collections.abc import Callable
+from typing import Final
+
+WITHIN_S: Final = 60.0
+"""Deaths longer ago than this do not count."""
+PATIENCE: Final = 3
+"""After more deaths than this the partitions go to the others."""
+PAUSE_S_MAX: Final = 10.0
+
+
+class Restarts:
+    """The deaths of each node; `clock` tells monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._deaths: dict[int, list[float]] = {}
+        self._totals: dict[int, int] = {}
+
+    def total(self, node: int) -> int:
+        """How often a node has died."""
+        return self._totals.get(node, 0)
+
+    def died(self, node: int) -> float | None:
+        """Count a death; returns the seconds until the next start, or None where nobody should wait for that."""
+        now = self._clock()
+        recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
+        self._deaths[node] = [*recent, now]
+        self._totals[node] = self.total(node) + 1
+        return self.pause_s(node) if len(recent) < PATIENCE else None
+
+    def pause_s(self, node: int) -> float:
+        """How long to wait before the next start: not at all after one death, and then ever longer."""
+        deaths = len(self._deaths.get(node, ()))
+        return 0.0 if deaths <= 1 else min(0.25 * 2**deaths, PAUSE_S_MAX)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's process: a node like one that is alone, but for what its supervisor decides.
+
+Started by `worker_process` as `python -m coordinator.cluster.worker SOCKET PARENT NODE`. It ends when its supervisor
+does: at once and without giving anything back, as in a crash, since whoever comes next settles its journal.
+"""
+
+import asyncio
+import ctypes
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NoReturn
+
+import uvloop
+
+from coordinator import logs
+from coordinator.api.list_offsets import furthest_offsets
+from coordinator.app import GC_THRESHOLDS, App, CannotStart
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.cluster import messages
+from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
+from coordinator.cluster.share import Share
+from coordinator.cluster.view import Broker, Cluster
+from coordinator.log_settings import log_settings
+from coordinator.node import Node
+from storage.errors import StorageError
+from storage.log_manager import LogManager
+
+log = logs.get_logger("worker")
+
+EXIT_FAILED: Final = 1
+EXIT_ORPHANED: Final = 3
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class WorkerApp(App):
+    """A node whose partitions, topics and neighbours are its supervisor's business."""
+
+    def __init__(
+        self, welcome: messages.Welcome, loop: asyncio.AbstractEventLoop, send: Callable[[Any], None]
+    ) -> None:
+        settings = welcome.settings
+        try:
+            log_manager = LogManager.open_share(
+                settings.data_dir, log_settings(settings), welcome.topic_id, settings.node_id
+            )
+        except StorageError as error:
+            raise CannotStart(str(error)) from error
+        super().__init__(settings, loop, log_manager, welcome.cluster_id)
+        self.stats.worker_restarts = welcome.restarts
+        self.cluster = Cluster(welcome.view)
+        self.catalogue_store = RemoteCatalogueStore(settings.data_dir, welcome.catalogue, send)
+        self.share = Share(self.leadership, self.committer, self.log, self.io, self.stats, send)
+        self.ends = RemoteEnds(send)
+
+    def lead_partitions(self) -> None:
+        """Nothing: the supervisor says what."""
+
+    def open_catalogue(self) -> CatalogueStore:
+        """A copy of the supervisor's."""
+        return self.catalogue_store
+
+    def join_cluster(self, broker: Broker) -> Cluster:
+        """All nodes, as the supervisor sees them."""
+        return self.cluster
+
+    def make_node(self, broker: Broker) -> Node:
+        """The same, and it asks the others how far their groups have come."""
+        node = super().make_node(broker)
+        node.ends = self.ends
+        return node
+
+
+class RemoteEnds:
+    """How far the groups of other nodes have committed, through the supervisor."""
+
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        self._send = send
+        self._waiting: dict[int, Callable[[dict[int, int] | None], None]] = {}
+        self._next = 0
+
+    def ask(
+        self, topic: str, partitions: Sequence[int], done: Callable[[dict[int, int] | None], None]
+    ) -> None:
+        """See coordinator.node.Ends."""
+        self._next += 1
+        self._waiting[self._next] = done
+        self._send(messages.AskEnds(self._next, topic, tuple(partitions)))
+
+    def answered(self, answer: messages.EndsAnswer) -> None:
+        """The supervisor has gathered it."""
+        self._waiting.pop(answer.request)(answer.ends)
+
+
+class Worker:
+    """The socket to the supervisor, and the node that does what comes from it."""
+
+    def __init__(self, node_id: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._node_id = node_id
+        self._loop = loop
+        self._channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
+        self._app: WorkerApp | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self.ended: asyncio.Future[int] = loop.create_future()
+
+    async def connect(self, sock: socket.socket) -> None:
+        """Listen to the supervisor."""
+        await self._loop.create_connection(lambda: self._channel, sock=sock)
+
+    def _got(self, message: Any) -> None:
+        if isinstance(message, messages.Ping):
+            self._channel.send(messages.Pong())
+        elif isinstance(message, messages.Welcome):
+            self._starting = self._loop.create_task(self._start(message))
+        elif self._app is not None:
+            self._do(self._app, message)
+
+    def _do(self, app: WorkerApp, message: Any) -> None:
+        match message:
+            case messages.Lead():
+                app.share.lead(message)
+            case messages.Resign():
+                app.share.resign(message)
+            case messages.Viewed():
+                app.cluster.update(message.view)
+            case messages.Catalogued():
+                app.catalogue_store.replaced(message.catalogue)
+            case messages.Changed():
+                app.catalogue_store.answered(message)
+            case messages.EndsWanted():
+                self._tell_ends(app, message)
+            case messages.EndsAnswer():
+                app.ends.answered(message)
+            case messages.Stop():
+                self._starting = self._loop.create_task(self._stop(app))
+
+    async def _start(self, welcome: messages.Welcome) -> None:
+        settings = welcome.settings
+        logs.configure(settings.log_format, settings.log_level, node=self._node_id)
+        try:
+            app = self._app = WorkerApp(welcome, self._loop, self._channel.send)
+            serving = await app.start()
+        except CannotStart as error:
+            self._channel.send(messages.CannotServe(str(error)))
+            self.ended.set_result(EXIT_FAILED)
+            return
+        self._channel.send(messages.Serves(serving.listen, serving.advertised, serving.metrics))
+
+    async def _stop(self, app: WorkerApp) -> None:
+        app.share.close()
+        await app.stop()
+        self.ended.set_result(0)
+
+    def _tell_ends(self, app: WorkerApp, wanted: messages.EndsWanted) -> None:
+        if app.manager.loading_partitions:
+            self._channel.send(messages.Ends(wanted.request, None))
+            return
+        ends, _ = furthest_offsets(app.manager, wanted.topic, wanted.partitions)
+        told = messages.Ends(wanted.request, ends)
+        if app.committer.idle:
+            self._channel.send(told)
+            return
+        # Nobody may be told of an offset that a crash can take back.
+        task = self._loop.create_task(app.committer.drained())
+        task.add_done_callback(partial(self._send_ends, told))
+
+    def _send_ends(self, told: messages.Ends, _task: Any) -> None:
+        self._channel.send(told)
+
+    def _orphaned(self, reason: str) -> None:
+        if not self.ended.done():
+            log.error("the supervisor is gone", reason=reason)
+            exit_at_once(EXIT_ORPHANED)
+
+    def close(self) -> None:
+        """Say what is left to say."""
+        self._channel.close()
+
+
+def exit_at_once(status: int) -> NoReturn:
+    """End without writing anything more to the disk."""
+    os._exit(status)
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket tells."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was faster
+        exit_at_once(EXIT_ORPHANED)
+
+
+async def _run(sock: socket.socket, node_id: int) -> int:
+    worker = Worker(node_id, asyncio.get_running_loop())
+    await worker.connect(sock)
+    status = await worker.ended
+    worker.close()
+    await asyncio.sleep(0)
+    return status
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the worker that these arguments describe; returns its exit status."""
+    descriptor, parent, node_id = map(int, arguments)
+    die_with(parent)
+    # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    gc.set_threshold(*GC_THRESHOLDS)
+    return uvloop.run(_run(socket.socket(fileno=descriptor), node_id))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log's part of the settings, for a node that is alone, a worker and a supervisor alike."""
+
+from coordinator.config import Settings
+from storage.settings import LogSettings
+
+
+def log_settings(settings: Settings) -> LogSettings:
+    """How the log is written."""
+    return LogSettings(
+        segment_bytes=settings.offsets_topic_segment_bytes,
+        # What must be compacted by then must not be in the segment that is written to (LogConfig.maxSegmentMs).
+        segment_ms=min(settings.segment_ms, settings.max_compaction_lag_ms),
+        index_interval_bytes=settings.log_index_interval_bytes,
+    )
