@@ -35,7 +35,7 @@ class KafkaBroker:
         self.port, self._controller_port = free_ports(2)
         self.data_dir = work / "data"
         self.log = work / "kafka.log"
-        self.settings = {**self._single_node(), **(settings or {})}
+        self.settings = {**self._single_node((settings or {}).get("node.id", 1)), **(settings or {})}
         self._properties = work / "server.properties"
         self._process: ServerProcess | None = None
         work.mkdir(parents=True, exist_ok=True)
@@ -99,12 +99,12 @@ class KafkaBroker:
         formatted = subprocess.run(command, capture_output=True, text=True, check=False)
         assert formatted.returncode == 0, f"formatting failed:\n{formatted.stdout}{formatted.stderr}"
 
-    def _single_node(self) -> dict[str, str | int]:
+    def _single_node(self, node_id: str | int) -> dict[str, str | int]:
         plain, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller_port}"
         return {
             "process.roles": "broker,controller",
-            "node.id": 1,
-            "controller.quorum.voters": f"1@{controller}",
+            "node.id": node_id,
+            "controller.quorum.voters": f"{node_id}@{controller}",
             "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{plain}",
             "controller.listener.names": "CONTROLLER",
