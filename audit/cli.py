@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of an audit: `groupkeeper audit`, and `spark-submit ... audit/__main__.py`.
+
+Nothing that needs Spark is imported before it is known to be there.
+"""
+
+import argparse
+import importlib.util
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from audit.errors import AuditError
+from audit.options import SEVERITIES, AuditOptions, Limits
+
+if TYPE_CHECKING:
+    from audit.report.model import Report
+
+EXIT_CLEAN: Final = 0
+EXIT_FINDINGS: Final = 1
+EXIT_FAILED: Final = 2
+"""The audit could not run, or not to its end: nothing is known."""
+
+_NEEDED: Final = ("jinja2", "numpy", "pyarrow", "pyspark")
+_DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it says otherwise"
+
+
+def main(argv: Sequence[str], prog: str = "groupkeeper audit") -> int:
+    """Audit, and return the exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run."""
+    arguments = parser(prog).parse_args(list(argv))
+    try:
+        options = _options(arguments)
+        report = _run(options, arguments.master)
+    except AuditError as error:
+        print(f"groupkeeper: {_one_line(str(error))}", file=sys.stderr)  # noqa: T201 - a command speaks
+        return EXIT_FAILED
+    except Exception:  # noqa: BLE001 - 1 would say that the audit came to its end
+        traceback.print_exc()
+        return EXIT_FAILED
+    return _tell(report, arguments.fail_on, options.out)
+
+
+def parser(prog: str) -> argparse.ArgumentParser:
+    """The flags."""
+    result = argparse.ArgumentParser(
+        prog=prog,
+        description="Say whether the log of a node or a broker can be trusted, and what its groups did.",
+        epilog="Exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.",
+        allow_abbrev=False,
+    )
+    add = result.add_argument
+    add(
+        "--log-dirs",
+        required=True,
+        metavar="DIR",
+        help="log directories, with commas between them; live ones will do",
+    )
+    add(
+        "--out",
+        required=True,
+        metavar="DIR",
+        help="where the reports and tables go; the next audit looks at them",
+    )
+    add(
+        "--against",
+        metavar="HOST:PORT",
+        help="compare with what this cluster says over Kafka's protocol",
+    )
+    add(
+        "--fail-on",
+        choices=SEVERITIES,
+        default="error",
+        help="the least severity with exit code 1 (default: error)",
+    )
+    add("--master", metavar="URL", help="Spark's master (default: all cores of this machine)")
+    add("--since", metavar="DATE", help=f"tell only of what happened after this: {_DAY}")
+    add("--as-of", metavar="TIME", help="take this for now, for an old copy of a log")
+    add(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help="offsets.topic.num.partitions, if the directories do not show it",
+    )
+    names = ", ".join(field.name for field in msgspec.structs.fields(Limits))
+    add(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=f"another limit than the usual one: {names}",
+    )
+    return result
+
+
+def _options(arguments: argparse.Namespace) -> AuditOptions:
+    if arguments.partitions is not None and arguments.partitions < 1:
+        raise AuditError(f"--partitions {arguments.partitions}: a log has at least one")
+    return AuditOptions(
+        log_dirs=tuple(part.strip() for part in arguments.log_dirs.split(",") if part.strip()),
+        out=arguments.out,
+        against=arguments.against,
+        as_of_ms=_moment("--as-of", arguments.as_of) if arguments.as_of else int(time.time() * 1000),
+        since_ms=_moment("--since", arguments.since) if arguments.since else 0,
+        num_partitions=arguments.partitions,
+        limits=_limits(arguments.limit),
+    )
+
+
+def _moment(flag: str, text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise AuditError(f"{flag} {text}: this is not {_DAY}") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _limits(given: Sequence[str]) -> Limits:
+    values = dict(item.partition("=")[::2] for item in given)
+    known = {field.name for field in msgspec.structs.fields(Limits)}
+    for name in values.keys() - known:
+        raise AuditError(f"--limit {name}: there is no such limit; there are {', '.join(sorted(known))}")
+    try:
+        return msgspec.convert(values, Limits, strict=False)
+    except msgspec.ValidationError as error:
+        raise AuditError(f"--limit: {error}") from None
+
+
+def _run(options: AuditOptions, master: str | None) -> "Report":
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise AuditError(
+            f"the audit needs {', '.join(missing)}: `make install-audit` brings all of it, "
+            "or `pip install groupkeeper[audit]`"
+        )
+    if not _has_java():
+        raise AuditError(
+            "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
+            "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+        )
+    from audit.progress import Progress
+
+    with Progress(sys.stderr) as progress:
+        progress.step("starting Spark")
+        from pyspark.errors import PySparkException
+
+        from audit.run import audit
+        from audit.session import spark_session
+
+        spark = spark_session(master)
+        progress.watch(spark)
+        try:
+            return audit(spark, options, step=progress.step)
+        except PySparkException as error:
+            raise AuditError(f"Spark gave up: {error}") from error
+        finally:
+            progress.close()
+            spark.stop()
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java") is not None if not home else (Path(home) / "bin" / "java").exists()
+
+
+def _tell(report: "Report", fail_on: str, out: str) -> int:
+    from audit.report.markdown import verdict
+    from audit.report.model import reaches
+
+    run = report.run
+    lines = [
+        verdict(report),
+        f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} offsets; "
+        f"{run.seconds:.1f} s",
+        f"see {Path(out) / 'report.html'}",
+    ]
+    print("\n".join(lines))  # noqa: T201 - this is what the command has to say
+    bad = reaches(report.worst(), next(severity for severity in SEVERITIES if severity == fail_on))
+    return EXIT_FINDINGS if bad else EXIT_CLEAN
+
+
+def _one_line(message: str) -> str:
+    first = message.strip().split("\n", 1)[0]
+    return "".join(char if char.isprintable() else " " for char in first)

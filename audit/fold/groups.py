@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stored groups, folded by group: the newest, generations, rebalances by the hour, and members that come and go."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from audit.fold.partials import partial_rows
+from audit.fold.placement import Placement
+from audit.fold.rows import HOUR_MS, Bools, Longs, Rows, Runs, codes, combined
+from audit.fold.rules import FoldRules
+
+
+def fold_groups(rows: Rows, rules: FoldRules, placement: Placement) -> Iterator[pa.RecordBatch]:
+    """The kinds `group`, `rebalances` and `arrivals`."""
+    readable = rows.equals("key_type", "group_metadata") & ~rows.valid("problem") & rows.valid("offset")
+    numbers = np.flatnonzero(readable)
+    if not len(numbers):
+        return
+    group, groups = rows.codes("group", numbers)
+    placement.look(groups, group, numbers)
+    runs = Runs(combined([group]))
+    ordered = numbers[runs.order]
+    generation, tombstone = rows.longs("generation")[ordered], rows.bools("tombstone")[ordered]
+    follows = ~runs.new & ~tombstone & ~np.roll(tombstone, 1)
+    before = np.roll(generation, 1)
+    rebalanced = (follows & (generation > before)) | (runs.new & ~tombstone & (generation == 1))
+    recent = rows.longs("timestamp")[ordered] >= rules.since_ms
+    back = follows & (generation < before) & recent
+    yield _group_rows(rows, rules, runs, ordered, back, rebalanced & recent)
+    yield from _rebalances(rows, ordered[rebalanced & recent])
+    yield from _arrivals(rows, rules, runs, ordered)
+
+
+def _group_rows(
+    rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs, back: Bools, rebalanced: Bools
+) -> pa.RecordBatch:
+    first, last = ordered[runs.starts], ordered[runs.starts + runs.sizes - 1]
+    offset, tombstone, generation = rows.longs("offset"), rows.bools("tombstone"), rows.longs("generation")
+    keys, at = runs.first_where(back)
+    position = np.full(len(first), None, object)
+    detail = np.full(len(first), None, object)
+    for key, place in zip(keys.tolist(), at.tolist(), strict=True):
+        position[key] = int(rows.longs("position")[ordered[place]])
+        detail[key] = f"generation {generation[ordered[place]]} after {generation[ordered[place - 1]]}"
+    newest = ("generation", "protocol_type", "protocol", "leader", "state_timestamp", "members", "timestamp")
+    return partial_rows(
+        "group",
+        rows.place,
+        {
+            **{name: rows.take(name, last) for name in newest},
+            "group": rows.take("group", last),
+            "first_log_offset": offset[first],
+            "first_generation": pa.array(generation[first].astype(np.int32), mask=tombstone[first]),
+            "first_position": rows.longs("position")[first],
+            "count": runs.sizes,
+            "tombstones": runs.sums(tombstone[ordered]),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below(rows.partition)),
+            "rebalances": runs.sums(rebalanced),
+            "backwards": runs.sums(back),
+            "back_position": pa.array(position, pa.int64()),
+            "back_detail": pa.array(detail, pa.string()),
+            "log_offset": offset[last],
+            "last_position": rows.longs("position")[last],
+            "tombstone": tombstone[last],
+        },
+    )
+
+
+def _rebalances(rows: Rows, numbers: Longs) -> Iterator[pa.RecordBatch]:
+    if not len(numbers):
+        return
+    group, _ = rows.codes("group", numbers)
+    hour = rows.longs("timestamp")[numbers] // HOUR_MS
+    runs = Runs(combined([group, hour]))
+    yield partial_rows(
+        "rebalances",
+        rows.place,
+        {
+            "group": rows.take("group", numbers[runs.first]),
+            "hour_ms": hour[runs.first] * HOUR_MS,
+            "count": runs.sizes,
+        },
+    )
+
+
+def _arrivals(rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs) -> Iterator[pa.RecordBatch]:
+    """Members whose id was not in their group's record before this one.
+
+    The first record of a group in a range has nothing before it, so that its members have not arrived.
+    """
+    members = rows.take("members", ordered)
+    inside = members.flatten()
+    if not len(inside):
+        return
+    record = pc.list_parent_indices(members).to_numpy(zero_copy_only=False).astype(np.int64)
+    member, _ = codes(inside.field("member_id"))
+    key = np.repeat(np.arange(len(runs.starts)), runs.sizes)[record]
+    sightings = Runs(combined([key, member]))
+    at = record[sightings.order]
+    new = np.ones(len(record), np.bool_)
+    new[1:] = sightings.new[1:] | (at[1:] != at[:-1] + 1)
+    arrived = np.zeros(len(record), np.bool_)
+    arrived[sightings.order] = new
+    arrived &= ~runs.new[record]
+    who = _names(inside)
+    time = rows.longs("timestamp")[ordered][record]
+    arrived &= time >= rules.since_ms
+    name, _ = codes(who)
+    together = Runs(combined([name, record]))  # the members of one name in one record
+    at_once = np.zeros(len(record), np.int64)
+    at_once[together.order] = np.repeat(together.sizes, together.sizes)
+    hours = Runs(combined([key, name, time // HOUR_MS]))
+    arrivals = hours.sums(arrived[hours.order])
+    some = arrivals > 1
+    if not some.any():
+        return
+    first = hours.first[some]
+    yield partial_rows(
+        "arrivals",
+        rows.place,
+        {
+            "group": rows.take("group", ordered[record[first]]),
+            "who": who.take(pa.array(first)),
+            "hour_ms": time[first] // HOUR_MS * HOUR_MS,
+            "arrivals": arrivals[some],
+            "together": np.maximum.reduceat(at_once[hours.order], hours.starts)[some],
+        },
+    )
+
+
+def _names(members: pa.StructArray) -> pa.Array:
+    """What stays the same when a member starts again."""
+    dynamic = pc.binary_join_element_wise(members.field("client_id"), members.field("client_host"), " at ")
+    return pc.coalesce(members.field("group_instance_id"), dynamic)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches: are they whole, in order and without holes; and what a range holds, counted."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from audit.fold.partials import partial_rows
+from audit.fold.rows import HOUR_MS, Bools, Longs, Rows
+from audit.fold.rules import FoldRules
+from audit.fold.sightings import Sightings
+
+
+def fold_log(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.RecordBatch]:
+    """Everything that is not about one group."""
+    batches = batch_starts(rows)
+    _damage(rows, batches, seen)
+    sound = batches[_is_sound(rows)[batches]]
+    _order(rows, sound, seen)
+    _gaps(rows, batches, rules, seen)
+    _epochs(rows, sound, seen)
+    _clock(rows, sound, rules, seen)
+    yield _range(rows, batches)
+    yield from _hours(rows)
+
+
+def batch_starts(rows: Rows) -> Longs:
+    """The first row of every batch."""
+    position = rows.longs("position")
+    change = np.ones(rows.count, np.bool_)
+    change[1:] = position[1:] != position[:-1]
+    return np.flatnonzero(change)
+
+
+def _is_sound(rows: Rows) -> Bools:
+    """Rows of batches whose header can be believed."""
+    return rows.bools("crc_ok", null=False) & ~rows.valid("damage") & ~rows.bools("tail")
+
+
+def _damage(rows: Rows, batches: Longs, seen: Sightings) -> None:
+    wrong_crc = rows.valid("crc_ok")[batches] & ~rows.bools("crc_ok", null=True)[batches]
+    damaged = rows.valid("damage")[batches] & ~wrong_crc
+
+    def detail(row: int) -> str:
+        return rows.one("damage", row) or "the checksum is not that of its bytes"
+
+    seen.where("batch_crc", batches[wrong_crc], detail, always=True)
+    seen.where("batch_damage", batches[damaged], detail, always=True)
+
+
+def _order(rows: Rows, batches: Longs, seen: Sightings) -> None:
+    """Offsets that go back, from batch to batch, inside of a batch, or behind the name of the file."""
+    base, last = rows.longs("base_offset")[batches], rows.longs("last_offset")[batches]
+    high = np.maximum.accumulate(last)
+    back = np.zeros(len(batches), np.bool_)
+    overlap = np.zeros(len(batches), np.bool_)
+    if len(batches):
+        back[1:] = base[1:] < base[:-1]
+        overlap[1:] = ~back[1:] & (base[1:] <= high[:-1])
+        back[0] = base[0] < rows.place[2]
+
+    def after(row: int) -> str:
+        index = int(np.searchsorted(batches, row))
+        start = int(rows.longs("base_offset")[row])
+        if not index:
+            return f"offset {start} in a file whose first is {rows.place[2]}"
+        return f"offsets {base[index]} to {last[index]} follow {base[index - 1]} to {high[index - 1]}"
+
+    seen.where("offset_order", batches[back], after, always=True)
+    seen.where("offset_overlap", batches[overlap], after, always=True)
+    offset, position = rows.longs("offset"), rows.longs("position")
+    inside = np.zeros(rows.count, np.bool_)
+    inside[1:] = (position[1:] == position[:-1]) & (offset[1:] <= offset[:-1])
+    seen.where(
+        "offset_order",
+        inside,
+        lambda row: f"offset {offset[row]} follows {offset[row - 1]} in one batch",
+        always=True,
+    )
+
+
+def _gaps(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> None:
+    """Offsets that are nowhere, at or above the offset up to which compaction has been."""
+    sound = _is_sound(rows)
+    cleaned_to = rules.compacted_below(rows.partition)
+    base, last = rows.longs("base_offset"), rows.longs("last_offset")
+    offset, has_record = rows.longs("offset"), rows.valid("offset")
+    # what a row must start with: the offset after the row before it; a damaged batch leaves that open
+    expected = np.where(has_record, offset, last) + 1
+    first_of_batch = np.zeros(rows.count, np.bool_)
+    first_of_batch[batches] = True
+    start = np.where(has_record, offset, base)
+    missing = np.zeros(rows.count, np.int64)
+    missing[1:] = start[1:] - expected[:-1]
+    believed = sound.copy()
+    believed[1:] &= sound[:-1]
+    if rows.count:
+        believed[0] = False
+    # between batches the hole may start in the batch before; what a batch without records spans is one as well
+    hole = believed & (missing > 0) & (start > cleaned_to)
+    emptied = sound & ~has_record & (last >= cleaned_to) & ~rows.bools("control")
+    head = sound & first_of_batch & has_record & (offset > base) & (base >= cleaned_to) & ~hole
+    seen.where(
+        "offset_gap",
+        hole,
+        lambda row: f"offsets {expected[row - 1]} to {start[row] - 1} are missing",
+        always=True,
+    )
+    seen.where(
+        "offset_gap", head, lambda row: f"offsets {base[row]} to {offset[row] - 1} are missing", always=True
+    )
+    seen.where(
+        "offset_gap",
+        emptied,
+        lambda row: f"a batch has no record of its offsets {base[row]} to {last[row]}",
+        always=True,
+    )
+
+
+def _epochs(rows: Rows, batches: Longs, seen: Sightings) -> None:
+    epoch = rows.longs("leader_epoch")[batches]
+    high = np.maximum.accumulate(epoch) if len(epoch) else epoch
+    back = np.zeros(len(batches), np.bool_)
+    back[1:] = (epoch[1:] < high[:-1]) & (epoch[1:] >= 0)
+    of = dict(
+        zip(batches[back].tolist(), zip(epoch[back].tolist(), high[back].tolist(), strict=True), strict=True)
+    )
+    seen.where(
+        "leader_epoch_back",
+        batches[back],
+        lambda row: f"leader epoch {of[row][0]} after {of[row][1]}",
+        always=True,
+    )
+
+
+def _clock(rows: Rows, batches: Longs, rules: FoldRules, seen: Sightings) -> None:
+    time = rows.longs("max_timestamp")[batches]
+    jump = np.zeros(len(batches), np.bool_)
+    jump[1:] = (time[:-1] - time[1:] > rules.clock_back_ms) & (time[1:] >= 0)
+    before = np.roll(time, 1)
+    of = dict(zip(batches[jump].tolist(), (before - time)[jump].tolist(), strict=True))
+    seen.where(
+        "clock_jump",
+        batches[jump],
+        lambda row: f"a batch is {of[row] / 1000:.0f} s older than the one before it",
+    )
+
+
+def _range(rows: Rows, batches: Longs) -> pa.RecordBatch:
+    sound = _is_sound(rows)
+    good = batches[sound[batches]]
+    record = rows.valid("offset")
+    time = rows.longs("timestamp")[record]
+    epochs, times = rows.longs("leader_epoch")[good], rows.longs("max_timestamp")[good]
+    last_row = rows.count - 1
+    sizes = rows.longs("batch_bytes", null=0)[batches]
+    # an incomplete batch at the end will be read again, once it is whole
+    whole = ~rows.bools("tail")[batches]
+    ends = rows.longs("position")[batches] + sizes
+    next_offset = int(rows.longs("last_offset")[good].max()) + 1 if len(good) and sound[last_row] else None
+
+    def kind(name: str) -> int:
+        return int(np.count_nonzero(rows.equals("key_type", name) & record))
+
+    commits, groups, markers = kind("offset_commit"), kind("group_metadata"), kind("transaction_marker")
+    records = int(np.count_nonzero(record))
+    columns = {
+        "end_position": int(ends[whole].max(initial=rows.place[3])),
+        "first_base_offset": int(rows.longs("base_offset")[0]) if sound[0] else None,
+        "next_offset": next_offset,
+        "first_position": rows.place[3],
+        "first_epoch": int(epochs[0]) if len(epochs) else None,
+        "max_epoch": int(epochs.max()) if len(epochs) else None,
+        "first_max_timestamp": int(times[0]) if len(times) else None,
+        "last_max_timestamp": int(times[-1]) if len(times) else None,
+        "batches": int(np.count_nonzero(whole)),
+        "bytes": int(sizes[whole].sum()),
+        "records": records,
+        "commits": commits,
+        "group_records": groups,
+        "markers": markers,
+        "others": records - commits - groups - markers,
+        "tombstones": int(np.count_nonzero(rows.bools("tombstone"))),
+        "oldest_timestamp": int(time.min()) if len(time) else None,
+        "newest_timestamp": int(time.max()) if len(time) else None,
+    }
+    return partial_rows("range", rows.place, {name: [value] for name, value in columns.items()})
+
+
+def _hours(rows: Rows) -> Iterator[pa.RecordBatch]:
+    record = rows.valid("offset")
+    time = rows.longs("timestamp")[record]
+    if not len(time):
+        return
+    hours, which = np.unique(time // HOUR_MS, return_inverse=True)
+    commit = (rows.equals("key_type", "offset_commit") & ~rows.bools("tombstone"))[record]
+    group = rows.equals("key_type", "group_metadata")[record]
+    yield partial_rows(
+        "hour",
+        rows.place,
+        {
+            "hour_ms": hours * HOUR_MS,
+            "commits": np.bincount(which, commit, len(hours)).astype(np.int64),
+            "group_records": np.bincount(which, group, len(hours)).astype(np.int64),
+            "records": np.bincount(which, minlength=len(hours)),
+        },
+    )

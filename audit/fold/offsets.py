@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Committed offsets, folded by group, topic and partition: the newest, and whether they ever went back."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from audit.fold.partials import partial_rows
+from audit.fold.placement import Placement
+from audit.fold.rows import Longs, Rows, Runs, combined
+from audit.fold.rules import FoldRules
+from audit.fold.transactions import NO_PRODUCER, Standing
+
+
+def fold_offsets(
+    rows: Rows, rules: FoldRules, stands: Standing, placement: Placement
+) -> Iterator[pa.RecordBatch]:
+    """One row for each key, and for those that wait for a marker one for each key and producer."""
+    readable = rows.equals("key_type", "offset_commit") & ~rows.valid("problem") & rows.valid("offset")
+    numbers = np.flatnonzero(readable & stands.counts)
+    if not len(numbers):
+        return
+    group, groups = rows.codes("group", numbers)
+    topic, _ = rows.codes("topic", numbers)
+    placement.look(groups, group, numbers)
+    pending_of = stands.pending_of[numbers]
+    runs = Runs(combined([pending_of, group, topic, rows.longs("topic_partition")[numbers]]))
+    first, last = numbers[runs.first], numbers[runs.last]
+    waits = pending_of[runs.first]
+    offset, tombstone = rows.longs("offset"), rows.bools("tombstone")
+    ordered = numbers[runs.order]
+    yield partial_rows(
+        "offset",
+        rows.place,
+        {
+            **_backwards(rows, rules, runs, ordered),
+            "group": rows.take("group", last),
+            "topic": rows.take("topic", last),
+            "topic_partition": rows.take("topic_partition", last),
+            "pending_of": pa.array(waits, mask=waits == NO_PRODUCER),
+            "first_log_offset": offset[first],
+            "first_committed": pa.array(rows.longs("committed_offset")[first], mask=tombstone[first]),
+            "first_position": rows.longs("position")[first],
+            "count": runs.sizes,
+            "tombstones": runs.sums(tombstone[ordered]),
+            "cleaned": runs.sums(offset[ordered] < rules.compacted_below(rows.partition)),
+            "log_offset": offset[last],
+            "last_position": rows.longs("position")[last],
+            "committed_offset": rows.take("committed_offset", last),
+            "leader_epoch": rows.take("committed_leader_epoch", last),
+            "metadata": rows.take("metadata", last),
+            "commit_timestamp": rows.take("commit_timestamp", last),
+            "expire_timestamp": rows.take("expire_timestamp", last),
+            "timestamp": rows.take("timestamp", last),
+            "tombstone": tombstone[last],
+        },
+    )
+
+
+def _backwards(rows: Rows, rules: FoldRules, runs: Runs, ordered: Longs) -> dict[str, pa.Array]:
+    """Commits of less than the commit before, with no tombstone between."""
+    committed, tombstone = rows.longs("committed_offset")[ordered], rows.bools("tombstone")[ordered]
+    back = np.zeros(len(ordered), np.bool_)
+    back[1:] = (committed[1:] < committed[:-1]) & ~tombstone[1:] & ~tombstone[:-1] & ~runs.new[1:]
+    if rules.since_ms:
+        back &= rows.longs("timestamp")[ordered] >= rules.since_ms
+    keys, at = runs.first_where(back)
+    position = np.zeros(len(runs.starts), np.int64)
+    position[keys] = rows.longs("position")[ordered[at]]
+    detail = np.full(len(runs.starts), None, object)
+    for key, place in zip(keys.tolist(), at.tolist(), strict=True):
+        detail[key] = f"{committed[place]} after {committed[place - 1]}"
+    none = np.ones(len(runs.starts), np.bool_)
+    none[keys] = False
+    return {
+        "backwards": pa.array(runs.sums(back)),
+        "back_position": pa.array(position, mask=none),
+        "back_detail": pa.array(detail, pa.string()),
+    }

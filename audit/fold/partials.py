@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinds of partial summaries, and the one row format in which they all travel.
+
+A row has its `kind`, where its range lies (`partition`, `file`, `segment`: the base offset in the file's name,
+`position`: the byte where the range starts), and one struct that is not null, under the name of its kind. Ranges
+of a partition are in the order of (segment, position).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from storage.columns.schema import MEMBERS
+
+RANGE: Final = pa.struct(
+    [
+        ("end_position", pa.int64()),
+        ("first_base_offset", pa.int64()),  # null where the first batch is damaged
+        ("next_offset", pa.int64()),  # null where the last batch is damaged
+        ("first_position", pa.int64()),
+        ("first_epoch", pa.int32()),
+        ("max_epoch", pa.int32()),
+        ("first_max_timestamp", pa.int64()),
+        ("last_max_timestamp", pa.int64()),
+        ("batches", pa.int64()),
+        ("bytes", pa.int64()),
+        ("records", pa.int64()),
+        ("commits", pa.int64()),
+        ("group_records", pa.int64()),
+        ("markers", pa.int64()),
+        ("others", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("oldest_timestamp", pa.int64()),
+        ("newest_timestamp", pa.int64()),
+    ]
+)
+"""A range of a file."""
+
+SIGHTING: Final = pa.struct(
+    [
+        ("check", pa.string()),
+        ("count", pa.int64()),
+        ("at_position", pa.int64()),
+        ("at_offset", pa.int64()),
+        ("detail", pa.string()),
+    ]
+)
+"""Something that a check asks about, `count` times in this range; the place and the detail are the first one's."""
+
+HOUR: Final = pa.struct(
+    [("hour_ms", pa.int64()), ("commits", pa.int64()), ("group_records", pa.int64()), ("records", pa.int64())]
+)
+
+OFFSET: Final = pa.struct(
+    [
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("topic_partition", pa.int32()),
+        ("pending_of", pa.int64()),  # the producer whose marker this range has not seen; null: it counts
+        ("first_log_offset", pa.int64()),
+        ("first_committed", pa.int64()),  # null where that is a tombstone
+        ("first_position", pa.int64()),
+        ("count", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("cleaned", pa.int64()),  # how many of them lie where compaction has been
+        ("backwards", pa.int64()),
+        ("back_position", pa.int64()),
+        ("back_detail", pa.string()),
+        ("log_offset", pa.int64()),  # from here on: the newest
+        ("last_position", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_timestamp", pa.int64()),
+        ("expire_timestamp", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("tombstone", pa.bool_()),
+    ]
+)
+"""What a range says of one group's offset for one partition of a topic."""
+
+GROUP: Final = pa.struct(
+    [
+        ("group", pa.string()),
+        ("first_log_offset", pa.int64()),
+        ("first_generation", pa.int32()),  # null where that is a tombstone
+        ("first_position", pa.int64()),
+        ("count", pa.int64()),
+        ("tombstones", pa.int64()),
+        ("cleaned", pa.int64()),
+        ("rebalances", pa.int64()),
+        ("backwards", pa.int64()),
+        ("back_position", pa.int64()),
+        ("back_detail", pa.string()),
+        ("log_offset", pa.int64()),  # from here on: the newest
+        ("last_position", pa.int64()),
+        ("generation", pa.int32()),
+        ("protocol_type", pa.string()),
+        ("protocol", pa.string()),
+        ("leader", pa.string()),
+        ("state_timestamp", pa.int64()),
+        ("members", MEMBERS),
+        ("timestamp", pa.int64()),
+        ("tombstone", pa.bool_()),
+    ]
+)
+"""What a range says of one group itself."""
+
+REBALANCES: Final = pa.struct([("group", pa.string()), ("hour_ms", pa.int64()), ("count", pa.int64())])
+"""New generations of a group in one hour."""
+
+ARRIVALS: Final = pa.struct(
+    [
+        ("group", pa.string()),
+        ("who", pa.string()),  # the instance id of a static member; of others the client id and host
+        ("hour_ms", pa.int64()),
+        ("arrivals", pa.int64()),
+        ("together", pa.int64()),  # the most members of that name in one generation
+    ]
+)
+"""How often members of one name came into a group within an hour under an id that was not there before."""
+
+OTHER: Final = pa.struct([("group", pa.string()), ("records", pa.int64())])
+"""A group of another protocol (KIP-848, share, streams): that it has records, of which no more is read here."""
+
+TRANSACTION: Final = pa.struct(
+    [
+        ("producer_id", pa.int64()),
+        ("first_marker", pa.string()),  # commit or abort; null where the range has none of this producer
+        ("has_marker", pa.bool_()),
+        ("open_since", pa.int64()),  # time of the first record that no marker in this range follows
+        ("open_offset", pa.int64()),
+        ("open_position", pa.int64()),
+        ("open_records", pa.int64()),
+    ]
+)
+"""What a range says of one producer's transactions."""
+
+KINDS: Final[Mapping[str, pa.DataType]] = {
+    "range": RANGE,
+    "sighting": SIGHTING,
+    "hour": HOUR,
+    "offset": OFFSET,
+    "group": GROUP,
+    "rebalances": REBALANCES,
+    "arrivals": ARRIVALS,
+    "other": OTHER,
+    "transaction": TRANSACTION,
+}
+
+PLACE: Final = [
+    ("partition", pa.int32()),
+    ("file", pa.string()),
+    ("segment", pa.int64()),
+    ("position", pa.int64()),
+]
+PARTIALS: Final = pa.schema([("kind", pa.string()), *PLACE, *KINDS.items()])
+
+Columns = Mapping[str, pa.Array | Sequence[Any]]
+
+
+def partial_rows(kind: str, place: tuple[int, str, int, int], columns: Columns) -> pa.RecordBatch:
+    """Rows of one kind at `place` (partition, file, segment, position); `columns` are all of that kind's, by name."""
+    struct = KINDS[kind]
+    fields = [struct.field(index) for index in range(struct.num_fields)]
+    arrays = [_array(columns[field.name], field.type) for field in fields]
+    content = pa.StructArray.from_arrays(arrays, fields=fields)
+    count = len(content)
+    values: list[pa.Array] = [pa.repeat(pa.scalar(kind), count)]
+    values += [
+        pa.repeat(pa.scalar(value, type_), count) for value, (_, type_) in zip(place, PLACE, strict=True)
+    ]
+    values += [content if name == kind else pa.nulls(count, type_) for name, type_ in KINDS.items()]
+    return pa.RecordBatch.from_arrays(values, schema=PARTIALS)
+
+
+def _array(values: pa.Array | Sequence[Any], type_: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if isinstance(values, pa.Array):
+        return values if values.type == type_ else values.cast(type_)
+    return pa.array(values, type_)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups that are in a partition which is not theirs."""
+
+import numpy as np
+import pyarrow as pa
+
+from audit.fold.rows import Longs, Rows
+from audit.fold.rules import FoldRules
+from audit.fold.sightings import Sightings
+from storage.placement import partition_for
+
+
+class Placement:
+    """Looks at each group of a range once."""
+
+    def __init__(self, rows: Rows, rules: FoldRules, seen: Sightings) -> None:
+        self._rows = rows
+        self._partitions = rules.num_partitions
+        self._seen = seen
+
+    def look(self, groups: pa.Array, group_of: Longs, rows: Longs) -> None:
+        """Note the `rows` whose group, `groups[group_of]`, belongs elsewhere."""
+        if self._partitions is None or self._rows.partition < 0:
+            return
+        homes = np.fromiter(
+            (partition_for(name, self._partitions) for name in groups.to_pylist()), np.int64, len(groups)
+        )
+        wrong = rows[(homes != self._rows.partition)[group_of]]
+
+        def detail(row: int) -> str:
+            name = self._rows.one("group", row)
+            return f"group {name!r} belongs to partition {partition_for(name, self._partitions or 1)}"
+
+        self._seen.where("wrong_partition", wrong, detail, always=True)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of one range as numpy arrays, each made once and only if somebody asks."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+HOUR_MS: Final = 3_600_000
+
+NEEDED: Final = (
+    "file", "partition", "position", "batch_bytes", "base_offset", "last_offset", "leader_epoch", "producer_id",
+    "transactional", "control", "crc_ok", "damage", "tail", "max_timestamp", "offset", "timestamp", "key_type",
+    "key_version", "group", "topic", "topic_partition", "committed_offset", "committed_leader_epoch", "metadata",
+    "metadata_bytes", "commit_timestamp", "expire_timestamp", "protocol_type", "generation", "protocol", "leader",
+    "state_timestamp", "members", "tombstone", "marker", "raw_key", "problem",
+)  # fmt: skip
+"""The columns of the source that the fold reads."""
+
+
+class Rows:
+    """Rows in the order of the log, all of one file.
+
+    `place` is (partition, file, segment, position), the last being the byte of the first batch.
+    """
+
+    def __init__(self, table: pa.Table, place: tuple[int, str, int, int]) -> None:
+        self.table = table.combine_chunks()
+        self.place = place
+        self.count = table.num_rows
+        self._longs: dict[str, Longs] = {}
+        self._bools: dict[str, Bools] = {}
+
+    @property
+    def partition(self) -> int:
+        """The partition of the log."""
+        return self.place[0]
+
+    def column(self, name: str) -> pa.Array:
+        """The column as Arrow has it, with a dictionary or without."""
+        column = self.table[name]
+        return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+
+    def longs(self, name: str, null: int = -1) -> Longs:
+        """A column of integers, `null` where there is none."""
+        if name not in self._longs:
+            array = self.column(name)
+            if array.null_count:
+                array = pc.fill_null(array, pa.scalar(null, array.type))
+            self._longs[name] = array.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        return self._longs[name]
+
+    def bools(self, name: str, *, null: bool = False) -> Bools:
+        """A column of booleans, `null` where there is none."""
+        if name not in self._bools:
+            array = self.column(name)
+            if array.null_count:
+                array = pc.fill_null(array, null)
+            self._bools[name] = array.to_numpy(zero_copy_only=False)
+        return self._bools[name]
+
+    def valid(self, name: str) -> Bools:
+        """Where the column has a value."""
+        array = self.table[name].combine_chunks()
+        if not array.null_count:
+            return np.ones(self.count, np.bool_)
+        mask: Bools = pc.is_valid(array).to_numpy(zero_copy_only=False)
+        return mask
+
+    def equals(self, name: str, text: str) -> Bools:
+        """Where a column of strings has this value."""
+        array = self.column(name)
+        if pa.types.is_dictionary(array.type):
+            array = pc.equal(
+                array.indices, pc.index(array.dictionary, pa.scalar(text)).cast(array.indices.type)
+            )
+        else:
+            array = pc.equal(array, text)
+        result: Bools = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+        return result
+
+    def take(self, name: str, rows: Longs) -> pa.Array:
+        """The column's values in these rows; strings without a dictionary."""
+        taken = self.column(name).take(pa.array(rows))
+        return taken.dictionary_decode() if pa.types.is_dictionary(taken.type) else taken
+
+    def codes(self, name: str, rows: Longs) -> tuple[Longs, pa.Array]:
+        """As `codes`, for a column in these rows."""
+        return codes(self.column(name).take(pa.array(rows)))
+
+    def one(self, name: str, row: int) -> Any:
+        """One value, as Python has it."""
+        return self.table[name][int(row)].as_py()
+
+
+def codes(array: pa.Array) -> tuple[Longs, pa.Array]:
+    """A number for each value, which must not be null, and the values by that number."""
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+def combined(parts: Sequence[Longs]) -> Longs:
+    """One number for each row that is the same where all the parts are the same."""
+    result = np.zeros(len(parts[0]), np.int64)
+    width = 1
+    for part in parts:
+        values = part
+        low = int(values.min(initial=0))
+        span = int(values.max(initial=0)) - low + 1
+        if span > len(values) + 65_536:  # far apart: number them
+            _, values = np.unique(values, return_inverse=True)
+            low, span = 0, int(values.max(initial=0)) + 1
+        if width * span >= 1 << 62:
+            _, result = np.unique(result, return_inverse=True)
+            width = int(result.max(initial=0)) + 1
+        result = result * span + (values - low)
+        width *= span
+    return result
+
+
+class Runs:
+    """Rows sorted by key and, within a key, as they came: `order` has the rows, `starts` where each key begins."""
+
+    def __init__(self, keys: Longs) -> None:
+        self.order: Longs = np.argsort(keys, kind="stable")
+        ordered = keys[self.order]
+        self.new: Bools = np.ones(len(keys), np.bool_)
+        self.new[1:] = ordered[1:] != ordered[:-1]
+        self.starts: Longs = np.flatnonzero(self.new)
+        self.first: Longs = self.order[self.starts]
+        self.last: Longs = self.order[np.append(self.starts[1:], len(keys)) - 1] if len(keys) else self.first
+        self.sizes: Longs = np.diff(np.append(self.starts, len(keys)))
+
+    def sums(self, ordered: npt.NDArray[Any]) -> Longs:
+        """The sum of values, given in this order, for each key."""
+        if not len(self.starts):
+            return np.zeros(0, np.int64)
+        return np.add.reduceat(ordered.astype(np.int64), self.starts)
+
+    def first_where(self, ordered: Bools) -> tuple[Longs, Longs]:
+        """The keys (by their place in `starts`) for which it is ever true, and where in the order it first is."""
+        places = np.flatnonzero(ordered)
+        keys = np.searchsorted(self.starts, places, "right") - 1
+        which, at = np.unique(keys, return_index=True)
+        return which, places[at]

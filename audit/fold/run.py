@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fold itself: rows of the source in, partial summaries out."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+
+from audit.fold.groups import fold_groups
+from audit.fold.log import fold_log
+from audit.fold.offsets import fold_offsets
+from audit.fold.placement import Placement
+from audit.fold.records import fold_records
+from audit.fold.rows import Rows
+from audit.fold.rules import FoldRules
+from audit.fold.sightings import Sightings
+from audit.fold.transactions import fold_transactions, standing
+from storage.layout import parse_segment
+
+
+def fold(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
+    """Partial summaries (PARTIALS) of rows that come in the order of the log; memory is that of `chunk_rows` rows.
+
+    `batches` have at least the columns `NEEDED`. A range ends where the file changes, or with `chunk_rows` rows.
+    """
+    waiting: list[pa.RecordBatch] = []
+    for batch in _by_file(batches):
+        if waiting and _starts_anew(waiting, batch, rules.chunk_rows):
+            yield from _fold_range(waiting, rules)
+            waiting = []
+        waiting.append(batch)
+    if waiting:
+        yield from _fold_range(waiting, rules)
+
+
+def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        files = batch.column("file").dictionary_encode()
+        if len(files.dictionary) == 1:
+            yield batch
+            continue
+        indices = files.indices.to_pylist()
+        start = 0
+        for end in range(1, len(indices) + 1):
+            if end == len(indices) or indices[end] != indices[start]:
+                yield batch.slice(start, end - start)
+                start = end
+
+
+def _starts_anew(waiting: list[pa.RecordBatch], batch: pa.RecordBatch, chunk_rows: int) -> bool:
+    if batch.column("file")[0] != waiting[0].column("file")[0]:
+        return True
+    # a batch of the log is not cut, so that what it lacks inside is seen
+    same_batch = batch.column("position")[0] == waiting[-1].column("position")[-1]
+    return not same_batch and sum(part.num_rows for part in waiting) >= chunk_rows
+
+
+def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:
+    table = pa.Table.from_batches(batches).unify_dictionaries()
+    file = table["file"][0].as_py()
+    segment = parse_segment(PurePosixPath(file).name)
+    if segment is None:  # no segment, but what has not come into one: it follows those of lower offsets
+        segment = table["base_offset"][0].as_py() or 0
+    place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
+    rows = Rows(table, place)
+    seen = Sightings(rows, rules.since_ms)
+    stands = standing(rows)
+    placement = Placement(rows, rules, seen)
+    yield from fold_log(rows, rules, seen)
+    yield from fold_records(rows, rules, seen)
+    yield from fold_transactions(rows, stands)
+    yield from fold_offsets(rows, rules, stands, placement)
+    yield from fold_groups(rows, rules, placement)
+    yield from seen.partials()

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records count: those of a transaction do once its marker says commit, and never if that says abort.
+
+The marker can be in a later range. Until then the offsets are pending, under the id of their producer.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from audit.fold.partials import partial_rows
+from audit.fold.rows import Bools, Longs, Rows, Runs, combined
+
+NO_PRODUCER = -1
+
+
+class Standing(NamedTuple):
+    """For each row: whether it counts, and whose marker it waits for (NO_PRODUCER: nobody's)."""
+
+    counts: Bools
+    pending_of: Longs
+
+
+def standing(rows: Rows) -> Standing:
+    """How each row stands at the end of this range."""
+    counts = np.ones(rows.count, np.bool_)
+    pending_of = np.full(rows.count, NO_PRODUCER, np.int64)
+    data, markers = _events(rows)
+    if len(data):
+        row_of_marker = _next_marker(rows, data, markers)
+        pending = row_of_marker < 0
+        pending_of[data[pending]] = rows.longs("producer_id")[data[pending]]
+        aborted = ~pending & rows.equals("marker", "abort")[row_of_marker]
+        counts[data[aborted]] = False
+    return Standing(counts, pending_of)
+
+
+def _events(rows: Rows) -> tuple[Longs, Longs]:
+    """The rows with records of transactions, and those with markers."""
+    transactional = rows.bools("transactional") & rows.valid("offset")
+    if not transactional.any():
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing
+    marker = rows.valid("marker")
+    return np.flatnonzero(transactional & ~rows.bools("control")), np.flatnonzero(marker)
+
+
+def _next_marker(rows: Rows, data: Longs, markers: Longs) -> Longs:
+    """For each of these rows the row of its producer's next marker; -1 where that is not in this range."""
+    events = np.concatenate([data, markers])
+    order = np.lexsort((events, rows.longs("producer_id")[events]))
+    producer = rows.longs("producer_id")[events][order]
+    is_marker = order >= len(data)
+    places = np.flatnonzero(is_marker)
+    result = np.full(len(events), -1, np.int64)
+    if len(places):
+        following = np.searchsorted(places, np.arange(len(events)))
+        there = following < len(places)
+        place = places[np.minimum(following, len(places) - 1)]
+        there &= producer[place] == producer
+        result[order[there]] = events[order[place[there]]]
+    return result[: len(data)]
+
+
+def fold_transactions(rows: Rows, stands: Standing) -> Iterator[pa.RecordBatch]:
+    """What this range says of each producer: its first marker here, and what is open at the end."""
+    data, markers = _events(rows)
+    if not len(data) and not len(markers):
+        return
+    producers = np.unique(rows.longs("producer_id")[np.concatenate([data, markers])])
+    first_marker = _first_rows(rows, markers)
+    waiting = np.flatnonzero(stands.pending_of != NO_PRODUCER)
+    first_open = _first_rows(rows, waiting)
+    counts = dict(zip(*np.unique(stands.pending_of[waiting], return_counts=True), strict=True))
+    opened = [first_open.get(producer) for producer in producers]
+    ended = [first_marker.get(producer) for producer in producers]
+    yield partial_rows(
+        "transaction",
+        rows.place,
+        {
+            "producer_id": producers,
+            "first_marker": [None if row is None else rows.one("marker", row) for row in ended],
+            "has_marker": [row is not None for row in ended],
+            "open_since": [None if row is None else rows.one("timestamp", row) for row in opened],
+            "open_offset": [None if row is None else rows.one("offset", row) for row in opened],
+            "open_position": [None if row is None else rows.one("position", row) for row in opened],
+            "open_records": [int(counts.get(producer, 0)) for producer in producers],
+        },
+    )
+
+
+def _first_rows(rows: Rows, events: Longs) -> dict[int, int]:
+    """The first of these rows of each producer."""
+    if not len(events):
+        return {}
+    producer = rows.longs("producer_id")[events]
+    runs = Runs(combined([producer]))
+    return dict(zip(producer[runs.first].tolist(), events[runs.first].tolist(), strict=True))

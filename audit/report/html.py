@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit as one HTML page that needs nothing else: styles and pictures are in it, and there is no script."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from audit.options import SEVERITIES
+from audit.report import charts
+from audit.report.markdown import verdict
+from audit.report.model import Report
+
+TITLES: Final = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}
+
+
+def html_page(report: Report) -> str:
+    """The page. Whatever comes from the log is escaped: names of groups are chosen by clients."""
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            run=report.run,
+            verdict=verdict(report),
+            worst=report.worst() or "none",
+            sections=[(severity, TITLES[severity], report.of(severity)) for severity in reversed(SEVERITIES)],
+            pictures=charts.pictures(report),
+        )
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("audit.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(count=_count, size=_size, moment=_moment)
+    return environment
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _size(number: int) -> str:
+    value = float(number)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:,.0f} {unit}" if unit == "bytes" else f"{value:,.1f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+def _moment(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit as Markdown: for a mail, a chat, or the summary of a job."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from audit.options import SEVERITIES, Severity
+from audit.report.model import Finding, Report
+
+FINDINGS_SHOWN: Final = 20
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+
+
+def markdown_text(report: Report) -> str:
+    """What was found, by severity, and how much was looked at."""
+    return "".join(f"{line}\n" for line in _lines(report))
+
+
+def plain(text: str) -> str:
+    """Text from outside, such that Markdown shows it as it is, on one line."""
+    printable = "".join(char if char.isprintable() else "\ufffd" for char in text)
+    return _MARKUP.sub(r"\\\1", printable)
+
+
+def verdict(report: Report) -> str:
+    """The audit in one sentence."""
+    run = report.run
+    if not run.findings:
+        return "Nothing to report: the log can be trusted."
+    parts = [
+        _counted(number, word)
+        for number, word in ((run.errors, "error"), (run.warnings, "warning"), (run.infos, "remark"))
+        if number
+    ]
+    return ", ".join(parts) + "."
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    run = report.run
+    yield f"# Audit of {datetime.fromtimestamp(run.as_of_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    yield ""
+    yield f"**{verdict(report)}**"
+    yield ""
+    yield (
+        f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} committed "
+        f"offsets; read in {run.seconds:.1f} s from `{run.log_dirs.replace('`', '')}`"
+        + (f" and compared with {plain(report.against)}." if report.against else ".")
+    )
+    for severity in reversed(SEVERITIES):
+        yield from _severity(report, severity)
+
+
+def _severity(report: Report, severity: Severity) -> Iterator[str]:
+    found = report.of(severity)
+    if not found:
+        return
+    title = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}[severity]
+    yield ""
+    yield f"## {title}"
+    yield ""
+    yield "| check | partition | times | the first |"
+    yield "|---|--:|--:|---|"
+    for finding in found[:FINDINGS_SHOWN]:
+        partition = "" if finding.partition is None else finding.partition
+        yield f"| {plain(finding.check)} | {partition} | {finding.count:,} | {plain(_first(finding))} |"
+    if len(found) > FINDINGS_SHOWN:
+        yield ""
+        yield f"and {len(found) - FINDINGS_SHOWN:,} more, which are in summary.json."
+
+
+def _first(finding: Finding) -> str:
+    if finding.file is None:
+        return finding.message
+    at = "" if finding.position is None else f" at byte {finding.position:,}"
+    return f"{finding.message} ({finding.file}{at})"

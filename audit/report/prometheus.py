@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text for the node exporter's textfile collector."""
+
+from collections.abc import Iterator
+
+from audit.options import SEVERITIES
+from audit.report.model import Report
+
+
+def prometheus_text(report: Report) -> str:
+    """The last audit as gauges. Labels are checks, severities and nothing from outside."""
+    return "".join(f"{line}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    run = report.run
+    gauges = {
+        "timestamp_seconds": ("When the last audit was.", run.as_of_ms / 1000),
+        "duration_seconds": ("How long it took.", run.seconds),
+        "partitions": ("Partitions of __consumer_offsets that it read.", run.partitions),
+        "records": ("Records in them.", run.records),
+        "log_bytes": ("Bytes in them.", run.bytes),
+        "groups": ("Groups that the log has.", run.groups),
+        "offsets": ("Committed offsets that the log has.", run.offsets),
+    }
+    for name, (about, value) in gauges.items():
+        yield from _head(name, about)
+        yield f"groupkeeper_audit_{name} {value}"
+    yield from _head("findings", "What it found, by check and severity.")
+    totals: dict[tuple[str, str], int] = {}
+    for finding in report.findings:
+        key = finding.check, finding.severity
+        totals[key] = totals.get(key, 0) + finding.count
+    for (check, severity), count in sorted(totals.items()):
+        yield f'groupkeeper_audit_findings{{check="{check}",severity="{severity}"}} {count}'
+    yield from _head("checks_failed", "Findings (places, not occurrences) by severity.")
+    for severity in SEVERITIES:
+        yield f'groupkeeper_audit_checks_failed{{severity="{severity}"}} {len(report.of(severity))}'
+
+
+def _head(name: str, about: str) -> Iterator[str]:
+    yield f"# HELP groupkeeper_audit_{name} {about}"
+    yield f"# TYPE groupkeeper_audit_{name} gauge"

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All reports into the output directory; each appears whole or not at all."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from audit.errors import AuditError
+from audit.report.html import html_page
+from audit.report.markdown import markdown_text
+from audit.report.model import Report
+from audit.report.prometheus import prometheus_text
+from audit.report.summary import summary_json
+
+SUMMARY_FILE: Final = "summary.json"
+HTML_FILE: Final = "report.html"
+MARKDOWN_FILE: Final = "summary.md"
+PROMETHEUS_FILE: Final = "groupkeeper_audit.prom"
+
+
+def write_reports(report: Report, out: Path) -> None:
+    """Replace the reports in `out`; summary.json comes last. Raises AuditError."""
+    contents = {
+        HTML_FILE: html_page(report).encode(),
+        MARKDOWN_FILE: markdown_text(report).encode(),
+        PROMETHEUS_FILE: prometheus_text(report).encode(),
+        SUMMARY_FILE: summary_json(report),
+    }
+    for name, content in contents.items():
+        _replace(out / name, content)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # The collector takes every *.prom that it sees, so the name of what is half written ends otherwise.
+    new = path.with_name(path.name + ".new")
+    try:
+        new.write_bytes(content)
+        os.replace(new, path)  # noqa: PTH105 - says what it does to what is there
+    except OSError as error:
+        raise AuditError(f"{path}: {error.strerror or error}") from error

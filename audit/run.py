@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One audit from beginning to end."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from audit import tables
+from audit.checks import findings
+from audit.errors import AuditError
+from audit.facts import Facts, gather
+from audit.inventory import take_inventory
+from audit.options import AuditOptions
+from audit.report.collect import collect_findings, collect_report, collect_run
+from audit.report.model import Report
+from audit.report.write import write_reports
+
+Step = Callable[[str], None]
+"""Told what comes next, in words."""
+
+_ALL_QUERIES: Final = {
+    "spark.sql.adaptive.enabled": "false"
+}  # it would run parts of a query while that is planned
+_SMALL_QUERIES: Final = {
+    **_ALL_QUERIES,
+    # Dozens of queries over small tables: to compile code for each would take longer than to run it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
+    """Read the log, ask every check, and write all results to `options.out`.
+
+    Raises AuditError when it cannot be done; nothing is written then but, perhaps, tables of a run that is in no list.
+    """
+    started = time.monotonic()
+    out = _made(options.out)
+    inventory = take_inventory(options.log_dirs)
+    step("reading the log")
+    with _conf(spark, _ALL_QUERIES):
+        facts = gather(spark, options, inventory)
+        facts.folded.count()
+    with _conf(spark, _SMALL_QUERIES):
+        facts = _with_earlier(facts, out)
+        step("asking the checks")
+        found = findings(facts).localCheckpoint()
+        listed = collect_findings(found)
+        step("writing the tables")
+        for name, table in tables.tables(facts, found).items():
+            tables.write(name, table, out, options.as_of_ms)
+        run = collect_run(facts, listed, time.monotonic() - started)
+        report = collect_report(facts, run, listed)
+        step("writing the reports")
+        report = msgspec.structs.replace(
+            report, run=msgspec.structs.replace(run, seconds=round(time.monotonic() - started, 3))
+        )
+        tables.write_run(spark, report.run, out)
+    write_reports(report, out)
+    return report
+
+
+def _with_earlier(facts: Facts, out: Path) -> Facts:
+    """The facts with those of the audits before, if there were any."""
+    options = facts.options
+    earlier = tables.earlier_runs(facts.spark, out, ",".join(options.log_dirs), options.as_of_ms)
+    if not earlier:
+        return facts
+    return msgspec.structs.replace(
+        facts, previous_runs=earlier, previous_offsets=tables.offsets_of(facts.spark, out, earlier[-1])
+    )
+
+
+def _made(out: str) -> Path:
+    path = Path(out)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AuditError(f"{out}: {error.strerror or error}") from error
+    return path
+
+
+@contextmanager
+def _conf(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
