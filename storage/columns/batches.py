@@ -46,6 +46,7 @@ class BatchColumns:
             self.has_header[index] = damage.header
         for index in np.flatnonzero(self.has_header & (self.magic != MAGIC)).tolist():
             self._old(index, chunk.data[chunk.starts[index] : chunk.ends[index]])
+        self.count = read.int32(starts + 57)
         self.is_control: Bools = self.attributes & CONTROL != 0
         """Whether it holds a marker."""
         self.is_log_append_time: Bools = self.attributes & LOG_APPEND_TIME != 0

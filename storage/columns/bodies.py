@@ -2,37 +2,37 @@
 """Where the records of many batches are, all in one buffer."""
 
 from collections.abc import Collection
-from struct import Struct
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from storage.batch import batch_body, read_batch
-from storage.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC, MAGIC_AT, read_zigzag
-from storage.columns.numbers import Longs
+from storage.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC, read_zigzag
+from storage.columns.batches import BatchColumns
+from storage.columns.numbers import Bools, Buffer, Longs
 from storage.columns.one_by_one import Row, batch_rows
 from storage.columns.walk import Chunk
 from storage.errors import CorruptBatch
 
 BODIES_BYTES: Final = 32 << 20
 """So many bytes of decompressed records are looked at at once, unless a single batch has more."""
-
-_ATTRIBUTES_AT: Final = 22
-_COUNT: Final = Struct(">i")
-_COUNT_AT: Final = 57
+RECORD_BYTES_MIN: Final = 7
+"""Size, attributes, two deltas, two sizes and the number of headers: a byte each."""
+_MANY: Final = 100
+"""From so many batches on, it is quicker to read their n-th records together than one batch after the other."""
 
 
 class Bodies(msgspec.Struct):
     """The rows of the pieces of a chunk from number `first` up to `stop`.
 
     Row i belongs to piece `pieces[i]`. It is a record whose bytes behind its size go from `starts[i]` to `ends[i]`
-    of `data`; or, where `ends[i]` is -1, its content is in `slow[i]`.
+    of the buffer; or, where `ends[i]` is -1, its content is in `slow[i]`.
     """
 
     first: int
     stop: int
-    data: bytes
+    buffer: Buffer
     pieces: Longs
     starts: Longs
     ends: Longs
@@ -41,105 +41,129 @@ class Bodies(msgspec.Struct):
     """What is wrong with pieces whose checksum is right."""
 
 
-def gather(chunk: Chunk, first: int, slowly: Collection[int]) -> Bodies:
+def gather(chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int]) -> Bodies:
     """The rows of a chunk from piece `first` on, as many pieces as memory allows; some of them read `slowly`."""
-    gatherer = _Gatherer(chunk, first)
-    count = len(chunk.starts)
-    while gatherer.stop < count and gatherer.unpacked_bytes < BODIES_BYTES:
-        gatherer.add(slowly=gatherer.stop in slowly)
-    return gatherer.bodies()
+    stop, begins, ends, buffer = _unpack(chunk, batches, first)
+    count = batches.count[first:stop].copy()
+    # More records than bytes can hold are not believed, before any space is taken for them.
+    fit = (batches.magic[first:stop] == MAGIC) & (count > 0) & (count * RECORD_BYTES_MIN <= ends - begins)
+    for index in [*chunk.damages, *slowly]:
+        if first <= index < stop:
+            fit[index - first] = False
+    count[~fit] = 0
+    record_starts, record_ends, good = record_bounds(buffer, begins, ends, count)
+    if good.all():
+        pieces = np.repeat(np.arange(first, stop), count)
+        return Bodies(first, stop, buffer, pieces, record_starts, record_ends, {}, {})
+    return _with_slow(chunk, first, buffer, count, record_starts, record_ends, good)
 
 
-class _Gatherer:
-    def __init__(self, chunk: Chunk, first: int) -> None:
-        self._chunk = chunk
-        self._first = first
-        self.stop = first
-        self.unpacked_bytes = 0
-        self._unpacked: list[bytes] = []
-        self._rows: list[int] = []
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._slow: dict[int, Row] = {}
-        self._damages: dict[int, str] = {}
-
-    def add(self, *, slowly: bool) -> None:
-        """Take the next piece."""
-        index = self.stop
-        before = len(self._starts)
-        if index in self._chunk.damages:
-            self._add_slow(index, [{}])
-        elif slowly or not self._add_bulk(self._chunk.starts[index], self._chunk.ends[index]):
-            del self._starts[before:], self._ends[before:]
-            rows, damage = batch_rows(self._chunk.data[self._chunk.starts[index] : self._chunk.ends[index]])
-            self._add_slow(index, rows)
-            if damage is not None:
-                self._damages[index] = damage
-        self._rows.append(len(self._starts) - before)
-        self.stop += 1
-
-    def _add_slow(self, index: int, rows: list[Row]) -> None:
-        self._slow.update(enumerate(rows, len(self._starts)))
-        self._starts += [0] * len(rows)
-        self._ends += [-1] * len(rows)
-
-    def _add_bulk(self, start: int, end: int) -> bool:
-        data = self._chunk.data
-        if data[start + MAGIC_AT] != MAGIC:
-            return False
-        count = _COUNT.unpack_from(data, start + _COUNT_AT)[0]
-        if not data[start + _ATTRIBUTES_AT] & COMPRESSION_MASK:
-            return record_bounds(data, start + HEADER_BYTES, end, count, 0, self._starts, self._ends)
+def _unpack(chunk: Chunk, batches: BatchColumns, first: int) -> tuple[int, Longs, Longs, Buffer]:
+    """Up to which piece it goes; where the records of each begin and end; in which buffer."""
+    begins = np.array(chunk.starts[first:], np.int64) + HEADER_BYTES
+    ends = np.array(chunk.ends[first:], np.int64)
+    packed = (batches.magic[first:] == MAGIC) & (batches.attributes[first:] & COMPRESSION_MASK != 0)
+    packed &= batches.has_header[first:]
+    size = len(chunk.data)
+    parts = [chunk.data]
+    stop = len(chunk.starts)
+    for number in np.flatnonzero(packed).tolist():
+        index = first + number
+        if size - len(chunk.data) >= BODIES_BYTES:
+            stop = index
+            break
         try:
-            body = batch_body(read_batch(data[start:end]))
+            body = batch_body(read_batch(chunk.data[chunk.starts[index] : chunk.ends[index]]))
         except CorruptBatch:
-            return False
-        base = len(data) + self.unpacked_bytes
-        if not record_bounds(body, 0, len(body), count, base, self._starts, self._ends):
-            return False
-        self._unpacked.append(body)
-        self.unpacked_bytes += len(body)
-        return True
-
-    def bodies(self) -> Bodies:
-        """What was taken."""
-        return Bodies(
-            first=self._first,
-            stop=self.stop,
-            data=b"".join([self._chunk.data, *self._unpacked]) if self._unpacked else self._chunk.data,
-            pieces=np.repeat(np.arange(self._first, self.stop), np.array(self._rows, np.int64)),
-            starts=np.array(self._starts, np.int64),
-            ends=np.array(self._ends, np.int64),
-            slow=self._slow,
-            damages=self._damages,
-        )
+            body = b""  # The slow way will say what is wrong.
+        begins[number], ends[number] = size, size + len(body)
+        size += len(body)
+        parts.append(body)
+    buffer = batches.buffer if len(parts) == 1 else Buffer(b"".join(parts))
+    return stop, begins[: stop - first], ends[: stop - first], buffer
 
 
-def record_bounds(
-    body: bytes, position: int, end: int, count: int, base: int, starts: list[int], ends: list[int]
-) -> bool:
-    """Add where `count` records between two positions start, behind their sizes, and end, each plus `base`.
+def record_bounds(buffer: Buffer, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Longs, Bools]:
+    """Where the records start, behind their sizes, and end; so many in each of some spaces, which they should fill.
 
-    False, after some of them, when they do not fill the space exactly or there is none.
+    The last array says for each space whether they do; where they do not, what is said of them means nothing.
     """
+    first = np.cumsum(counts) - counts
+    starts = np.zeros(int(counts.sum()), np.int64)
+    stops = np.full(len(starts), -1, np.int64)
+    position = begins.copy()
+    active = np.flatnonzero(counts > 0)
+    number = 0
+    while len(active) >= _MANY:
+        size, start, good = buffer.zigzag(position[active])
+        stop = start + size
+        good &= (size >= 0) & (stop <= ends[active])
+        rows = first[active] + number
+        starts[rows], stops[rows] = start, stop
+        position[active] = np.where(good, stop, -1)
+        number += 1
+        active = active[good & (counts[active] > number)]
+    for index in active.tolist():
+        row = int(first[index])
+        place, begin, end = int(position[index]), row + number, row + int(counts[index])
+        position[index] = _bounds_of_one(
+            buffer.data, place, int(ends[index]), starts[begin:end], stops[begin:end]
+        )
+    return starts, stops, (counts > 0) & (position == ends)
+
+
+def _bounds_of_one(data: bytes, position: int, end: int, starts: Longs, stops: Longs) -> int:
+    """The same for one space; returns where the last record ends, or -1."""
+    found_starts: list[int] = []
+    found_stops: list[int] = []
     try:
-        for _ in range(count):
-            size = body[position]
+        for _ in range(len(starts)):
+            size = data[position]
             if size < 0x80:
                 position += 1
-            elif body[position + 1] < 0x80:
-                size = size & 0x7F | body[position + 1] << 7
+            elif data[position + 1] < 0x80:
+                size = size & 0x7F | data[position + 1] << 7
                 position += 2
             else:
-                size, position = read_zigzag(body, position)
+                size, position = read_zigzag(data, position)
                 size = size << 1 if size >= 0 else 1
             if size & 1:
-                return False
-            starts.append(position + base)
+                return -1
+            found_starts.append(position)
             position += size >> 1
             if position > end:
-                return False
-            ends.append(position + base)
+                return -1
+            found_stops.append(position)
     except (IndexError, ValueError):
-        return False
-    return position == end and count > 0
+        return -1
+    starts[:] = found_starts
+    stops[:] = found_stops
+    return position
+
+
+def _with_slow(
+    chunk: Chunk, first: int, buffer: Buffer, count: Longs, starts: Longs, ends: Longs, good: Bools
+) -> Bodies:
+    """The rows where some pieces are not `good`, and are read slowly; of these there is at least one row each."""
+    slow_rows: dict[int, list[Row]] = {}
+    damages: dict[int, str] = {}
+    for number in np.flatnonzero(~good).tolist():
+        index = first + number
+        slow_rows[number] = [{}]
+        if index not in chunk.damages:
+            slow_rows[number], damage = batch_rows(chunk.data[chunk.starts[index] : chunk.ends[index]])
+            if damage is not None:
+                damages[index] = damage
+    rows = np.where(good, count, 0)
+    rows[list(slow_rows)] = [len(found) for found in slow_rows.values()]
+    pieces = np.repeat(np.arange(len(rows)), rows)
+    bulk = good[pieces]
+    kept = np.repeat(good, count)
+    all_starts = np.zeros(len(pieces), np.int64)
+    all_ends = np.full(len(pieces), -1, np.int64)
+    all_starts[bulk], all_ends[bulk] = starts[kept], ends[kept]
+    begin = np.cumsum(rows) - rows
+    slow = {
+        int(begin[number]) + nth: row for number, found in slow_rows.items() for nth, row in enumerate(found)
+    }
+    return Bodies(first, first + len(rows), buffer, pieces + first, all_starts, all_ends, slow, damages)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import Bodies, gather
-from storage.columns.numbers import Bools, Buffer, Longs
+from storage.columns.numbers import Bools, Longs
 from storage.columns.offsets import Keys, Values, envelopes, offset_keys, offset_values
 from storage.columns.one_by_one import Row, record_row
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
@@ -30,11 +30,11 @@ def decode(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     first = 0
     while first < len(chunk.starts):
         slowly: set[int] = set()
-        decoded = _Decoded(batches, gather(chunk, first, slowly))
+        decoded = _Decoded(batches, gather(chunk, batches, first, slowly))
         # Seldom: the slow way says what is wrong with these.
         while decoded.damaged:
             slowly |= decoded.damaged
-            decoded = _Decoded(batches, gather(chunk, first, slowly))
+            decoded = _Decoded(batches, gather(chunk, batches, first, slowly))
         yield pa.RecordBatch.from_arrays([decoded.column(name) for name in columns], list(columns))
         first = decoded.bodies.stop
 
@@ -45,7 +45,7 @@ class _Decoded:
     def __init__(self, batches: BatchColumns, bodies: Bodies) -> None:
         self.bodies = bodies
         self._batches = batches
-        self._buffer = batches.buffer if len(bodies.data) == batches.buffer.size else Buffer(bodies.data)
+        self._buffer = bodies.buffer
         self._records = envelopes(self._buffer, bodies.starts, bodies.ends)
         self._bulk: Bools = bodies.ends >= 0
         bad = np.unique(bodies.pieces[self._bulk & ~self._records.good])
@@ -113,7 +113,7 @@ class _Decoded:
     def _bytes(self, which: str, row: int) -> bytes | None:
         start = int(getattr(self._records, which)[row])
         size = int(getattr(self._records, f"{which}_size")[row])
-        return None if size < 0 else self.bodies.data[start : start + size]
+        return None if size < 0 else self._buffer.data[start : start + size]
 
     # ---------------------------------------------------------- columns
 

@@ -20,6 +20,7 @@ class Buffer:
     """Bytes to read from. A position outside of them reads zeros, so ask first what may be believed."""
 
     def __init__(self, data: bytes) -> None:
+        self.data = data
         self._bytes = np.frombuffer(data + bytes(PADDING), np.uint8)
         self.size = len(data)
         self._shorts = self._view("<i2")

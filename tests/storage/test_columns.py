@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -136,10 +137,11 @@ def one_by_one(chunk: Chunk) -> list[dict[str, Any]]:
     return list(pa.Table.from_pylist(rows, pa.schema([*RECORD_COLUMNS, COLUMNS.field("damage")])).to_pylist())
 
 
-@given(st.lists(batches(), min_size=1, max_size=6))
-def test_both_ways_say_the_same(data: list[bytes]) -> None:
+@given(st.lists(batches(), min_size=1, max_size=6), st.sampled_from([1, 3, 100]))
+def test_both_ways_say_the_same(data: list[bytes], many: int) -> None:
     chunk = chunk_of(*data)
-    assert decoded(chunk, [*RECORD_COLUMNS.names, "damage"]) == one_by_one(chunk)
+    with patch("storage.columns.bodies._MANY", many):
+        assert decoded(chunk, [*RECORD_COLUMNS.names, "damage"]) == one_by_one(chunk)
 
 
 @given(st.lists(strategies.offset_records, min_size=1, max_size=300), st.integers(0, 4), st.integers(0, 4))
