@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compression of a record batch: gzip, snappy (also as snappy-java frames it), lz4, zstd."""
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
@@ -13,6 +14,12 @@ _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 """Magic, flags (version 1, independent blocks, no checksums), blocks of at most 64 KiB, and their checksum."""
 _LZ4_BLOCK_BYTES: Final = 65_536
 _LZ4_STORED: Final = 1 << 31
+
+DECOMPRESSED_BYTES_MAX: Final = 256 << 20
+"""A batch whose records come to more is not read: it was made to fill the memory."""
+_SPACE_BYTES_MIN: Final = 1 << 16
+_TOO_LITTLE: Final = "whole buffer"
+"""What Rust's io::Error says of a place that is too small."""
 
 NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 """By the number in a batch's attributes, as in Kafka's `CompressionType`."""
@@ -36,22 +43,42 @@ def compress(codec: int, data: bytes) -> bytes:
 
 
 def decompress(codec: int, data: bytes) -> bytes:
-    """What `data` was before `codec`. Raises ValueError when it cannot be undone."""
+    """What `data` was before `codec`.
+
+    Raises ValueError when it cannot be undone, or comes to more than DECOMPRESSED_BYTES_MAX.
+    """
     # Imported late: a node that wrote its whole log itself never needs it.
     import cramjam
 
     try:
         if codec == 1:
-            return bytes(cramjam.gzip.decompress(data))
+            return _bounded(cramjam.gzip.decompress_into, data)
         if codec == 2:
             return _snappy(data)
         if codec == 3:
-            return bytes(cramjam.lz4.decompress(data))
+            return _bounded(cramjam.lz4.decompress_into, data)
         if codec == 4:
-            return bytes(cramjam.zstd.decompress(data))
+            return _bounded(cramjam.zstd.decompress_into, data)
     except cramjam.DecompressionError as error:
         raise ValueError(f"cannot decompress {NAMES[codec]}: {error}") from error
     raise ValueError(f"compression {codec} is not known")
+
+
+def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes) -> bytes:
+    """Decompress into ever more space: what comes out of some bytes can be a thousand times as much."""
+    import cramjam
+
+    space = max(8 * len(data), _SPACE_BYTES_MIN)
+    while space < DECOMPRESSED_BYTES_MAX:
+        room = bytearray(space)
+        try:
+            return bytes(memoryview(room)[: decompress_into(data, room)])
+        except cramjam.DecompressionError as error:
+            if _TOO_LITTLE not in str(error):
+                raise
+            space *= 8
+    room = bytearray(DECOMPRESSED_BYTES_MAX)
+    return bytes(memoryview(room)[: decompress_into(data, room)])
 
 
 def _lz4_frame(data: bytes) -> bytes:
@@ -71,12 +98,11 @@ def _lz4_frame(data: bytes) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    import cramjam
-
     if not data.startswith(_XERIAL_MAGIC):
-        return bytes(cramjam.snappy.decompress_raw(data))
+        return _raw_snappy(data, 0)
     # snappy-java's stream: magic, two version numbers, then blocks of length and raw snappy.
-    blocks = []
+    blocks: list[bytes] = []
+    total = 0
     pos = _XERIAL_HEADER_BYTES
     while pos < len(data):
         if pos + 4 > len(data):
@@ -85,6 +111,17 @@ def _snappy(data: bytes) -> bytes:
         pos += 4
         if not 0 <= size <= len(data) - pos:
             raise ValueError(f"snappy block of {size} bytes at byte {pos}, {len(data) - pos} are left")
-        blocks.append(bytes(cramjam.snappy.decompress_raw(data[pos : pos + size])))
+        blocks.append(_raw_snappy(data[pos : pos + size], total))
+        total += len(blocks[-1])
         pos += size
     return b"".join(blocks)
+
+
+def _raw_snappy(data: bytes, before: int) -> bytes:
+    """One block, which says its size; `before` bytes came out of those before it."""
+    import cramjam
+
+    size = cramjam.snappy.decompress_raw_len(data)
+    if before + size > DECOMPRESSED_BYTES_MAX:
+        raise ValueError(f"snappy of {before + size} bytes, and at most {DECOMPRESSED_BYTES_MAX} are read")
+    return bytes(cramjam.snappy.decompress_raw(data))

@@ -21,6 +21,7 @@ from storage.batch import (
     read_batch,
 )
 from storage.batch_format import HEADER_BYTES, LOG_APPEND_TIME, PREFIX, SUFFIX, read_zigzag, zigzag
+from storage.compression import compress, decompress
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.records import (
     GroupMetadataRecord,
@@ -285,6 +286,15 @@ def test_compressed_batches_are_read(codec: int, compress: object) -> None:
     assert list(iter_records(packed)) == list(iter_records(plain))
     with pytest.raises(CorruptBatch):
         list(iter_records(wrapped(b"\x01nonsense", 1, attributes=codec)))
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_what_would_fill_the_memory_is_not_decompressed(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = compress(codec, bytes(1_000_000))
+    assert decompress(codec, body) == bytes(1_000_000)
+    monkeypatch.setattr("storage.compression.DECOMPRESSED_BYTES_MAX", 999_999)
+    with pytest.raises(CorruptBatch):
+        list(iter_records(wrapped(body, 1, attributes=codec)))
 
 
 def test_snappy_in_the_framing_of_snappy_java_is_read() -> None:

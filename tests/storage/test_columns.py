@@ -115,9 +115,11 @@ def chunk_of(*data: bytes, position: int = 1_000) -> Chunk:
     """A chunk of good pieces."""
     starts, ends, end = [], [], 0
     for one in data:
-        for found in iter_batches(one):
-            starts.append(end + found.position)
-            ends.append(end + found.end)
+        pieces = (
+            [(0, len(one))] if one[16] == 2 else [(found.position, found.end) for found in iter_batches(one)]
+        )
+        starts += [end + start for start, _ in pieces]
+        ends += [end + stop for _, stop in pieces]
         end += len(one)
     return Chunk(b"".join(data), position, starts, ends, {})
 
