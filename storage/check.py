@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from storage.batch import Batch, check_batch
+from storage.batch_format import MAGIC
 from storage.checkpoint_file import read_offsets
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
 from storage.filesystem import File, FileSystem
@@ -232,7 +233,8 @@ def _check_on(
                 f"a batch up to offset {batch.last_offset}, and the next segment starts at {bounds.following}"
             )
             return _skip_damage(file, segment, at, reason, batch.size_bytes)
-        if bounds.forbid_gap(expected, batch.base_offset):
+        # An old message with others in it has the offset of its last.
+        if batch.magic == MAGIC and bounds.forbid_gap(expected, batch.base_offset):
             _add(segment, _gap(segment.path, at, expected, batch.base_offset))
         try:
             records = len(loader.load(batch))

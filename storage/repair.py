@@ -92,6 +92,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
     """Do it; the caller holds the directory's lock. Raises StorageError; then it can be done again."""
     checked = repair.checked
     if not checked.damages:
+        _settle_names(fs, checked.directory)
         return repair
     first = checked.damages[0]
     aside = checked.directory / f"damaged-{now:%Y%m%dT%H%M%SZ}-at-{first.offset:020d}"
@@ -114,6 +115,14 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
         raise storage_error(checked.directory, error, "repairing") from error
     repair.aside = aside
     return repair
+
+
+def _settle_names(fs: FileSystem, directory: Path) -> None:
+    """A repair before this one may have been stopped between its last rename and the disk."""
+    try:
+        fs.fsync_dir(directory)
+    except OSError as error:
+        raise storage_error(directory, error, "repairing") from error
 
 
 def _rewrite(fs: FileSystem, path: Path, segment: CheckedSegment | None, damages: list[Damage]) -> None:

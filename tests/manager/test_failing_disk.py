@@ -103,6 +103,25 @@ async def test_a_roll_that_fails_loses_nothing(
 
 
 @CODES
+async def test_a_new_journal_that_cannot_be_made_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """A checkpoint begins with one; until there is room commits go into the old one."""
+    async with node(tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50) as running:
+        client = await running.client()
+        running.disk.fail(frozenset({"allocate", "pwrite"}), where="/journal/", code=code, times=2)
+        for offset in range(1, 200):
+            await commit_until_taken(client, "g", 0, offset)
+            if running.disk.failures == 2:
+                break
+        await eventually(lambda: running.disk.failures == 2, "two journals to fail")
+        await commit_until_taken(client, "g", 0, 500)
+        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
+    async with node(tmp_path / "data", monkeypatch) as running:
+        assert await (await running.client()).fetch("g") == {0: 500}
+
+
+@CODES
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "recovery-point-positions"])
 async def test_notes_that_cannot_be_written_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, name: str

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damage is found wherever it is, and a repair keeps everything that it did not touch."""
 
+import gzip
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from storage.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
 from storage.repair import Repair, carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
+from tests.storage.test_old_messages import PAIRS, message_set, wrapper
 
 FS = RealFileSystem()
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -372,3 +374,16 @@ def test_a_repair_that_fails_changes_nothing_and_can_be_done_again(tmp_path: Pat
 def test_there_must_be_such_a_partition(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no such partition"):
         plan_repair(FS, tmp_path, 3)
+
+
+def test_old_messages_are_checked_as_well(tmp_path: Path) -> None:
+    """A message with others in it has the offset of its last one: that is no gap, and nothing wrong before it."""
+    directory = tmp_path / f"{OFFSETS_TOPIC}-{P}"
+    directory.mkdir()
+    inner = message_set(1, pairs=list(PAIRS))
+    old = message_set(0, pairs=list(PAIRS[:5])) + wrapper(gzip.compress(inner), offset=24, attributes=1)
+    segment = directory / f"{0:020}.log"
+    segment.write_bytes(old + batch(1, 25))
+    write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {})
+    found = check(tmp_path)
+    assert (found.damages, found.batches, found.records, found.next_offset) == ([], 7, 26, 26)
