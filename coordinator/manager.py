@@ -110,6 +110,7 @@ class GroupMetadataManager:
         del self.loading_partitions[shard.partition]
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
+        shard.mark_other_groups()
         if shard.deleted_topics:
             self._delete_offsets_of_topics(shard, shard.deleted_topics)
         for group in list(shard.groups.values()):

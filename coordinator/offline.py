@@ -32,10 +32,9 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
                 if isinstance(piece, tuple):
                     for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
                         for record in replay.replay(batch):
-                            if isinstance(record, UnknownRecord):
-                                unknown += 1
-                            else:
-                                shard.apply(record)
+                            unknown += isinstance(record, UnknownRecord)
+                            shard.apply(record)
         finally:
             file.close()
+    shard.mark_other_groups()
     return OfflineShard(shard, unknown, replay.open)

@@ -18,6 +18,8 @@ from storage.records import (
     OffsetCommitRecord,
     OffsetCommits,
     Record,
+    UnknownRecord,
+    other_group,
 )
 
 
@@ -38,11 +40,13 @@ class Shard:
     how loading uses the shard. Nothing else changes what the log holds of a group.
     """
 
-    __slots__ = ("absence_flush", "appender", "deleted_topics", "groups", "partition")
+    __slots__ = ("absence_flush", "appender", "deleted_topics", "groups", "other_groups", "partition")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.groups: dict[str, GroupMetadata] = {}
+        self.other_groups: set[str] = set()
+        """Groups in the log of protocols that are not served here."""
         self.appender: Appender | None = None  # while loading there is none
         self.deleted_topics: frozenset[str] = frozenset()
         """Topics that were deleted while this was loading: their offsets go when it is loaded."""
@@ -82,6 +86,7 @@ class Shard:
             return self.apply_offset_commit(record.group, record.topic, record.partition, record.value)
         if isinstance(record, GroupMetadataRecord):
             return self._apply_group_metadata(record)
+        self._note_other_group(record)
         return None
 
     def apply_offset_commit(
@@ -111,6 +116,16 @@ class Shard:
             return group
         self.remove(group)
         return None
+
+    def _note_other_group(self, record: UnknownRecord) -> None:
+        group_id = other_group(record)
+        if group_id is not None:
+            (self.other_groups.discard if record.value is None else self.other_groups.add)(group_id)
+
+    def mark_other_groups(self) -> None:
+        """Once the log has been applied: tell the offsets of groups that are not served from a simple consumer's."""
+        for group_id in self.other_groups & self.groups.keys():
+            self.groups[group_id].of_other_protocol = True
 
     def remove(self, group: GroupMetadata) -> None:
         """Take a group out of the cache; it is Dead from then on."""

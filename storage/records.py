@@ -19,6 +19,8 @@ from storage.fields import FieldReader, compact_string, nullable_string, short_s
 
 OFFSET_COMMIT_KEY: Final = 1
 GROUP_METADATA_KEY: Final = 2
+OTHER_GROUP_KEYS: Final = frozenset({3, 17})
+"""Consumer groups of KIP-848 and streams groups: they commit offsets as classic groups do."""
 OFFSET_VALUE_DEFAULT: Final = 3
 GROUP_VALUE_DEFAULT: Final = 3
 VALUE_VERSION_MAX: Final = 4
@@ -253,6 +255,16 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
         group = reader.string()
         return GroupMetadataRecord(group, None if value is None else decode_group_metadata(value))
     return UnknownRecord(version, key, value)
+
+
+def other_group(record: UnknownRecord) -> str | None:
+    """The group that this record makes, or removes, if it is of a protocol that is not served; else None."""
+    if record.key_version not in OTHER_GROUP_KEYS:
+        return None
+    try:
+        return FieldReader(record.key[2:], "key").string()
+    except CorruptRecord:
+        return None  # whatever it is, nothing is served of it
 
 
 def _decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:

@@ -19,6 +19,7 @@ def expiries(group: GroupMetadata, retention_ms: int) -> Iterator[tuple[str, int
     | Empty, with a protocol type           | the moment it became Empty                |
     | Stable consumers, known subscriptions | the commit, for topics nobody consumes    |
     | no protocol type (simple consumers)   | the commit                                |
+    | of a protocol not served, in the log  | never: nobody here knows what it consumes |
     | any other                             | never                                     |
 
     A record with an expire timestamp of its own (value version 1) ends at that moment in all of these but the last.
@@ -45,7 +46,7 @@ def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -
 
 def _base_timestamp(group: GroupMetadata) -> Callable[[OffsetAndMetadata], int] | None:
     if group.protocol_type is None:
-        return _commit_timestamp
+        return None if group.of_other_protocol else _commit_timestamp
     if group.state is GroupState.EMPTY:
         since = group.current_state_timestamp
         return _commit_timestamp if since is None else lambda _: since

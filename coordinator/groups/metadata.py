@@ -50,6 +50,7 @@ class GroupMetadata:
         "members",
         "new_member_added",
         "num_members_awaiting_join",
+        "of_other_protocol",
         "offsets",
         "pending_members",
         "pending_sync_members",
@@ -69,6 +70,8 @@ class GroupMetadata:
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
         self.current_state_timestamp: int | None = None  # wall clock, in the log
+        self.of_other_protocol = False
+        """Whether a broker's log has it as a group of a protocol that is not served here (KIP-848, streams)."""
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.generation_id = 0

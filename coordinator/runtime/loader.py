@@ -145,8 +145,7 @@ class Loader:
             for record in replay.replay(batch):
                 if isinstance(record, UnknownRecord):
                     self._stats.unknown_records += 1
-                else:
-                    shard.apply(record)
+                shard.apply(record)
             progress.records += batch.count
             if perf_counter_ns() - began_ns > SLICE_NS:
                 return True

@@ -12,6 +12,7 @@ from coordinator.stats import Stats
 from protocol.errors import ErrorCode
 from storage.batch import BatchBuilder
 from storage.errors import RecordTooLarge
+from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from tests.groups.harness import Cluster
 from tests.manager.running import eventually, node
 from tests.net import requests
@@ -212,3 +213,58 @@ async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it
     async with node(tmp_path / "data", monkeypatch) as running:
         client = await running.client()
         assert [await client.fetch(group) for group in groups] == [{}, {}, {}, {0: 1}]
+
+
+# --- groups of protocols that are not served ---
+
+
+def unknown(key_version: int, group: str, value: bytes | None = b"\0\0") -> UnknownRecord:
+    name = group.encode()
+    key = key_version.to_bytes(2, "big") + len(name).to_bytes(2, "big") + name
+    return UnknownRecord(key_version, key, value)
+
+
+def loaded(records: list[Record]) -> Cluster:
+    """A partition whose log holds these records, all of a time long ago."""
+    cluster = Cluster()
+    cluster.manager.remove_groups_for_partition(0)
+    cluster.shard = cluster.manager.begin_load(0)
+    for record in records:
+        cluster.shard.apply(record)
+    cluster.manager.finish_load(cluster.shard, cluster.log)
+    return cluster
+
+
+def old_offset(group: str) -> OffsetCommitRecord:
+    return OffsetCommitRecord(group, "t", 0, OffsetAndMetadata(5, -1, "", 1))
+
+
+@pytest.mark.parametrize("key_version", [3, 17])
+async def test_offsets_of_a_group_that_is_not_served_stay_until_it_is(key_version: int) -> None:
+    """A broker's consumer group may have been busy to the last, whatever the age of its offsets."""
+    cluster = loaded(
+        [
+            old_offset("simple"),
+            unknown(key_version, "other"),
+            old_offset("other"),
+            unknown(key_version, "removed"),
+            old_offset("removed"),
+            unknown(key_version, "removed", None),
+            unknown(5, "member's"),
+            old_offset("member's"),
+        ]
+    )
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 3
+    assert [group.group_id for group in cluster.manager.current_groups()] == ["other"]
+    # Once members have been here, it is as any group.
+    joined = cluster.member(group="other").response
+    cluster.sync(joined.member_id, joined.generation_id, {joined.member_id: b""}, group="other")
+    cluster.leave(joined.member_id, group="other")
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 0
+    cluster.clock.passed_ms += RETENTION_MS
+    assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 1
+
+
+def test_a_key_that_makes_no_sense_names_no_group() -> None:
+    cluster = loaded([UnknownRecord(3, b"\0\3\xff", b""), old_offset("simple")])
+    assert cluster.shard.other_groups == set()
