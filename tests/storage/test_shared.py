@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.checkpoint_file import read_offsets
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.plan import CleanerSettings
+from storage.cleaner.work import Aborted, Job, Result, clean
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
-from storage.layout import RECOVERY_POINT_FILE
+from storage.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.log_manager import LogManager
 from storage.shared import SharedDirectory
-from tests.storage.faulty import Crash, Fault
+from tests.storage.cleaning import History, content, replay
+from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
 from tests.storage.sharing import PARTITIONS, SharingMachine
 from tests.storage.strategies import batch
@@ -161,3 +166,44 @@ def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None
         LogManager.open(tmp_path, SETTINGS)
     shared.close(clean=True)
     LogManager.open(tmp_path, SETTINGS).close()
+
+
+@pytest.mark.parametrize("ends", ["killed", "released"])
+def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) -> None:
+    fs = FaultyFileSystem(ROOT)
+    shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+    first = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 1, fs)
+    first.adopt(3, *shared.known(3))
+    history = History(first, 3)
+    for number in range(100):
+        history.value(f"k{number % 4}", str(number))
+    first.checkpoint()
+    options = CleanerSettings(min_cleanable_dirty_ratio=0.5)
+    cleaning = LogCleaner(first, options, lambda job: clean(fs, job)).clean_dirtiest()
+    assert cleaning is not None
+    assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) is None
+    if ends == "killed":
+        fs.restart(power_loss=True)
+        shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
+    else:
+        shared.note(3, first.release(3))
+        # Nothing may be swapped into a partition that is not this node's any more.
+        assert LogCleaner(first, options, lambda job: clean(fs, job)).clean_dirtiest() is None
+        first.close()
+        shared.settle(1, [])
+    assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
+    second = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 2, fs)
+    second.adopt(3, *shared.known(3))
+    assert replay(content(second, 3)) == history.state
+    jobs: list[Job] = []
+
+    def note(job: Job) -> Result:
+        jobs.append(job)
+        raise Aborted
+
+    history.manager = second
+    for number in range(30):
+        history.value(f"k{number % 4}", str(number))
+    second.checkpoint()
+    LogCleaner(second, CleanerSettings(min_cleanable_dirty_ratio=0), note).clean_dirtiest()
+    assert [job.first_dirty_offset for job in jobs] == [cleaning.end_offset]
