@@ -13,7 +13,6 @@ from typing import Final
 import msgspec
 
 from storage.batch import Batch, check_batch
-from storage.batch_format import MAGIC
 from storage.checkpoint_file import read_offsets
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
 from storage.filesystem import File, FileSystem
@@ -50,7 +49,11 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What may be in a segment: offsets before `following`, and from `dirty_from` on without gaps."""
+    """What may be in a segment: offsets before `following`; from `dirty_from` on it follows the one before it.
+
+    Within a segment gaps are no damage: a compaction may have been stopped before it was noted. But it keeps the last
+    record, so that a gap between two segments means that one is gone.
+    """
 
     following: int | None = None
     dirty_from: int | None = None
@@ -204,7 +207,8 @@ def check_segment(
         segment = CheckedSegment(path, base_offset, file.size(), pieces=[])
         segment.next_offset = max(offset, base_offset)
         if bounds.forbid_gap(offset, base_offset):
-            _add(segment, _gap(path, 0, offset, base_offset))
+            reason = f"offsets {offset} to {base_offset - 1} are missing, and were not compacted"
+            _add(segment, Damage(path, 0, 0, offset, base_offset, reason))
         position = 0
         while position < segment.size_bytes:
             position = _check_on(file, segment, position, bounds, loader)
@@ -233,9 +237,6 @@ def _check_on(
                 f"a batch up to offset {batch.last_offset}, and the next segment starts at {bounds.following}"
             )
             return _skip_damage(file, segment, at, reason, batch.size_bytes)
-        # An old message with others in it has the offset of its last.
-        if batch.magic == MAGIC and bounds.forbid_gap(expected, batch.base_offset):
-            _add(segment, _gap(segment.path, at, expected, batch.base_offset))
         try:
             records = len(loader.load(batch))
         except (CorruptBatch, CorruptRecord) as error:
@@ -321,11 +322,6 @@ def _skip_damage(file: File, segment: CheckedSegment, position: int, reason: str
     if next_offset is not None:
         segment.next_offset = next_offset
     return position + size
-
-
-def _gap(path: Path, position: int, offset: int, next_offset: int) -> Damage:
-    reason = f"offsets {offset} to {next_offset - 1} are missing, and were not compacted"
-    return Damage(path, position, 0, offset, next_offset, reason)
 
 
 def _add(segment: CheckedSegment, piece: tuple[int, int] | Damage) -> None:
