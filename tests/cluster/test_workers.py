@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -113,9 +114,7 @@ def test_the_workers_of_a_killed_supervisor_end_and_the_next_one_serves_all(make
     finish(walkers, nodes)
 
 
-def test_a_drained_node_ends_and_clients_go_on(
-    make_nodes: MakeNodes, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_drained_node_ends_and_clients_go_on(make_nodes: MakeNodes) -> None:
     nodes = make_nodes(3)
     walkers = start_walkers(nodes)
     pid = nodes.pid(2)
@@ -126,7 +125,7 @@ def test_a_drained_node_ends_and_clients_go_on(
     assert is_gone(pid)
     assert {each.leader for each in nodes.look().partitions} <= {1, 3, -1}
     go_on(walkers, nodes)
-    record_property("longest_pause_s", max(walker.longest_pause_s for walker in walkers))
+    sys.stderr.write(f"longest pauses {[round(walker.longest_pause_s, 2) for walker in walkers]} s\n")
     finish(walkers, nodes)
 
 

@@ -194,12 +194,15 @@ def committed_offsets(connection: RawConnection, group: str) -> dict[tuple[str, 
     }
 
 
+def describe(group: str) -> Any:
+    """Build the DescribeGroups of one group."""
+    return DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+
+
 def describe_group(bootstrap: str, group: str) -> Any:
     """Return DescribeGroups' answer for one group."""
     with RawConnection(bootstrap) as connection:
-        (described,) = connection.call(
-            DescribeGroupsRequest(groups=[group], include_authorized_operations=False), 5
-        ).groups
+        (described,) = connection.call(describe(group), 5).groups
     assert described.error_code == NONE, f"describe of {group}: error {described.error_code}"
     return described
 
