@@ -37,7 +37,7 @@ from coordinator.runtime.expiry_task import delete_expired_offsets
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
-from coordinator.runtime.scheduler import Scheduler
+from coordinator.runtime.scheduler import End, Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
@@ -167,8 +167,8 @@ class App:
             num_partitions=settings.offsets_topic_num_partitions,
             deliver=deliver,
         )
-        loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
-        self.leadership = Leadership(self.manager, loader, self.committer, self.log, self.io, self.stats)
+        self.loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
+        self.leadership = Leadership(self.manager, self.loader, self.committer, self.log, self.io, self.stats)
         self.cleaner = CleanerTask(
             loop, self.log, cleaner_settings(settings), self.clock, self.stats, self.leadership.start_repair
         )
@@ -177,8 +177,6 @@ class App:
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
-        self._checkpointing = False
-        self._writing_behind = False
 
     # --- start ---
 
@@ -289,6 +287,8 @@ class App:
                 self.log,
                 connections=lambda: len(self.server.connections) if self.server else 0,
                 failed_partitions=lambda: len(self.leadership.failed_partitions),
+                loads=self.loader.progress,
+                jobs=self.scheduler.jobs,
             )
         )
         admin = AdminServer(
@@ -305,68 +305,72 @@ class App:
 
     def readiness(self) -> dict[str, Any]:
         """What /ready shows."""
+        now_ms = self.clock.mono_ms()
         return {
             "ready": self.leadership.ready,
             "partitions_owned": len(self.manager.owned_partitions),
             "partitions_loading": sorted(self.manager.loading_partitions),
+            "loads": {str(p): each.shown(now_ms) for p, each in self.loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self.leadership.failed_partitions.items()},
         }
 
     def _schedule(self) -> None:
         settings, every = self.settings, self.scheduler.every
-        every("expire offsets", settings.offsets_retention_check_interval_ms, self._expire)
-        every("write behind", WRITE_BEHIND_INTERVAL_MS, self._write_behind)
-        every("checkpoint", settings.journal_checkpoint_interval_ms, self._checkpoint)
-        every("close idle connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
+        every_until_ended = self.scheduler.every_until_ended
+        every_until_ended("expire_offsets", settings.offsets_retention_check_interval_ms, self._expire)
+        every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self._write_behind)
+        every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self._checkpoint)
+        every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
         if settings.log_cleaner_enable:
-            every("compact the log", settings.log_cleaner_backoff_ms, self.cleaner.run)
+            every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
         if settings.log_flush == "interval":
-            every("sync the log", settings.log_flush_interval_ms, self._sync)
+            every_until_ended("sync", settings.log_flush_interval_ms, self._sync)
 
     # --- periodic jobs ---
 
-    def _spawn(self, coroutine: Any) -> None:
+    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
         task = self.loop.create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
-    def _expire(self) -> None:
-        if self.wall_clock.confirmed():
-            self._spawn(delete_expired_offsets(self.manager, self.clock))
+    def _expire(self, end: End) -> None:
+        if not self.wall_clock.confirmed():
+            end(False)
+            return
+        task = self._spawn(delete_expired_offsets(self.manager, self.clock))
+        task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
-    def _write_behind(self) -> None:
+    def _write_behind(self, end: End) -> None:
         if self.log.journal_bytes > self.settings.journal_checkpoint_bytes:
-            self._checkpoint()
-        elif self.log.pending_bytes and not self._writing_behind:
-            self._writing_behind = True
-            self.io.submit(self._write_segments, self._wrote_behind)
+            self._checkpoint(end)
+        elif self.log.pending_bytes:
+            self.io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
+        else:
+            end(False)
 
     def _write_segments(self) -> int:
         return self.log.write_behind()
 
-    def _wrote_behind(self, result: int | BaseException) -> None:
-        self._writing_behind = False
-        self._report("segments", result)
+    def _checkpoint(self, end: End) -> None:
+        if not self.log.journal_bytes:
+            end(False)
+            return
+        self.io.submit(self.log.checkpoint, lambda result: end(self._failed("checkpoint", result)))
 
-    def _checkpoint(self) -> None:
-        if self.log.journal_bytes and not self._checkpointing:
-            self._checkpointing = True
-            self.io.submit(self.log.checkpoint, self._checkpointed)
+    def _sync(self, end: End) -> None:
+        self.io.submit(self.log.sync, lambda result: end(self._failed("sync", result)))
 
-    def _checkpointed(self, result: BaseException | None) -> None:
-        self._checkpointing = False
-        self._report("checkpoint", result)
-
-    def _sync(self) -> None:
-        self.io.submit(self.log.sync, lambda result: self._report("sync", result))
-
-    def _report(self, what: str, result: object) -> None:
-        if isinstance(result, BaseException):
-            # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
-            log.error("writing to disk failed", what=what, reason=str(result))
-            if self.log.failed is not None:
-                # A sync failed: until the repair, appends are refused, and there may be none for a while.
-                self.leadership.start_repair()
+    def _failed(self, what: str, result: object) -> bool:
+        """Whether a job of the io thread failed; the log is repaired where it must be."""
+        if not isinstance(result, BaseException):
+            return False
+        # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
+        log.error("writing to disk failed", what=what, reason=str(result))
+        if self.log.failed is not None:
+            # A sync failed: until the repair, appends are refused, and there may be none for a while.
+            self.leadership.start_repair()
+        return True
 
     def _close_idle(self) -> None:
         if self.server is None:

@@ -5,7 +5,7 @@ No label holds a group, a member or a topic: what clients name is not bounded.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -14,6 +14,8 @@ from prometheus_client.registry import Collector
 from coordinator.groups.outcome import RebalanceCause
 from coordinator.groups.state import GroupState
 from coordinator.manager import GroupMetadataManager
+from coordinator.runtime.loader import LoadProgress
+from coordinator.runtime.scheduler import Job
 from coordinator.stats import Histogram, Stats
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -44,6 +46,9 @@ COUNTERS: Final = (
     ("group_expirations", "groups_expired", "Groups removed because nothing was left of them."),
     ("wall_clock_jumps", "wall_clock_jumps", "Checks for expired offsets put off because the clock jumped."),
     ("flush_failures", "flush_failures", "Flushes of the log that failed."),
+    ("partitions_gained", "partitions_gained", "Partitions that the supervisor let this node lead."),
+    ("partitions_lost", "partitions_lost", "Partitions that the supervisor took from this node."),
+    ("worker_restarts", "worker_restarts", "How often this node has died and was started again."),
     ("partition_loads", "partition_loads", "Partitions loaded."),
     ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
     ("loaded_records", "records_loaded", "Records applied while loading."),
@@ -69,18 +74,23 @@ class NodeCollector(Collector):
         log_manager: LogManager,
         connections: Callable[[], int],
         failed_partitions: Callable[[], int],
+        loads: Mapping[int, LoadProgress],
+        jobs: Mapping[str, Job],
     ) -> None:
         self._stats = stats
         self._manager = manager
         self._log = log_manager
         self._connections = connections
         self._failed_partitions = failed_partitions
+        self._loads = loads
+        self._jobs = jobs
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
         yield from self._counters()
         yield from self._labelled_counters()
         yield from self._gauges()
+        yield from self._job_metrics()
         yield _histogram(
             "flush_duration_seconds", "Time from the start of a flush to its end.", self._stats.flushes
         )
@@ -88,6 +98,18 @@ class NodeCollector(Collector):
     def _counters(self) -> Iterator[Metric]:
         for name, attribute, text in COUNTERS:
             yield CounterMetricFamily(PREFIX + name, text, value=getattr(self._stats, attribute))
+
+    def _job_metrics(self) -> Iterator[Metric]:
+        runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])
+        failures = CounterMetricFamily(PREFIX + "job_failures", "Runs that failed.", labels=["job"])
+        last = GaugeMetricFamily(
+            PREFIX + "job_last_duration_seconds", "How long the newest run took.", labels=["job"]
+        )
+        for job in self._jobs.values():
+            runs.add_metric([job.name], job.runs)
+            failures.add_metric([job.name], job.failures)
+            last.add_metric([job.name], job.last_ms / 1e3)
+        yield from (runs, failures, last)
 
     def _labelled_counters(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(PREFIX + "requests", "Requests handled, by api.", labels=["api"])
@@ -132,6 +154,16 @@ class NodeCollector(Collector):
             ("members", "Members of all groups.", members),
             ("connections", "Open connections.", self._connections()),
             ("journal_bytes", "Bytes in the journal since the last checkpoint.", self._log.journal_bytes),
+            (
+                "loading_bytes",
+                "Bytes read so far of the partitions that are loading.",
+                sum(load.bytes_read for load in self._loads.values()),
+            ),
+            (
+                "loading_size_bytes",
+                "How long the logs of the partitions that are loading are.",
+                sum(load.size_bytes for load in self._loads.values()),
+            ),
             (
                 "partition_load_seconds_max",
                 "The longest load of a partition.",

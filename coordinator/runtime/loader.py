@@ -30,13 +30,25 @@ SIDE_BY_SIDE: Final = 4
 
 
 class LoadProgress(msgspec.Struct):
-    """How far the load of one partition has come; offsets of the log."""
+    """How far the load of one partition has come."""
 
     partition: int
     began_ms: int
     end_offset: int
+    size_bytes: int
+    """Of the whole log."""
     offset: int = 0
     records: int = 0
+    bytes_read: int = 0
+
+    def shown(self, now_ms: int) -> dict[str, int]:
+        """What an operator wants to know of it."""
+        return {
+            "records": self.records,
+            "bytes_read": self.bytes_read,
+            "size_bytes": self.size_bytes,
+            "milliseconds": now_ms - self.began_ms,
+        }
 
 
 class Loader:
@@ -67,13 +79,15 @@ class Loader:
     async def _load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
         partition = shard.partition
         end_offset = self._log.end_offset(partition)
-        progress = LoadProgress(partition, self._clock.mono_ms(), end_offset)
+        size_bytes = self._log.log(partition).size_bytes
+        progress = LoadProgress(partition, self._clock.mono_ms(), end_offset, size_bytes)
         self.progress[partition] = progress
         replay = LogReplay(self._records)
         try:
             offset = self._log.log(partition).start_offset
             while offset < end_offset and still_wanted():
                 data, next_offset = await self._read(partition, offset)
+                progress.bytes_read += len(data)
                 try:
                     await self._apply(shard, data, replay, progress, still_wanted)
                 except (CorruptBatch, CorruptRecord) as error:

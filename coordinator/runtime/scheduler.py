@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node does by the clock: one list of named jobs that say when they ran and how long they took."""
+"""What a node does by the clock: one list of named jobs that say when they ran, how long they took, and what failed."""
 
 from collections.abc import Callable
 
@@ -8,20 +8,26 @@ import msgspec
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Timer, Timers
 
+End = Callable[[bool], None]
+"""To be called once, with whether it failed, when a job that goes on elsewhere has ended."""
+
 
 class Job(msgspec.Struct):
-    """One periodic job. Times in milliseconds; `last_ms` is how long the newest run kept the event loop."""
+    """One periodic job. Times in milliseconds; `last_ms` is how long the newest run took, wherever it ran."""
 
     name: str
     interval_ms: int
-    run: Callable[[], None]
+    run: Callable[[End], None]
     runs: int = 0
+    failures: int = 0
     last_ms: int = 0
+    began_ms: int | None = None
+    """Since when it is running, if it is."""
     timer: Timer | None = None
 
 
 class Scheduler:
-    """Runs jobs one after the other on the event loop, each again `interval_ms` after it ended."""
+    """Begins jobs on the event loop, each again `interval_ms` after it ended: none runs beside itself."""
 
     def __init__(self, timers: Timers, clock: Clock) -> None:
         self._timers = timers
@@ -30,23 +36,40 @@ class Scheduler:
 
     def every(self, name: str, interval_ms: int, run: Callable[[], None]) -> None:
         """Run `run` every `interval_ms`, the first time after one interval. It must not block."""
+
+        def run_and_end(end: End) -> None:
+            run()
+            end(False)
+
+        self.every_until_ended(name, interval_ms, run_and_end)
+
+    def every_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
+        """The same for what goes on in a thread or a task: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job
-        job.timer = self._timers.after(interval_ms, self._run, job)
+        job.timer = self._timers.after(interval_ms, self._begin, job)
 
     def close(self) -> None:
-        """Run nothing any more."""
+        """Begin nothing any more."""
         for job in self.jobs.values():
             if job.timer is not None:
                 job.timer.cancel()
         self.jobs.clear()
 
-    def _run(self, job: Job) -> None:
-        began_ms = self._clock.mono_ms()
+    def _begin(self, job: Job) -> None:
+        job.began_ms = self._clock.mono_ms()
         try:
-            job.run()
-        finally:
-            job.runs += 1
-            job.last_ms = self._clock.mono_ms() - began_ms
-            if job.name in self.jobs:
-                job.timer = self._timers.after(job.interval_ms, self._run, job)
+            job.run(lambda failed: self._end(job, failed=failed))
+        except Exception:
+            self._end(job, failed=True)
+            raise
+
+    def _end(self, job: Job, *, failed: bool) -> None:
+        if job.began_ms is None:
+            return
+        job.runs += 1
+        job.failures += failed
+        job.last_ms = self._clock.mono_ms() - job.began_ms
+        job.began_ms = None
+        if self.jobs.get(job.name) is job:
+            job.timer = self._timers.after(job.interval_ms, self._begin, job)

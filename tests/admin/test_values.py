@@ -21,7 +21,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
 from storage.batch import BatchBuilder
 from storage.records import Record, UnknownRecord
-from tests.manager.disk import SYNCS
+from tests.manager.disk import SEGMENTS, SYNCS, WRITES
 from tests.manager.running import PARTITIONS, Running, commit_error, eventually, node
 from tests.net import requests
 
@@ -78,18 +78,40 @@ async def test_a_node_that_loads_is_alive_and_not_ready(
         )
         status, content_type, body = await get(running, "/ready")
         assert (status, content_type) == (503, "application/json; charset=utf-8")
-        assert json.loads(body) == {
+        state = json.loads(body)
+        assert state.pop("loads")[str(last)].pop("milliseconds") >= 0
+        assert state == {
             "ready": False,
             "partitions_owned": last,
             "partitions_loading": [last],
             "partitions_failed": {},
         }
+        size = running.app.log.log(last).size_bytes
+        assert await metric(running, "loading_size_bytes") == size > 0
+        assert await metric(running, "loading_bytes") == 0, "its first read is held back"
         assert await metric(running, "partitions", state="loading") == 1
         running.disk.let_go()
         await running.loaded()
         assert (await get(running, "/ready"))[0] == 200
         assert await metric(running, "partitions", state="loading") == 0
         assert await metric(running, "loaded_records_total") == 1
+        assert await metric(running, "loading_size_bytes") == 0
+
+
+async def test_periodic_jobs_tell_how_often_and_how_long_they_ran_and_what_failed(running: Running) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    job = running.app.scheduler.jobs["write_behind"]
+    runs = job.runs
+    await eventually(lambda: job.runs > runs, "the job to run by the clock")
+    assert await metric(running, "job_runs_total", job="write_behind") > runs
+    assert await metric(running, "job_failures_total", job="write_behind") == 0
+    assert await metric(running, "job_last_duration_seconds", job="write_behind") == job.last_ms / 1e3
+    await client.commit("g", 0, 2)
+    failures = job.failures
+    running.disk.fail(WRITES, times=1, where=SEGMENTS)
+    await eventually(lambda: job.failures > failures, "the job to fail")
+    assert await metric(running, "job_failures_total", job="write_behind") == failures + 1
 
 
 async def test_a_node_with_a_damaged_partition_is_not_ready_and_says_why(
