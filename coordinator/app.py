@@ -291,9 +291,7 @@ class App:
                 jobs=self.scheduler.jobs,
             )
         )
-        admin = AdminServer(
-            registry, self.readiness, lambda within_ms: preview_expiry(self.manager, self.clock, within_ms)
-        )
+        admin = AdminServer(registry, self.readiness, self._preview_expiry)
         try:
             port = await admin.start(address.host, address.port)
         except OSError as error:
@@ -302,6 +300,10 @@ class App:
             ) from error
         self.admin = admin
         return f"http://{Address(address.host, port)}/metrics"
+
+    async def _preview_expiry(self, within_ms: int) -> object:
+        failed = self.leadership.failed_partitions
+        return await preview_expiry(self.manager, failed, self.clock, within_ms)
 
     def readiness(self) -> dict[str, Any]:
         """What /ready shows."""

@@ -4,7 +4,6 @@
 import re
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -16,14 +15,19 @@ if TYPE_CHECKING:
     from coordinator.runtime.expiry_preview import Preview
 
 UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+DEFAULT_NODE: Final = "127.0.0.1:9308"
 _DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
 
 
 def expiring(
     within: Annotated[str, typer.Option(metavar="TIME", help="How far ahead to look: 30m, 12h, 7d.")] = "7d",
     node: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The running node's metrics.listen.")
-    ] = "127.0.0.1:9308",
+        list[str] | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"A running node's metrics.listen; of several nodes name each. [default: {DEFAULT_NODE}]",
+        ),
+    ] = None,
     data_dir: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Read a stopped node's data directory instead of asking a node."),
@@ -37,9 +41,13 @@ def expiring(
     """
     with one_line_errors():
         from coordinator.cli import render
+        from coordinator.runtime.expiry_preview import merged
 
         within_ms = _milliseconds(within)
-        found = _ask(node, within_ms, timeout) if data_dir is None else _read(data_dir, within_ms)
+        if data_dir is not None:
+            found = _read(data_dir, within_ms)
+        else:
+            found = merged([_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]])
         if json:
             render.print_json(found)
         else:
@@ -102,16 +110,12 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
             raise CommandError(f"{directory}: the node was not stopped cleanly: start it once, and ask it")
         loader = RecordLoader()
         for checked in found.partitions:
-            _warn(checked.directory, len(checked.damages))
+            if checked.damages:
+                preview.missing_partitions.append(checked.partition)
             preview_of(read_shard(fs, checked, loader).shard.groups.values(), preview)
     except (StorageError, OSError) as error:
         raise CommandError(str(error)) from error
     return preview
-
-
-def _warn(directory: Path, damages: int) -> None:
-    if damages:
-        typer.echo(f"{directory}: damaged; what cannot be read is left out", err=True)
 
 
 def _print(found: "Preview", within: str) -> None:
@@ -129,6 +133,9 @@ def _print(found: "Preview", within: str) -> None:
         sys.stdout.write("\n")
     if found.unlisted_rows:
         sys.stdout.write(f"and {found.unlisted_rows} more groups and topics\n")
+    if found.missing_partitions:
+        missing = ", ".join(map(str, sorted(found.missing_partitions)))
+        typer.echo(f"not all is known of partitions {missing}: they are loading, or damaged", err=True)
     sys.stdout.write(
         f"{found.offsets} offsets in {found.groups} groups expire within {within}, {found.due} of them at the next"
         f" check; {found.finished_groups} groups will then have none left, and go as well\n"

@@ -2,7 +2,7 @@
 """What the expiry task will remove, and when, if the groups stay as they are."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Final
 
@@ -34,7 +34,8 @@ class ExpiringTopic(msgspec.Struct):
 class Preview(msgspec.Struct):
     """What goes between `now_ms` and `within_ms` later; what is due already is in it, and counted in `due`.
 
-    `groups` have offsets among that, `finished_groups` of them are then left with none, and go as well.
+    `groups` have offsets among that, `finished_groups` of them are then left with none, and go as well. Groups of
+    the `missing_partitions`, which are loading or failed, are not in it.
     """
 
     now_ms: int
@@ -46,6 +47,7 @@ class Preview(msgspec.Struct):
     finished_groups: int = 0
     rows: list[ExpiringTopic] = []
     unlisted_rows: int = 0
+    missing_partitions: list[int] = []
 
     def add(self, group: GroupMetadata) -> None:
         """Look at one group."""
@@ -80,9 +82,26 @@ def preview_of(groups: Iterable[GroupMetadata], preview: Preview) -> Preview:
     return preview
 
 
-async def preview_expiry(manager: GroupMetadataManager, clock: Clock, within_ms: int) -> Preview:
+def merged(previews: Sequence[Preview]) -> Preview:
+    """The previews of several nodes as one."""
+    whole = previews[0]
+    for other in previews[1:]:
+        whole.offsets += other.offsets
+        whole.due += other.due
+        whole.groups += other.groups
+        whole.finished_groups += other.finished_groups
+        whole.rows += other.rows
+        whole.unlisted_rows += other.unlisted_rows
+        whole.missing_partitions += other.missing_partitions
+    return whole
+
+
+async def preview_expiry(
+    manager: GroupMetadataManager, failed_partitions: Iterable[int], clock: Clock, within_ms: int
+) -> Preview:
     """Look at every group of the owned partitions, in slices that leave the event loop to others."""
     preview = Preview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
+    preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
     slice_ns = perf_counter_ns()
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):

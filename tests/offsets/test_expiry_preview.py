@@ -4,7 +4,7 @@
 import pytest
 
 from coordinator.runtime import expiry_preview
-from coordinator.runtime.expiry_preview import ExpiringTopic, Preview, preview_expiry, preview_of
+from coordinator.runtime.expiry_preview import ExpiringTopic, Preview, merged, preview_expiry, preview_of
 from coordinator.runtime.expiry_task import delete_expired_offsets
 from protocol.embedded import encode_subscription
 from tests.groups.harness import WALL_START_MS, Cluster
@@ -36,7 +36,7 @@ def some_groups() -> Cluster:
 async def test_what_is_foretold_happens(within_days: float) -> None:
     cluster = some_groups()
     within_ms = int(within_days * DAY_MS)
-    foretold = await preview_expiry(cluster.manager, cluster.clock, within_ms)
+    foretold = await preview_expiry(cluster.manager, (), cluster.clock, within_ms)
     assert (foretold.now_ms, foretold.within_ms) == (cluster.clock.wall_ms(), within_ms)
     cluster.clock.passed_ms += within_ms
     groups = len(cluster.shard.groups)
@@ -67,3 +67,17 @@ def test_many_rows_are_counted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -
     preview_of(cluster.shard.groups.values(), preview)
     assert (len(preview.rows), preview.unlisted_rows) == (4, 5)
     assert (preview.offsets, preview.groups) == (9, 6)
+
+
+async def test_nodes_are_added_up_and_partitions_that_are_away_are_named() -> None:
+    cluster, other = some_groups(), some_groups()
+    other.manager.remove_groups_for_partition(0)
+    other.manager.begin_load(0)
+    one, two = [
+        await preview_expiry(each.manager, [4], each.clock, 100 * DAY_MS) for each in (cluster, other)
+    ]
+    assert (two.offsets, two.missing_partitions) == (0, [0, 4])
+    expected = (one.offsets, one.groups, one.finished_groups, len(one.rows))
+    both = merged([one, two])
+    assert (both.offsets, both.groups, both.finished_groups, len(both.rows)) == expected
+    assert both.missing_partitions == [4, 0, 4]

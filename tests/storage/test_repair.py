@@ -352,6 +352,12 @@ def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     found = check_directory(FS, image)
     assert not found.clean
     assert str(journal) in str(found.journal)
+    # The way out that the manual describes: without the journal the node starts with what the segments have.
+    with pytest.raises(CorruptLog):
+        LogManager.open(image, LogSettings())
+    (image / "journal").rename(tmp_path.with_name(f"{tmp_path.name}-journal"))
+    assert check_directory(FS, image).clean
+    assert contents(image) == {}
 
 
 def test_a_repair_that_fails_changes_nothing_and_can_be_done_again(tmp_path: Path) -> None:
