@@ -107,8 +107,8 @@ class Supervisor:
         for task in list(self._tasks):
             if task.get_name() == "settle":
                 await task
-            else:
-                task.cancel()
+        for task in list(self._tasks):
+            task.cancel()
         self.io.close()
         return self.settled_all
 
@@ -168,10 +168,12 @@ class Supervisor:
         if not comes_back:
             self.assignment.undrain(node)
         self.advance()
-        while comes_back and not self.stopping:
+        if comes_back and not self.stopping:
+            self._spawn(self._start_again(node))
+
+    async def _start_again(self, node: int) -> None:
+        while not self.stopping:
             await asyncio.sleep(self.restarts.pause_s(node))
-            if self.stopping:
-                return
             try:
                 await self._start_worker(node)
                 return
