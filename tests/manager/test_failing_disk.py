@@ -22,10 +22,13 @@ CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with node(tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50) as running:
+    # Not even the cleaner, which would find it out, too.
+    async with node(
+        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50, log_cleaner_enable=False
+    ) as running:
         client = await running.client()
         member_id, generation = await client.join_alone("g")
-        running.disk.fail(frozenset({"fsync"}), where=SEGMENTS, times=1)
+        running.disk.fail(frozenset({"fsync"}), where=".log", times=1)
         await client.commit("g", 0, 1, member_id=member_id, generation=generation)
         await eventually(lambda: running.disk.failures, "the checkpoint to fail")
         await eventually(lambda: running.app.log.failed is None, "the repair")
@@ -41,9 +44,8 @@ async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(
 async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, log_flush="interval", log_flush_interval_ms=20
-    ) as running:
+    settings: dict[str, Any] = {"log_flush": "interval", "log_flush_interval_ms": 20}
+    async with node(tmp_path / "data", monkeypatch, log_cleaner_enable=False, **settings) as running:
         client = await running.client()
         running.disk.fail(SYNCS, times=1)
         assert await client.commit("g", 0, 1) is NONE
