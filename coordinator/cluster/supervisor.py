@@ -76,6 +76,8 @@ class Supervisor:
         self._starting: dict[int, asyncio.Future[None]] = {}
         self._untold: set[int] = set()  # partitions whose Lead was decided and not sent yet
         self._deletions: dict[int, set[str]] = {}  # topics that went while nobody led the partition
+        self._outbox: list[Command] = []
+        self._sending = False
         self._view_changes = False
         self._told_to_stop: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -303,8 +305,8 @@ class Supervisor:
         """Carry out what follows from the state of the assignment."""
         commands = self.assignment.commands()
         self._untold |= {command.partition for command in commands if isinstance(command, Lead)}
-        if commands:
-            self._submit(commands)
+        self._outbox += commands
+        self._send_next()
         if not self._view_changes:
             self._view_changes = True
             self.loop.call_soon(self._tell_view)
@@ -319,23 +321,31 @@ class Supervisor:
         for worker in self.workers.values():
             worker.send(told)
 
-    def _submit(self, commands: list[Command]) -> None:
-        """Send commands, in order, and those to lead only once their epochs are on disk."""
-        owners = self.assignment.owners() if any(isinstance(each, Lead) for each in commands) else None
+    def _send_next(self) -> None:
+        """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
+        if self._sending or not self._outbox:
+            return
+        self._sending = True
+        owners = self.assignment.owners()
 
         def write() -> None:
-            if owners is not None:
-                leaders_file.write(self.fs, self.settings.data_dir, owners)
+            leaders_file.write(self.fs, self.settings.data_dir, owners)
 
         def written(result: BaseException | None) -> None:
             if isinstance(result, BaseException):
                 log.error("cannot note who leads what", reason=str(result))
                 self.loop.call_later(RETRY_S, self.io.submit, write, written)
                 return
-            for command in commands:
+            self._sending = False
+            for command in batch:
                 self._send(command)
+            self._send_next()
 
-        self.io.submit(write, written)
+        batch, self._outbox = self._outbox, []
+        if any(isinstance(command, Lead) for command in batch):
+            self.io.submit(write, written)
+        else:
+            written(None)
 
     def _send(self, command: Command) -> None:
         partition = command.partition
@@ -373,6 +383,7 @@ def worker_settings(settings: Settings, index: int) -> Settings:
     return replace(
         settings,
         node_id=settings.node_id + index,
+        data_dir=settings.data_dir.absolute(),  # a worker runs in another directory
         listen=shifted(settings.listen),
         advertise=shifted(settings.advertise),
         metrics_listen=shifted(settings.metrics_listen),

@@ -7,10 +7,12 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+import coordinator
 from coordinator.cluster.messages import Channel, FromWorker, Ping
 from coordinator.logs import get_logger
 
@@ -52,7 +54,11 @@ class WorkerProcess:
             command = [sys.executable, "-m", "coordinator.cluster.worker"]
             command += [str(theirs.fileno()), str(os.getpid()), str(self.node_id)]
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=asyncio.subprocess.DEVNULL, pass_fds=(theirs.fileno(), lock_descriptor)
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(), lock_descriptor),
+                # Where its modules are found first, whatever lies in the directory that we were started in.
+                cwd=Path(coordinator.__file__).parents[1],
             )
         loop = asyncio.get_running_loop()
         self._start_until_s = loop.time() + STARTS_WITHIN_S

@@ -211,9 +211,11 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     assert cluster.controller_id == 2
 
 
-def test_each_worker_has_an_id_and_ports_of_its_own(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, node_id=5, listen=Address("h", 9092), metrics_listen=None)
+def test_each_worker_has_an_id_and_ports_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(data_dir=Path("d"), node_id=5, listen=Address("h", 9092), metrics_listen=None)
+    monkeypatch.chdir(tmp_path)
     third = worker_settings(settings, 2)
+    assert third.data_dir == tmp_path / "d"
     assert (third.node_id, third.listen, third.advertise, third.metrics_listen) == (
         7,
         Address("h", 9094),

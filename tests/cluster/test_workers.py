@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several workers as real processes: whatever becomes of them, what was acknowledged is there, and clients go on."""
 
+import json
 import os
 import signal
+import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,6 +15,7 @@ import pytest
 from tests.cluster.nodes import PARTITIONS, Nodes, group_in, is_gone
 from tests.cluster.traffic import TOPIC, Walker, committed
 from tests.support import raw
+from tests.support.processes import environment
 from tests.support.waiting import wait_until
 
 MakeNodes = Callable[..., Nodes]
@@ -187,3 +191,53 @@ def test_what_clients_are_told_is_the_same_from_every_node(make_nodes: MakeNodes
     assert brokers == [(node, "127.0.0.1", nodes.port + node - 1) for node in (1, 2, 3)]
     assert leaders == [(p.partition, p.leader, p.leader_epoch) for p in nodes.look().partitions]
     nodes.terminate()
+
+
+def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2)
+    before = json.loads(command(nodes, "list", "--json").stdout)
+    assert [(node["node"], node["state"], node["restarts"]) for node in before["nodes"]] == [
+        (1, "serving", 0),
+        (2, "serving", 0),
+    ]
+    partition = next(each["partition"] for each in before["partitions"] if each["leader"] == 1)
+    assert (
+        command(nodes, "move", str(partition), "--to", "2").stdout == f"node 2 leads partition {partition}\n"
+    )
+    assert nodes.leader(partition) == 2
+    for arguments, reason in {
+        ("move", "99", "--to", "1"): "there is no partition 99: they are 0 to 9",
+        ("move", "0", "--to", "7"): "node 7 does not serve; those that do are 1, 2",
+        ("drain", "7"): "node 7 does not serve; those that do are 1, 2",
+    }.items():
+        refused = command(nodes, *arguments)
+        assert (refused.returncode, refused.stderr) == (1, f"groupkeeper: {reason}\n")
+    assert command(nodes, "drain", "1").stdout == "node 1 is drained and has ended\n"
+    last = command(nodes, "drain", "2")
+    assert "node 2 is the last one that serves" in last.stderr
+    lines = command(nodes, "list").stdout.splitlines()
+    assert lines[0].split() == ["NODE", "STATE", "ADDRESS", "PARTITIONS", "RESTARTS", "PID"]
+    assert lines[1].split()[:4] == ["2", "serving", nodes.address(2), str(PARTITIONS)]
+    assert len(lines) == 4 + PARTITIONS
+    assert stat.S_IMODE((nodes.data_dir / "control.sock").stat().st_mode) == 0o600
+    nodes.terminate()
+
+
+def command(nodes: Nodes, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `groupkeeper partitions`."""
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "coordinator.cli.main",
+            "partitions",
+            *arguments,
+            "--data-dir",
+            nodes.data_dir,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+        env=environment(),
+    )
