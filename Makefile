@@ -22,7 +22,7 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CHECKED = $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help install install-audit install-dev run test golden lint format demo bench lock clean
+.PHONY: help audit-package install install-audit install-dev run test golden lint format demo bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash, told step by step
 
 bench: $(DEV_STAMP) ## measure a node (bench/ says how)
 	@exec $(BIN)/python -m bench $(ARGS)
+
+audit-package: $(AUDIT_STAMP) ## dist/groupkeeper-audit*.zip: what spark-submit takes to a cluster
+	$(BIN)/python -m audit.package dist
 
 lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header $(UPGRADE) \

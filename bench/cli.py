@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import compare, report
+from bench import audit, compare, report
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
@@ -38,6 +38,7 @@ or against one that is started for it:
     {", ".join(STARTED)}
 
 `python -m bench compare --help`: play them side by side with a real Kafka.
+`python -m bench audit --help`: audit a large log.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
 
@@ -52,6 +53,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if arguments[:1] == ["compare"]:
             return compare.main(arguments[1:])
+        if arguments[:1] == ["audit"]:
+            return audit.main(arguments[1:])
         return _play_all(_parser().parse_args(arguments))
     except (Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)
