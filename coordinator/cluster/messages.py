@@ -131,7 +131,7 @@ class Loaded(_Message, frozen=True):
 
 
 class Released(_Message, frozen=True):
-    """A partition is closed and on disk; `position` is its end, None if there is nothing of it."""
+    """A partition is closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
 
     partition: int
     leader_epoch: int
