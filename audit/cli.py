@@ -145,8 +145,10 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
             "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
             "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
         )
+    from audit.inventory import take_inventory
     from audit.progress import Progress
 
+    take_inventory(options.log_dirs)  # before Spark takes its seconds to start
     with Progress(sys.stderr) as progress:
         progress.step("starting Spark")
         from pyspark.errors import PySparkException

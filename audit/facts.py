@@ -20,7 +20,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `offsets` and `groups` have one row for each key, `live_offsets` and `live_groups` those that are not deleted.
     `ranges`, `hours`, `rebalances`, `arrivals` and `transactions` are partial summaries as `audit.fold.partials` has
     them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which only
-    their names are read.
+    their names are read. `differences` are those to a running cluster (`audit.against`), None when none was asked.
     `previous_offsets` is the last audit's state, if there was one, `previous_runs` what earlier audits said of
     themselves, oldest first.
     """
@@ -37,6 +37,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     other_groups: DataFrame
     offsets: DataFrame
     groups: DataFrame
+    differences: DataFrame | None = None
     previous_offsets: DataFrame | None = None
     previous_runs: Sequence["RunFacts"] = ()
 
@@ -88,10 +89,12 @@ def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
 
 
 def sightings_by_file(sightings: DataFrame) -> DataFrame:
-    """check, partition, file, position, count, message: one row for each check and file, which tells of the first."""
-    first = F.expr("min(struct(at_position as position, detail as message))").alias("first")
+    """check, partition, file, position, at_offset, count, message: for each check and file, of the first."""
+    first = F.expr("min(struct(at_position as position, at_offset, detail as message))").alias("first")
     merged = sightings.groupBy("check", "partition", "file").agg(F.expr("sum(count)").alias("count"), first)
-    return merged.selectExpr("check", "partition", "file", "first.position", "count", "first.message")
+    return merged.selectExpr(
+        "check", "partition", "file", "first.position", "first.at_offset", "count", "first.message"
+    )
 
 
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:

@@ -20,7 +20,7 @@ PARTITIONS_DEFAULT: Final = 50
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """The partitions that were found.
+    """The partitions that were found, and their `directories`.
 
     `cleaner_checkpoint` has those partitions for which a cleaner has noted how far it came. `newest_segment` has the
     base offset of the segment that is written to, which no cleaner touches; `log_start` the offset at which a log
@@ -28,6 +28,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     partitions: Sequence[int]
+    directories: Mapping[int, str]
     cleaner_checkpoint: Mapping[int, int]
     newest_segment: Mapping[int, int]
     log_start: Mapping[int, int]
@@ -72,6 +73,7 @@ def take_inventory(log_dirs: Iterable[str]) -> Inventory:
     segments = {partition: list_segments(directory) for partition, directory in found.items()}
     return Inventory(
         partitions=sorted(found),
+        directories={partition: str(directory) for partition, directory in found.items()},
         cleaner_checkpoint={
             partition: offset for partition, offset in checkpoint.items() if partition in found
         },

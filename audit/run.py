@@ -11,10 +11,12 @@ import msgspec
 from pyspark.sql import SparkSession
 
 from audit import tables
+from audit.against import PAUSE_S, differences
 from audit.checks import findings
 from audit.errors import AuditError
 from audit.facts import Facts, gather
 from audit.inventory import take_inventory
+from audit.live import Live, ask
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings, collect_report, collect_run
 from audit.report.model import Report
@@ -42,12 +44,22 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     started = time.monotonic()
     out = _made(options.out)
     inventory = take_inventory(options.log_dirs)
+    before = None
+    if options.against is not None:
+        step("asking the cluster")
+        before = ask(options.against)
+        time.sleep(PAUSE_S)  # what it has told of is on its way into the segments
     step("reading the log")
     with _conf(spark, _ALL_QUERIES):
         facts = gather(spark, options, inventory)
         facts.folded.count()
+        # A cleaner may have come further meanwhile, and explain what is missing now.
+        facts = msgspec.structs.replace(facts, inventory=take_inventory(options.log_dirs))
     with _conf(spark, _SMALL_QUERIES):
         facts = _with_earlier(facts, out)
+        if before is not None:
+            step("asking the cluster again")
+            facts = _compared(facts, before)
         step("asking the checks")
         found = findings(facts).localCheckpoint()
         listed = collect_findings(found)
@@ -63,6 +75,16 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         tables.write_run(spark, report.run, out)
     write_reports(report, out)
     return report
+
+
+def _compared(facts: Facts, before: Live) -> Facts:
+    """The facts with what differs from the running cluster."""
+    address = facts.options.against
+    assert address is not None
+    found = differences(facts, before, lambda only: ask(address, only))
+    rows = [(one.kind, *one.place, one.message) for one in found]
+    schema = "kind string, partition int, file string, position long, message string"
+    return msgspec.structs.replace(facts, differences=facts.spark.createDataFrame(rows, schema).coalesce(1))
 
 
 def _with_earlier(facts: Facts, out: Path) -> Facts:

@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "127.0.0.1:9092"
+AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
 
 def blocks(language: str) -> list[str]:
@@ -45,12 +47,14 @@ def test_the_commands_are_those_that_are_run_here() -> None:
     measures = "compare --servers kafka,os,always --only start,commit,heartbeat,fetch,mixed,commit_p100"
     run_elsewhere = {
         "make test",
+        "make install-audit",
         f'make bench ARGS="{measures}"',
     }  # by whoever runs this; briefly, by tests/bench
     run_here = {
         "make run",
         ".venv/bin/groupkeeper groups list",
         ".venv/bin/groupkeeper groups describe orders",
+        AUDIT,
     }
     assert set(commands()) <= run_elsewhere | run_here
 
@@ -88,7 +92,9 @@ def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
             running.wait()
 
 
-def test_the_code_commits_and_the_commands_show_it(service: Service) -> None:
+@pytest.fixture(scope="module")
+def printed(service: Service) -> str:
+    """What the code of the README prints, run against the service."""
     (code,) = blocks("python")
     assert ADDRESS in code
     ran = subprocess.run(
@@ -98,8 +104,12 @@ def test_the_code_commits_and_the_commands_show_it(service: Service) -> None:
         timeout=60,
         check=True,
     )
-    assert "mine: [0, 1, 2," in ran.stdout
-    assert "committed: 42" in ran.stdout
+    return ran.stdout
+
+
+def test_the_code_commits_and_the_commands_show_it(service: Service, printed: str) -> None:
+    assert "mine: [0, 1, 2," in printed
+    assert "committed: 42" in printed
     shown = {
         arguments: subprocess.run(
             [sys.executable, "-m", "coordinator.cli.main", *arguments, "--bootstrap", service.bootstrap],
@@ -113,6 +123,26 @@ def test_the_code_commits_and_the_commands_show_it(service: Service) -> None:
     }
     assert "orders" in shown["groups", "list"]
     assert "42" in shown["groups", "describe", "orders"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("printed")
+def test_the_audit_finds_nothing_wrong(service: Service, tmp_path: Path) -> None:
+    if shutil.which("java") is None and os.environ.get("CI", "").lower() != "true":
+        pytest.skip("the audit needs Java 17 or later, and there is none")
+    arguments = AUDIT.split()[1:]
+    places = {"data": str(service.data_dir), "audit-results": str(tmp_path), ADDRESS: service.bootstrap}
+    ran = subprocess.run(
+        [sys.executable, "-m", "coordinator.cli.main", *(places.get(word, word) for word in arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (tmp_path / "report.html").exists()
 
 
 def test_the_links_lead_somewhere() -> None:

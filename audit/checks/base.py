@@ -35,6 +35,17 @@ def sighted(check: str) -> Callable[[Facts], DataFrame]:
     return lambda facts: facts.sightings.where(f"check = '{check}'").select(*FOUND_COLUMNS)
 
 
+def differing(kind: str) -> Callable[[Facts], DataFrame]:
+    """For a check that compares with a running cluster: one finding for each partition, if there was one to ask."""
+
+    def find(facts: Facts) -> DataFrame:
+        if facts.differences is None:
+            return nothing(facts)
+        return by_partition(facts.differences.where(f"kind = '{kind}'"), Sql("message"))
+
+    return find
+
+
 def by_file(found: DataFrame) -> DataFrame:
     """Rows of FOUND_COLUMNS as one for each file: counts together, the first one's place and message."""
     first = F.expr("min(struct(position, message))").alias("first")

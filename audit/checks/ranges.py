@@ -8,12 +8,11 @@ from pyspark.sql import functions as F
 
 from audit.facts import Facts
 
-_IN_ORDER = Window.partitionBy("partition").orderBy("segment", "position")
-
 
 def neighbours(facts: Facts) -> DataFrame:
     """Every range, with what the one before it ended with: null for the first of a partition, and behind damage."""
-    earlier = _IN_ORDER.rowsBetween(Window.unboundedPreceding, -1)
+    in_order = Window.partitionBy("partition").orderBy("segment", "position")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     return facts.ranges.select(
         "partition",
         "file",
@@ -22,11 +21,11 @@ def neighbours(facts: Facts) -> DataFrame:
         "first_base_offset",
         "first_epoch",
         "first_max_timestamp",
-        F.row_number().over(_IN_ORDER).alias("number"),
-        F.lag("next_offset").over(_IN_ORDER).alias("expected_offset"),
-        F.lag("first_base_offset").over(_IN_ORDER).alias("earlier_base_offset"),
+        F.row_number().over(in_order).alias("number"),
+        F.lag("next_offset").over(in_order).alias("expected_offset"),
+        F.lag("first_base_offset").over(in_order).alias("earlier_base_offset"),
         F.max("max_epoch").over(earlier).alias("earlier_epoch"),
-        F.lag("last_max_timestamp").over(_IN_ORDER).alias("earlier_timestamp"),
+        F.lag("last_max_timestamp").over(in_order).alias("earlier_timestamp"),
     )
 
 

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from audit.fold.partials import partial_rows
 from audit.fold.rows import HOUR_MS, Bools, Longs, Rows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Sightings
+from audit.schema import CHANGED_MEANWHILE
 
 
 def fold_log(rows: Rows, rules: FoldRules, seen: Sightings) -> Iterator[pa.RecordBatch]:
@@ -45,8 +47,14 @@ def _damage(rows: Rows, batches: Longs, seen: Sightings) -> None:
     def detail(row: int) -> str:
         return rows.one("damage", row) or "the checksum is not that of its bytes"
 
+    # A file that went away while the log was read says nothing of the log.
+    gone = pc.starts_with(rows.column("damage"), CHANGED_MEANWHILE) if damaged.any() else None
+    meanwhile = damaged & (
+        False if gone is None else pc.fill_null(gone, False).to_numpy(zero_copy_only=False)[batches]
+    )
     seen.where("batch_crc", batches[wrong_crc], detail, always=True)
-    seen.where("batch_damage", batches[damaged], detail, always=True)
+    seen.where("batch_damage", batches[damaged & ~meanwhile], detail, always=True)
+    seen.where("changed_meanwhile", batches[meanwhile], detail, always=True)
 
 
 def _order(rows: Rows, batches: Longs, seen: Sightings) -> None:

@@ -20,6 +20,7 @@ _FOOT: Final = 24.0
 _ROW: Final = 34.0
 _COLUMNS_MAX: Final = 168
 _NAME_MAX: Final = 44
+_ROWS_MAX: Final = 15
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,12 +62,12 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 def pictures(report: Report) -> list[Picture]:
     """All pictures, in the order of the page."""
     return [
-        _findings(report),
         _commits(report),
         _skew(report),
         _states(report),
-        _rebalances(report),
         _growth(report),
+        _rebalances(report),
+        _findings(report),
     ]
 
 
@@ -77,7 +78,7 @@ def _findings(report: Report) -> Picture:
         totals[key] = totals.get(key, 0) + finding.count
     order = sorted(totals.items(), key=lambda item: (-SEVERITIES.index(item[0][0]), -item[1]))
     rows = [(check.replace("_", " "), count, severity) for (severity, check), count in order]
-    return _rows("Findings", "how often, by check", rows)
+    return _rows("Findings", "how often, by check", rows[:_ROWS_MAX])
 
 
 def _commits(report: Report) -> Picture:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from audit.options import SEVERITIES
+from audit.checks import all_checks
 from audit.report.model import Report
 
 
@@ -27,15 +27,12 @@ def _lines(report: Report) -> Iterator[str]:
         yield from _head(name, about)
         yield f"groupkeeper_audit_{name} {value}"
     yield from _head("findings", "What it found, by check and severity.")
-    totals: dict[tuple[str, str], int] = {}
+    # Every check, also with 0, so that an alert sees the difference between "nothing" and "no audit".
+    totals = {(check.name, check.severity): 0 for check in all_checks()}
     for finding in report.findings:
-        key = finding.check, finding.severity
-        totals[key] = totals.get(key, 0) + finding.count
-    for (check, severity), count in sorted(totals.items()):
+        totals[finding.check, finding.severity] += finding.count
+    for (check, severity), count in totals.items():
         yield f'groupkeeper_audit_findings{{check="{check}",severity="{severity}"}} {count}'
-    yield from _head("checks_failed", "Findings (places, not occurrences) by severity.")
-    for severity in SEVERITIES:
-        yield f'groupkeeper_audit_checks_failed{{severity="{severity}"}} {len(report.of(severity))}'
 
 
 def _head(name: str, about: str) -> Iterator[str]:

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state that the log says beside the state that the running coordinators report.
+
+The cluster is asked before the log is read, and after. What it said both times has to be what the log says, for the log
+was read between. What differs is looked at once more, a moment later: a node's acknowledged records can be some
+tenths of a second on their way into the segments. What changed between the two looks is told apart; if it changes and
+the log stands still, that is a difference.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, Literal
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from audit.facts import Facts, gather
+from audit.live import Live, LiveGroup, LiveOffset, OffsetKey
+from audit.options import AuditOptions
+from storage.placement import partition_for
+
+PAUSE_S: Final = 2.0
+"""Longer than write-behind takes to bring into a segment what was acknowledged."""
+LOOKED_AT_AGAIN: Final = 500
+"""So many groups at most; if more differ, more than this is wrong."""
+REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+
+Kind = Literal["differs", "meanwhile", "stuck"]
+Place = tuple[int | None, str | None, int | None]
+"""Partition, file and position of what the log says."""
+Ask = Callable[[Collection[str] | None], Live]
+
+
+class LoggedOffset(msgspec.Struct, frozen=True):
+    """What the log says of one key, and where."""
+
+    value: LiveOffset
+    partition: int
+    file: str
+    position: int
+
+
+class LoggedGroup(msgspec.Struct, frozen=True):
+    """What the log says of one group; `state` is None where only its offsets are there."""
+
+    state: str | None
+    protocol_type: str | None
+    members: frozenset[str]
+    partition: int
+    file: str
+    position: int
+
+
+class Logged(msgspec.Struct, frozen=True):
+    """The log's state, of those groups that have to be looked at."""
+
+    offsets: Mapping[OffsetKey, LoggedOffset]
+    groups: Mapping[str, LoggedGroup]
+    others: frozenset[str]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """`kind`: it differs, it changed meanwhile, or a group is stuck in a rebalance."""
+
+    kind: Kind
+    group: str
+    message: str
+    place: Place = (None, None, None)
+    key: OffsetKey | None = None
+    logged: LiveOffset | None = None
+    known: bool = True
+    """Whether what the log says is what the cluster said at one of the looks."""
+
+
+def differences(facts: Facts, before: Live, ask: Ask) -> list[Difference]:
+    """Compare; `before` is what the cluster said before the log was read."""
+    after = ask(None)
+    suspicious = _suspicious(facts, before, after)
+    first = list(compare(logged(facts, suspicious), _only(before, suspicious), _only(after, suspicious)))
+    doubtful = {found.group for found in first if found.kind == "differs" or not found.known}
+    again = set(sorted(doubtful)[:LOOKED_AT_AGAIN])
+    if not again:
+        return first
+    time.sleep(PAUSE_S)
+    looked = ask(again)
+    time.sleep(PAUSE_S)
+    second_log = logged(_narrowed(facts, again), again, only=True)
+    second = list(compare(second_log, looked, ask(again)))
+    stood_still = _stood_still(first, second)
+    settled = [found for found in first if found.group not in again]
+    return settled + [
+        msgspec.structs.replace(found, kind="differs") if found.key in stood_still else found
+        for found in second
+    ]
+
+
+def _only(live: Live, groups: Collection[str]) -> Live:
+    """A look with the offsets of these groups alone."""
+    offsets = {key: value for key, value in live.offsets.items() if key[0] in groups}
+    return msgspec.structs.replace(live, offsets=offsets)
+
+
+def _stood_still(first: Collection[Difference], second: Collection[Difference]) -> set[OffsetKey]:
+    """Keys that changed in the cluster during both looks, while the log said the same, which is neither."""
+    earlier = {found.key: found.logged for found in first if found.key is not None and not found.known}
+    return {
+        found.key
+        for found in second
+        if found.key is not None
+        and not found.known
+        and found.key in earlier
+        and earlier[found.key] == found.logged
+    }
+
+
+def _narrowed(facts: Facts, groups: Collection[str]) -> Facts:
+    """The facts of those partitions alone where these groups live, read again."""
+    partitions = facts.inventory.num_partitions(facts.options.num_partitions)
+    if partitions is None:
+        return gather(facts.spark, facts.options, facts.inventory)
+    homes = {partition_for(group, partitions) for group in groups}
+    directories = tuple(
+        facts.inventory.directories[home] for home in sorted(homes) if home in facts.inventory.directories
+    )
+    if not directories:
+        return facts
+    options: AuditOptions = msgspec.structs.replace(
+        facts.options, log_dirs=directories, num_partitions=partitions
+    )
+    return gather(facts.spark, options, facts.inventory)
+
+
+def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
+    """The groups of which anything differs, or changed: found by Spark, so that all others stay there."""
+    spark = facts.spark
+    rows = [(*key, value.offset, value.leader_epoch, value.metadata) for key, value in after.offsets.items()]
+    live = spark.createDataFrame(
+        rows,
+        "group string, topic string, topic_partition int, live_offset long, live_epoch int, live_metadata string",
+    )
+    key = ["group", "topic", "topic_partition"]
+    same = F.expr(
+        "live_offset <=> committed_offset and live_epoch <=> leader_epoch"
+        " and coalesce(live_metadata, '') = coalesce(metadata, '')"
+    )
+    log = facts.live_offsets.select(*key, "committed_offset", "leader_epoch", "metadata")
+    differing = live.join(log, key, "full_outer").where(~same).select("group").distinct()
+    suspects = {row["group"] for row in differing.collect()}
+    suspects |= {key[0] for key in before.offsets.keys() ^ after.offsets.keys()}
+    suspects |= {key[0] for key, value in before.offsets.items() if after.offsets.get(key) != value}
+    return suspects
+
+
+def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
+    """What the log says: all stored groups, and the offsets of `groups`; `only`: nothing of other groups."""
+    names = facts.spark.createDataFrame([(group,) for group in groups], "group string")
+
+    def of(table: DataFrame) -> DataFrame:
+        return table.join(names, "group", "left_semi")
+
+    offsets = {
+        (row["group"], row["topic"], row["topic_partition"]): LoggedOffset(
+            LiveOffset(row["committed_offset"], row["leader_epoch"], row["metadata"] or ""),
+            row["partition"],
+            row["file"],
+            row["last_position"],
+        )
+        for row in of(facts.live_offsets).collect()
+    }
+    found = {
+        key[0]: LoggedGroup(None, None, frozenset(), value.partition, value.file, value.position)
+        for key, value in offsets.items()
+    }
+    for row in (of(facts.live_groups) if only else facts.live_groups).collect():
+        members = frozenset(member["member_id"] for member in row["members"] or ())
+        found[row["group"]] = LoggedGroup(
+            row["state"], row["protocol_type"], members, row["partition"], row["file"], row["last_position"]
+        )
+    return Logged(offsets, found, frozenset(row["group"] for row in facts.other_groups.collect()))
+
+
+def compare(log: Logged, before: Live, after: Live) -> Iterator[Difference]:
+    """What is not the same in the log and in the cluster."""
+    for name in sorted(log.groups.keys() | before.groups.keys() | after.groups.keys()):
+        yield from _compare_group(name, log, before, after)
+    for key in sorted(log.offsets.keys() | before.offsets.keys() | after.offsets.keys()):
+        yield from _compare_offset(key, log.offsets.get(key), before.offsets.get(key), after.offsets.get(key))
+
+
+def _compare_offset(
+    key: OffsetKey, log: LoggedOffset | None, before: LiveOffset | None, after: LiveOffset | None
+) -> Iterator[Difference]:
+    value = None if log is None else log.value
+    if value == before == after:
+        return
+    group, topic, partition = key
+    place: Place = (None, None, None) if log is None else (log.partition, log.file, log.position)
+    what = f"group {group!r}, {topic}-{partition}: the log says {_said(value)}, the cluster {_said(after)}"
+    if before == after:
+        yield Difference("differs", group, what, place, key, value, known=False)
+    else:
+        known = value in (before, after)
+        yield Difference("meanwhile", group, f"{what}, and {_said(before)} before", place, key, value, known)
+
+
+def _said(value: LiveOffset | None) -> str:
+    if value is None:
+        return "nothing"
+    more = f", {value.metadata!r}" if value.metadata else ""
+    return f"{value.offset} (epoch {value.leader_epoch}{more})"
+
+
+def _compare_group(name: str, log: Logged, before: Live, after: Live) -> Iterator[Difference]:
+    stored, first, last = log.groups.get(name), before.groups.get(name), after.groups.get(name)
+    if name in log.others or any(live is not None and not live.classic for live in (first, last)):
+        return  # of other protocols' groups only the offsets are compared
+    place: Place = (None, None, None) if stored is None else (stored.partition, stored.file, stored.position)
+    if first != last:
+        states = f"{_state(first)} and then {_state(last)}"
+        yield Difference("meanwhile", name, f"group {name!r} changed: {states}", place)
+    elif last is None:
+        yield Difference("differs", name, f"the cluster has no group {name!r}, and the log has", place)
+    elif last.state in REBALANCING:
+        took_s = (after.ended_ms - before.started_ms) / 1000
+        message = f"group {name!r} was in {last.state} at both looks, {took_s:.0f} s apart"
+        yield Difference("stuck", name, message, place)
+    else:
+        wrong = _wrong(stored, last)
+        if wrong is not None:
+            yield Difference("differs", name, f"group {name!r}: {wrong}", place)
+
+
+def _state(group: LiveGroup | None) -> str:
+    return "not there" if group is None else f"{group.state} with {len(group.members or ())} members"
+
+
+def _wrong(stored: LoggedGroup | None, live: LiveGroup) -> str | None:
+    """What differs between a group in the log and a group that does not rebalance."""
+    if stored is None:
+        # one that nobody has ever synced is in no log
+        return "the log does not have it" if live.state == "Stable" else None
+    if stored.state is None:
+        return (
+            f"the cluster says {live.state}, and the log has only offsets of it"
+            if live.state == "Stable"
+            else None
+        )
+    if live.state != stored.state:
+        return f"the log says {stored.state}, the cluster {live.state}"
+    if live.protocol_type != stored.protocol_type:
+        return f"the log says protocol type {stored.protocol_type!r}, the cluster {live.protocol_type!r}"
+    if live.members is not None and live.members != stored.members:
+        return f"the log has {len(stored.members)} members, the cluster {len(live.members)}, and they are not the same"
+    return None

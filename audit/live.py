@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the coordinators of a cluster say of their groups, over Kafka's protocol: ours or any broker's."""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from audit.errors import AuditError
+
+T = TypeVar("T")
+
+PATIENCE_S: Final = 60.0
+"""How long a coordinator may load or move before the audit gives up."""
+GROUPS_AT_ONCE: Final = 200
+CLASSIC: Final = ("", "classic", "Classic")
+"""The type that a group of the classic protocol is listed with; before Kafka 3.8 there is none."""
+
+OffsetKey = tuple[str, str, int]
+"""group, topic, partition"""
+
+
+class LiveOffset(msgspec.Struct, frozen=True):
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class LiveGroup(msgspec.Struct, frozen=True):
+    """A group; `members` are their ids, None where the group could not be described."""
+
+    state: str
+    protocol_type: str
+    classic: bool
+    members: frozenset[str] | None
+
+
+class Live(msgspec.Struct, frozen=True):
+    """One look at a cluster, which took from `started_ms` to `ended_ms`."""
+
+    groups: dict[str, LiveGroup]
+    offsets: dict[OffsetKey, LiveOffset]
+    started_ms: int
+    ended_ms: int
+
+
+def ask(address: str, only: Collection[str] | None = None) -> Live:
+    """Ask all brokers of the cluster at `address` for their groups, or for these. Raises AuditError."""
+    from kafka.admin import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=address, client_id="groupkeeper-audit", request_timeout_ms=30_000
+        )
+    except (KafkaError, OSError, ValueError) as error:
+        raise AuditError(f"--against {address}: no answer: {error}") from error
+    try:
+        return _ask(admin, only)
+    except (KafkaError, OSError) as error:
+        raise AuditError(f"--against {address}: {error}") from error
+    finally:
+        admin.close()
+
+
+def _ask(admin: Any, only: Collection[str] | None) -> Live:
+    started = _now()
+    listed = {group["group_id"]: group for group in _patiently(admin.list_groups)}
+    chosen = sorted(listed if only is None else listed.keys() & set(only))
+    described: dict[str, Any] = {}
+    offsets: dict[OffsetKey, LiveOffset] = {}
+    for part in _parts(chosen):
+        described |= _described(admin, [name for name in part if _is_classic(listed[name])])
+        answers = _patiently(partial(admin.list_group_offsets, dict.fromkeys(part)))
+        for group, answer in answers.items():
+            for place, committed in answer.items():
+                offsets[group, place.topic, place.partition] = LiveOffset(
+                    committed.offset, committed.leader_epoch, committed.metadata or ""
+                )
+    groups = {name: _group(listed[name], described.get(name)) for name in chosen}
+    return Live(groups, offsets, started, _now())
+
+
+def _described(admin: Any, names: Sequence[str]) -> dict[str, Any]:
+    if not names:
+        return {}
+    try:
+        found: dict[str, Any] = _patiently(lambda: admin.describe_groups(names))
+        return found
+    except (ValueError, TypeError, IndexError):
+        # The client decodes what members said of themselves, and they may say anything: find out which cannot be.
+        if len(names) == 1:
+            return {}
+        half = len(names) // 2
+        return _described(admin, names[:half]) | _described(admin, names[half:])
+
+
+def _group(listed: Any, described: Any | None) -> LiveGroup:
+    members = None
+    state = listed.get("group_state") or ""
+    if described is not None and not described["error"]:
+        members = frozenset(member["member_id"] for member in described["members"])
+        state = described["group_state"]
+    return LiveGroup(state, listed["protocol_type"], _is_classic(listed), members)
+
+
+def _is_classic(listed: Any) -> bool:
+    return (listed.get("group_type") or "") in CLASSIC
+
+
+def _patiently(call: Callable[[], T]) -> T:
+    """Ask again while a coordinator loads its partition, or a partition moves."""
+    from kafka.errors import KafkaError
+
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return call()
+        except KafkaError as error:
+            if not getattr(error, "retriable", False) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), GROUPS_AT_ONCE):
+        yield names[start : start + GROUPS_AT_ONCE]
+
+
+def _now() -> int:
+    return int(time.time() * 1000)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log beside the cluster that writes it: ours, and a real Kafka, while clients go on committing."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+from audit.against import Logged, LoggedGroup, LoggedOffset, compare
+from audit.live import Live, LiveGroup, LiveOffset, ask
+from audit.options import AuditOptions
+from audit.report.model import Report
+from audit.run import audit
+from tests.kafka.broker import KafkaBroker
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+PARTITIONS = 6
+
+
+def consumer(bootstrap: str, group: str) -> Consumer:
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+
+
+def has_assignment(member: Consumer) -> bool:
+    member.poll(0.1)
+    return bool(member.assignment())
+
+
+def groups_at_work(bootstrap: str) -> list[Consumer]:
+    """A topic, a group with a member, one without, and one that only commits; returns whom to close."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic("work", PARTITIONS)])["work"].result(30)
+    busy, idle, simple = (consumer(bootstrap, name) for name in ("busy", "idle", "simple"))
+    for member in (busy, idle):
+        member.subscribe(["work"])
+        wait_until(partial(has_assignment, member), 60, what=lambda: "an assignment")
+    for number, member in enumerate((busy, idle, simple)):
+        places = [TopicPartition("work", part, 10 * number + part, f"é {part}") for part in range(PARTITIONS)]
+        member.commit(offsets=places, asynchronous=False)
+    idle.close()
+    return [busy, simple]
+
+
+@contextmanager
+def commits_going_on(member: Consumer) -> Iterator[Callable[[], int]]:
+    """Commits of one group, one after the other; gives how many there have been."""
+    stop = threading.Event()
+    count = 0
+
+    def commit() -> None:
+        nonlocal count
+        while not stop.is_set():
+            member.poll(0)
+            places = [TopicPartition("work", part, 1_000 + count) for part in range(PARTITIONS)]
+            member.commit(offsets=places, asynchronous=False)
+            count += 1
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        yield lambda: count
+    finally:
+        stop.set()
+        thread.join()
+
+
+def audited(spark: SparkSession, log_dir: Path, out: Path, against: str) -> Report:
+    looked = ask(against)
+    options = AuditOptions(
+        log_dirs=(str(log_dir),), out=str(out), as_of_ms=looked.ended_ms, against=against, num_partitions=50
+    )
+    return audit(spark, options)
+
+
+def told(report: Report) -> dict[str, str]:
+    """The findings that a sound log must not have, by check."""
+    harmless = {"changed_meanwhile", "offsets_without_group", "hot_partition"}
+    return {found.check: found.message for found in report.findings if found.check not in harmless}
+
+
+def check_while_commits_go_on(spark: SparkSession, bootstrap: str, log_dir: Path, out: Path) -> None:
+    busy, simple = groups_at_work(bootstrap)
+    try:
+        with commits_going_on(busy) as count:
+            wait_until(lambda: count() > 10, 30, what=lambda: "commits")
+            report = audited(spark, log_dir, out, bootstrap)
+        assert told(report) == {}
+        assert report.run.groups >= 3
+        assert report.run.offsets >= 3 * PARTITIONS
+        # the busy group's offsets have changed, and nothing else has
+        meanwhile = [found for found in report.findings if found.check == "changed_meanwhile"]
+        assert meanwhile
+        assert all("'busy'" in found.message for found in meanwhile)
+    finally:
+        busy.close()
+        simple.close()
+
+
+def test_our_own_log_says_what_we_say_while_commits_go_on(spark: SparkSession, tmp_path: Path) -> None:
+    service = Service(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0})
+    try:
+        service.start()
+        check_while_commits_go_on(spark, service.bootstrap, service.data_dir, tmp_path / "out")
+    finally:
+        service.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_a_real_brokers_log_says_what_the_broker_says(spark: SparkSession, tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path / "kafka")
+    try:
+        broker.start()
+        check_while_commits_go_on(spark, broker.bootstrap, broker.data_dir, tmp_path / "out")
+    finally:
+        broker.close()
+
+
+# --------------------------------------------------------- the comparison itself, without anything that runs
+
+KEY = ("g", "t", 0)
+FIVE, SIX, SEVEN = (LiveOffset(offset, -1, "") for offset in (5, 6, 7))
+STABLE = LiveGroup("Stable", "consumer", classic=True, members=frozenset({"a"}))
+STORED = LoggedGroup("Stable", "consumer", frozenset({"a"}), 3, "file", 0)
+
+
+def live(offset: LiveOffset | None, group: LiveGroup | None = STABLE) -> Live:
+    return Live({} if group is None else {"g": group}, {} if offset is None else {KEY: offset}, 0, 1_000)
+
+
+def log(offset: LiveOffset | None, group: LoggedGroup | None = STORED) -> Logged:
+    offsets = {} if offset is None else {KEY: LoggedOffset(offset, 3, "file", 100)}
+    return Logged(offsets, {} if group is None else {"g": group}, frozenset())
+
+
+def kinds(logged: Logged, before: Live, after: Live) -> list[str]:
+    return [found.kind for found in compare(logged, before, after)]
+
+
+@pytest.mark.parametrize(
+    ("in_log", "before", "after", "kind"),
+    [
+        (FIVE, FIVE, FIVE, []),
+        (FIVE, SIX, SIX, ["differs"]),
+        (None, FIVE, FIVE, ["differs"]),
+        (FIVE, None, None, ["differs"]),
+        (FIVE, FIVE, SIX, ["meanwhile"]),
+        (SIX, FIVE, SEVEN, ["meanwhile"]),
+        (None, None, FIVE, ["meanwhile"]),
+        (FIVE, LiveOffset(5, 1, ""), LiveOffset(5, 1, ""), ["differs"]),
+        (FIVE, LiveOffset(5, -1, "other"), LiveOffset(5, -1, "other"), ["differs"]),
+    ],
+)
+def test_an_offset_differs_where_it_did_not_change(
+    in_log: LiveOffset | None, before: LiveOffset | None, after: LiveOffset | None, kind: list[str]
+) -> None:
+    assert kinds(log(in_log), live(before), live(after)) == kind
+
+
+@pytest.mark.parametrize(
+    ("stored", "found", "kind"),
+    [
+        (STORED, STABLE, []),
+        (None, STABLE, ["differs"]),
+        (STORED, None, ["differs"]),
+        (STORED, LiveGroup("Empty", "consumer", classic=True, members=frozenset()), ["differs"]),
+        (STORED, LiveGroup("Stable", "consumer", classic=True, members=frozenset({"b"})), ["differs"]),
+        (STORED, LiveGroup("Stable", "connect", classic=True, members=frozenset({"a"})), ["differs"]),
+        (
+            STORED,
+            LiveGroup("PreparingRebalance", "consumer", classic=True, members=frozenset({"b"})),
+            ["stuck"],
+        ),
+        (None, LiveGroup("Empty", "", classic=True, members=frozenset()), []),
+        (None, LiveGroup("Stable", "consumer", classic=False, members=None), []),
+    ],
+)
+def test_a_group_differs_where_it_did_not_change(
+    stored: LoggedGroup | None, found: LiveGroup | None, kind: list[str]
+) -> None:
+    assert kinds(log(None, stored), live(None, found), live(None, found)) == kind
+
+
+def test_a_group_that_changed_is_told_apart() -> None:
+    empty = msgspec.structs.replace(STABLE, state="Empty", members=frozenset())
+    assert kinds(log(None), live(None), live(None, empty)) == ["meanwhile"]
