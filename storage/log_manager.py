@@ -548,6 +548,7 @@ class LogManager:
     def adopt(self, partition: int, recovery_point: int = 0, position: Position | None = None) -> None:
         """Open a partition that nobody else works on; it is on disk up to `recovery_point`, at `position`.
 
+        Whoever had it last has released it, or was settled: what is derived from its segments is whole, too.
         Does nothing for one that this node has. Raises CorruptLog, and lists it in `failed_partitions`; and
         StorageError, which leaves the partition alone and can be tried again.
         """
@@ -559,7 +560,7 @@ class LogManager:
             directory = partition_dir(self.data_dir, self.settings.topic, partition)
             log = PartitionLog(self._fs, directory, partition, self.settings, self._topic_id)
             try:
-                self.cuts += tuple(recover_log(self._fs, log, recovery_point, position))
+                self.cuts += tuple(recover_log(self._fs, log, recovery_point, position, clean=True))
                 if log.dirty:
                     log.fsync()
             except CorruptLog as error:
