@@ -18,6 +18,7 @@ from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, content, replay
 from tests.storage.faulty import FaultyFileSystem
 from tests.storage.test_index import check
+from tests.storage.test_old_messages import message_set
 
 ROOT = Path("/data")
 SETTINGS = LogSettings(segment_bytes=2_000, index_interval_bytes=200, journal_step_bytes=8192)
@@ -438,3 +439,35 @@ def test_a_child_never_writes_into_a_file_that_is_there(tmp_path: Path) -> None:
         ChildRunner()(jobs[0])
     assert read_file(RealFileSystem(), path) == b"somebody else's"
     manager.close()
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [0, 1])
+def test_old_messages_are_compacted_one_by_one(magic: int, codec: int) -> None:
+    """Of a wrapper what stays comes out of it: with a newer tombstone gone, nothing superseded may be left."""
+    bench = Bench(min_cleanable_dirty_ratio=0)
+    pairs: list[tuple[bytes | None, bytes | None]] = [
+        (b"a", b"1"), (b"b", b"2"), (b"gone", b"3"), (b"a", b"4"), (b"gone", None), (b"c", b"5"),
+    ]  # fmt: skip
+    bench.manager.close()
+    data = message_set(magic, codec, pairs=pairs)
+    if codec:
+        # As a broker stores it: a wrapper has the offset of its last message.
+        data = (len(pairs) - 1).to_bytes(8, "big") + data[8:]
+    directory = ROOT / "__consumer_offsets-0"
+    bench.fs.mkdir(directory)
+    bench.fs.open(directory / f"{0:020d}.log", create=True).pwrite([data], 0)
+    bench.manager = LogManager.open(ROOT, SETTINGS, bench.fs)
+    bench.history = History(bench.manager, 0)
+    bench.cleaner = bench.new_cleaner()
+    assert bench.manager.end_offset(0) == len(pairs)
+    bench.now_ms = NOW + RETENTION - 1
+    for left in (True, False):
+        bench.roll()
+        assert bench.clean() is not None
+        old = [batch for batch in bench.batches() if batch.magic < 2]
+        records = [(key, value) for batch in old for _, _, key, value in iter_records(batch)]
+        tombstones = [(b"gone", None)] if left else []
+        assert records == [(b"b", b"2"), (b"a", b"4"), *tombstones, (b"c", b"5")]
+        assert [batch.last_offset for batch in old] == [1, 3, *([4] if left else []), 5]
+        bench.now_ms += 2 * RETENTION
