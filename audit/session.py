@@ -27,6 +27,7 @@ _SETTINGS = {
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.log.level": "ERROR",
     # The work is done in Python, and Java is mostly busy with starting: the quick compiler halves that.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
