@@ -67,8 +67,14 @@ def groups_state(partials: DataFrame) -> DataFrame:
     before = Window.partitionBy(*GROUP_KEY).orderBy(*_PLACE)
     earlier, first = F.lag("generation").over(before), F.col("first_generation")
     both = ~F.lag("tombstone").over(before) & first.isNotNull()
-    seen = partials.withColumn("back_between", F.coalesce((earlier > first) & both, F.lit(False)))
-    merged = _merged(seen, GROUP_KEY, NEWEST_GROUP, F.sum("rebalances").alias("rebalances"))
+    seen = partials.withColumns(
+        {
+            "back_between": F.coalesce((earlier > first) & both, F.lit(False)),
+            "rebalanced_between": F.coalesce((earlier < first) & both, F.lit(False)),
+        }
+    )
+    rebalances = F.expr("sum(rebalances + cast(rebalanced_between as int))").alias("rebalances")
+    merged = _merged(seen, GROUP_KEY, NEWEST_GROUP, rebalances)
     return merged.withColumn("state", F.when(F.size("members") > 0, "Stable").otherwise("Empty"))
 
 
@@ -92,7 +98,8 @@ def _merged(partials: DataFrame, key: tuple[str, ...], newest: tuple[str, ...], 
         ),
     )
     merged = partials.groupBy(*key).agg(
-        F.max_by(F.struct(*newest), "log_offset").alias("newest"),
+        # The last in the log, as whoever loads it sees it; by offset where a range has it in a transaction as well.
+        F.max_by(F.struct(*newest), F.struct(*_PLACE, "log_offset")).alias("newest"),
         F.sum("count").alias("records"),
         F.sum("tombstones").alias("tombstones"),
         F.sum("cleaned").alias("cleaned"),

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
+import numpy as np
 import pyarrow as pa
 
 from audit.fold.groups import fold_groups
@@ -24,7 +25,7 @@ def fold(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.Rec
     `batches` have at least the columns `NEEDED`. A range ends where the file changes, or with `chunk_rows` rows.
     """
     waiting: list[pa.RecordBatch] = []
-    for batch in _by_file(batches):
+    for batch in _cut(_by_file(batches), rules.chunk_rows):
         if waiting and _starts_anew(waiting, batch, rules.chunk_rows):
             yield from _fold_range(waiting, rules)
             waiting = []
@@ -47,6 +48,19 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if end == len(indices) or indices[end] != indices[start]:
                 yield batch.slice(start, end - start)
                 start = end
+
+
+def _cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in pieces of about so many, none of which ends within a batch of the log."""
+    for batch in batches:
+        start = 0
+        if batch.num_rows > rows:
+            position = batch.column("position").to_numpy()
+            starts = np.flatnonzero(position[1:] != position[:-1]) + 1
+            while (place := np.searchsorted(starts, start + rows)) < len(starts):
+                yield batch.slice(start, int(starts[place]) - start)
+                start = int(starts[place])
+        yield batch.slice(start)
 
 
 def _starts_anew(waiting: list[pa.RecordBatch], batch: pa.RecordBatch, chunk_rows: int) -> bool:

@@ -7,8 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.testing import assertDataFrameEqual
 
+from audit import facts
+from audit.checks import findings
+from audit.inventory import take_inventory
 from audit.options import AuditOptions
+from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run import audit
 from tests.audit.damaged import ALSO, MUST_FLAG, MUST_PASS, write_all
@@ -19,7 +24,7 @@ class Audited(msgspec.Struct):
     """An audit of all the logs, damaged and whole."""
 
     report: Report
-    out: Path
+    log_dir: Path
     places: Mapping[str, int]
 
     def checks_in(self, name: str) -> set[str]:
@@ -32,7 +37,7 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Au
     work = tmp_path_factory.mktemp("damaged")
     places = write_all(work / "log")
     options = AuditOptions(log_dirs=(str(work / "log"),), out=str(work / "out"), as_of_ms=NOW)
-    return Audited(audit(spark, options), work / "out", places)
+    return Audited(audit(spark, options), work / "log", places)
 
 
 @pytest.mark.parametrize("name", MUST_FLAG)
@@ -44,6 +49,29 @@ def test_damage_is_told(audited: Audited, name: str) -> None:
 @pytest.mark.parametrize("name", MUST_PASS)
 def test_what_is_whole_passes(audited: Audited, name: str) -> None:
     assert audited.checks_in(name) == set()
+
+
+def test_it_is_all_the_same_how_the_files_are_cut(
+    spark: SparkSession, audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every batch in a range of its own: what is seen between ranges is what is seen inside of one."""
+    rules = facts.fold_rules
+    monkeypatch.setattr(
+        facts, "fold_rules", lambda *about: msgspec.structs.replace(rules(*about), chunk_rows=1)
+    )
+    options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
+    cut = facts.gather(spark, options, take_inventory(options.log_dirs))
+    assert cut.ranges.count() > 300
+    found = {(one.check, one.partition) for one in collect_findings(findings(cut))}
+    expected = {(one.check, one.partition) for one in audited.report.findings}
+    # What changes from one record of a group to the next is not counted across ranges, which have thousands of them.
+    by_record = {"rebalance_storm", "members_flapping"}
+    assert {one for one in expected if one[0] not in by_record} == found
+    monkeypatch.undo()
+    whole = facts.gather(spark, options, take_inventory(options.log_dirs))
+    for name in ("offsets", "groups"):
+        tables = [getattr(one, name).drop("back").orderBy("partition", "log_offset") for one in (cut, whole)]
+        assertDataFrameEqual(*tables)
 
 
 def test_nothing_is_said_of_all_the_other_logs(audited: Audited) -> None:
