@@ -61,7 +61,7 @@ def test_older_versions(server: Server, scenario: str, caps: dict[str, int]) -> 
 
 
 def test_a_duration_instead_of_a_number(server: Server) -> None:
-    chosen = Options(server.address, duration_s=0.1, warmup_s=0.05, changes={"groups": GROUPS})
+    chosen = Options(server.address, duration_s=1.0, warmup_s=0.05, changes={"groups": GROUPS})
     result = play("commit", chosen)
     assert result["errors"] == 0
     assert result["requests"] > 0
