@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 T = TypeVar("T")
 
 WAIT_S: Final = 30.0
-ANSWER_TIMEOUT_S: Final = 10.0
+ANSWER_TIMEOUT_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.02
 
 
@@ -33,14 +33,19 @@ class Group:
         self._group = group
         self._topic = topic
         # the service is killed while this client is connected: what librdkafka logs about that is no news here
-        self._admin = AdminClient(
-            {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
-        )
+        self._settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 200,
+        }
+        self._admin = AdminClient(self._settings)
 
     def create_topic(self, partitions: int) -> None:
         """Create the topic. Raises Broken."""
         created = self._admin.create_topics([NewTopic(self._topic, partitions, 1)])
-        answered(f"topic {self._topic} to be created", lambda: created[self._topic].result(ANSWER_TIMEOUT_S))
+        self._answered(
+            f"topic {self._topic} to be created", lambda: created[self._topic].result(ANSWER_TIMEOUT_S)
+        )
 
     def view(self) -> View:
         """Describe the group. Raises Broken."""
@@ -52,7 +57,7 @@ class Group:
                 {at.partition: m.client_id for m in found.members for at in m.assignment.topic_partitions},
             )
 
-        return answered(f"group {self._group} to be described", ask)
+        return self._answered(f"group {self._group} to be described", ask)
 
     def committed(self) -> dict[int, int]:
         """Fetch all committed offsets by partition. Raises Broken."""
@@ -63,20 +68,21 @@ class Group:
             found = answer.result(ANSWER_TIMEOUT_S).topic_partitions
             return {each.partition: each.offset for each in found if each.offset >= 0}
 
-        return answered(f"the offsets of {self._group}", ask)
+        return self._answered(f"the offsets of {self._group}", ask)
 
-
-def answered(what: str, ask: Callable[[], T]) -> T:
-    """Ask until there is an answer and no error: a service that has just started may still be loading."""
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            return ask()
-        except (KafkaException, TimeoutError) as refused:
-            # An answer that a dying service still owed can take the client's own timeout to be given up.
-            if time.monotonic() >= deadline:
-                raise Broken(f"waited {WAIT_S:g} s for {what}: {refused}") from refused
-        time.sleep(LOOK_EVERY_S)
+    def _answered(self, what: str, ask: Callable[[], T]) -> T:
+        """Ask until there is an answer and no error: a service that has just started may still be loading."""
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            try:
+                return ask()
+            except (KafkaException, TimeoutError) as refused:
+                if time.monotonic() >= deadline:
+                    raise Broken(f"waited {WAIT_S:g} s for {what}: {refused!r}") from refused
+                if isinstance(refused, TimeoutError):
+                    # It may still wait for what a dying service owed; another client does not.
+                    self._admin = AdminClient(self._settings)
+            time.sleep(LOOK_EVERY_S)
 
 
 def wait_for(what: str, condition: Callable[[], bool]) -> None:
