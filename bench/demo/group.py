@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 T = TypeVar("T")
 
 WAIT_S: Final = 30.0
-ANSWER_TIMEOUT_S: Final = 5.0
+ANSWER_TIMEOUT_S: Final = 1.0
 LOOK_EVERY_S: Final = 0.02
 
 
