@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node's logs are brought to use, and how they are left: around what `recovery` finds on disk."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from storage.checkpoint_file import Position, TopicPartition, gather_offsets
+from storage.errors import CorruptLog
+from storage.filesystem import atomic_write
+from storage.journal import Journal, clear_journals, retire
+from storage.layout import (
+    CLEAN_SHUTDOWN_FILE,
+    CLEAN_SHUTDOWN_MARK,
+    CLEANER_OFFSET_FILE,
+    SPARE_JOURNAL,
+    journal_dirs,
+    parse_journal,
+)
+from storage.log import PartitionLog
+from storage.log_directory import LogDirectory
+from storage.recovery import Cut, Recovered, note_recovery_points, recover, recover_log
+
+
+class Opened(msgspec.Struct):
+    """A node's partitions, all on disk up to their ends, and its new journal."""
+
+    logs: dict[int, PartitionLog]
+    failed: dict[int, CorruptLog]
+    cuts: tuple[Cut, ...]
+    points: dict[TopicPartition, int]
+    journal: Journal
+    last_flush: int
+    kept: set[Path]
+    """Older journals, for whoever mends a failed partition."""
+
+
+def open_logs(
+    directory: LogDirectory,
+    owned: Collection[int] | None,
+    kept: Collection[Path] = (),
+    *,
+    last_flush: int | None = None,
+    clean: bool = False,
+) -> Opened:
+    """Read everything from disk, make it durable in the segments, and start a new journal.
+
+    `owned` are a share's partitions, and `kept` the journals that it must not remove. For `last_flush` and
+    `clean` see `recover`. Raises CorruptLog, StorageError, and OSError.
+    """
+    fs, data_dir = directory.fs, directory.data_dir
+    others: list[Path] = []
+    if owned is None:  # there may have been several nodes here, the last time
+        others = [
+            each for each in journal_dirs(fs.listdir(data_dir), data_dir) if each != directory.journal_dir
+        ]
+    found = recover(
+        fs,
+        data_dir,
+        directory.settings,
+        directory.topic_id,
+        last_flush=last_flush,
+        journal_dirs=(directory.journal_dir, *others),
+        partitions=owned,
+        clean=clean,
+    )
+    try:
+        return _make_durable(directory, found, owned, kept, others)
+    except BaseException:
+        for log in found.logs.values():
+            log.close()
+        raise
+
+
+def _make_durable(
+    directory: LogDirectory,
+    found: Recovered,
+    owned: Collection[int] | None,
+    kept: Collection[Path],
+    others: Collection[Path],
+) -> Opened:
+    fs, settings = directory.fs, directory.settings
+    for log in found.logs.values():
+        if log.dirty:
+            log.fsync()
+    fs.mkdir(directory.journal_dir)
+    fs.fsync_dir(directory.data_dir)
+    known = found.recovery_points
+    if owned is not None:
+        known = {key: known[key] for key in known if key[1] in owned}
+    points = note_recovery_points(fs, directory.notes_dir, known, found.logs.values(), settings.topic)
+    journal = Journal.create(
+        fs,
+        directory.journal_dir,
+        found.journals[-1].number + 1 if found.journals else 1,
+        step_bytes=settings.journal_step_bytes,
+        void_from=found.last_flush + 1,
+    )
+    all_kept = found.journals_of(found.failed) | set(kept)
+    for old in found.journals:
+        if old.path not in all_kept:
+            retire(fs, old.path, spare_bytes_max=settings.journal_spare_bytes_max)
+    fs.fsync_dir(directory.journal_dir)
+    gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
+    clear_journals(fs, others, all_kept)
+    return Opened(
+        found.logs, found.failed, tuple(found.cuts), points, journal, found.last_flush, kept=all_kept
+    )
+
+
+def open_adopted(
+    directory: LogDirectory, partition: int, recovery_point: int, position: Position | None
+) -> tuple[PartitionLog, list[Cut]]:
+    """A partition that another node has left whole in its segments, and what had to be left out of it.
+
+    Raises CorruptLog and OSError, with the log closed.
+    """
+    log = directory.new_log(partition)
+    try:
+        cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
+        if log.dirty:
+            log.fsync()
+    except BaseException:
+        log.close()
+        raise
+    return log, cuts
+
+
+def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
+    """The segments hold everything: remove the journals, and with `mark` say so, as a Kafka broker does.
+
+    Does not say so while journals are `kept`. Raises OSError.
+    """
+    fs, journals = directory.fs, directory.journal_dir
+    for name in fs.listdir(journals):
+        path = journals / name
+        if name == SPARE_JOURNAL or (parse_journal(name) is not None and path not in kept):
+            fs.remove(path)
+    if fs.listdir(journals):
+        return
+    # A Kafka broker refuses a data directory with a directory in it that is no partition.
+    fs.rmdir(journals)
+    fs.fsync_dir(directory.data_dir)
+    if mark:
+        atomic_write(fs, directory.data_dir / CLEAN_SHUTDOWN_FILE, CLEAN_SHUTDOWN_MARK)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The partitions that a node has: their logs, their ends, and which of them cannot be used."""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final
+
+from storage.checkpoint_file import TopicPartition
+from storage.errors import CorruptLog, NotOwned, storage_error
+from storage.journal import Entry
+from storage.log import PartitionLog
+from storage.log_directory import LogDirectory
+from storage.opening import Opened
+from storage.recovery import partitions_on_disk
+
+_LAST_OFFSET_DELTA: Final = Struct(">i")
+
+
+class Partitions:
+    """No locks of its own: `LogManager` says what is done under which."""
+
+    __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points")
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.owned: set[int] | None = set() if directory.is_shared else None
+        """Those that were adopted and not released; None where the node has all that there are."""
+        self.failed: dict[int, CorruptLog] = {}
+        """Those that cannot be read, and why."""
+        self.points: dict[TopicPartition, int] = {}
+        """Up to where each is on disk for good."""
+        self._directory = directory
+        self._logs: dict[int, PartitionLog] = {}
+        self._ends: dict[int, int] = {}
+
+    def replace_all(self, opened: Opened) -> None:
+        """Everything was read from disk anew; nobody else uses this meanwhile."""
+        self._logs, self.points = opened.logs, opened.points
+        self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}
+        elsewhere = () if self.owned is None else self.failed.keys() - self.owned
+        self.failed = {p: self.failed[p] for p in elsewhere} | opened.failed
+
+    def logs(self) -> Sequence[PartitionLog]:
+        """Of those that anything was written to or read from."""
+        return list(self._logs.values())
+
+    def uses(self, log: PartitionLog) -> bool:
+        """Whether this is a partition's log as it is used now, and not as it was before it was opened again."""
+        return self._logs.get(log.partition) is log
+
+    def recovery_point(self, partition: int) -> int:
+        """Up to which offset a partition is on disk for good."""
+        return self.points.get((self._directory.settings.topic, partition), 0)
+
+    def numbers(self) -> list[int]:
+        """Those that have a directory or something to write into one, sorted; of a share, its own.
+
+        Raises StorageError.
+        """
+        if self.owned is not None:
+            return sorted(self.owned)
+        directory = self._directory
+        try:
+            found = partitions_on_disk(directory.fs, directory.data_dir, directory.settings.topic)
+        except OSError as error:
+            raise storage_error(directory.data_dir, error, "listing") from error
+        return sorted({*found, *self._ends})
+
+    def end_offset(self, partition: int) -> int:
+        """The base offset of the next batch. Raises CorruptLog and NotOwned."""
+        end = self._ends.get(partition)
+        if end is None:
+            self._check_usable(partition)
+            return 0
+        return end
+
+    def _check_usable(self, partition: int) -> None:
+        if partition in self.failed:
+            raise self.failed[partition]
+        if self.owned is not None and partition not in self.owned:
+            raise NotOwned(self._directory.data_dir, partition)
+
+    def log(self, partition: int) -> PartitionLog:
+        """A partition's log, made at its first use. Raises CorruptLog and NotOwned."""
+        self._check_usable(partition)
+        log = self._logs.get(partition)
+        if log is None:
+            log = self._logs.setdefault(partition, self._directory.new_log(partition))
+        return log
+
+    def new_ends(self, entries: Sequence[Entry]) -> dict[int, int]:
+        """Where the partitions of `entries` will end. Raises ValueError for one that doesn't start at the end."""
+        ends: dict[int, int] = {}
+        for partition, base_offset, batch in entries:
+            end = ends.get(partition)
+            if end is None:
+                end = self.end_offset(partition)
+            if base_offset != end:
+                raise ValueError(f"partition {partition}: base offset {base_offset}, the log ends at {end}")
+            ends[partition] = base_offset + int(_LAST_OFFSET_DELTA.unpack_from(batch, 23)[0]) + 1
+        return ends
+
+    def move_ends(self, ends: dict[int, int]) -> None:
+        """What ends there was accepted."""
+        self._ends.update(ends)
+
+    def add(self, log: PartitionLog) -> None:
+        """A share has adopted a partition, which is on disk up to its end."""
+        assert self.owned is not None, "this node has the whole directory"
+        self.owned.add(log.partition)
+        self.points[self._directory.settings.topic, log.partition] = log.end_offset
+        self._logs[log.partition] = log
+        self._ends[log.partition] = log.end_offset
+
+    def remove(self, partition: int) -> None:
+        """A share has released a partition."""
+        assert self.owned is not None, "this node has the whole directory"
+        self.owned.discard(partition)
+        self._ends.pop(partition, None)
+        self._logs.pop(partition, None)
+        self.points.pop((self._directory.settings.topic, partition), None)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the journal into the segments: write-behind and checkpoints."""
+
+from collections.abc import Sequence
+
+from storage.errors import storage_error
+from storage.health import Health
+from storage.journal import Entry
+from storage.journals import Journals
+from storage.log import PartitionLog, batch_offsets
+from storage.log_directory import LogDirectory
+from storage.partitions import Partitions
+from storage.pending import PendingBatches
+from storage.recovery import note_recovery_points
+
+
+class SegmentWriter:
+    """Batches wait here that are safe in the journal. Whoever calls, but for `add`, holds the lock on segments."""
+
+    __slots__ = ("_directory", "_health", "_journals", "_partitions", "_pending")
+
+    def __init__(
+        self, directory: LogDirectory, health: Health, journals: Journals, partitions: Partitions
+    ) -> None:
+        self._directory = directory
+        self._health = health
+        self._journals = journals
+        self._partitions = partitions
+        self._pending = PendingBatches()
+
+    @property
+    def pending_bytes(self) -> int:
+        """What waits for its segments."""
+        return self._pending.size_bytes
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """These batches are in the journal; its lock is held."""
+        self._pending.add(entries)
+
+    def forget(self) -> None:
+        """What waited was read from the journal, and is in the segments."""
+        self._pending = PendingBatches()
+
+    def write(self, max_bytes: int | None) -> int:
+        """Put what waits into its segments, at least `max_bytes`; returns how much that was.
+
+        Raises StorageFull and StorageError; what was not written goes on waiting.
+        """
+        written = 0
+        while max_bytes is None or written < max_bytes:
+            partition = self._pending.oldest()
+            if partition is None:
+                break
+            written += self._drain(partition)
+        return written
+
+    def write_partition(self, partition: int) -> None:
+        """The same for all that waits of one partition."""
+        if partition in self._pending:
+            self._drain(partition)
+
+    def _drain(self, partition: int) -> int:
+        """Write a partition's queue; nobody can read it meanwhile, and miss what is in neither place."""
+        with self._journals.lock:
+            batches = self._pending.take(partition)
+        log = self._partitions.log(partition)
+        try:
+            log.append_all(batches)
+        finally:
+            end = log.end_offset
+            count = sum(batch_offsets(batch)[1] <= end for batch in batches)
+            with self._journals.lock:
+                size = self._pending.written(partition, batches, count)
+        return size
+
+    def checkpoint(self) -> None:
+        """Bring everything accepted so far into the segments and sync them; older journals go.
+
+        Raises StorageFull and StorageError.
+        """
+        # Read without the lock: an append that comes now belongs to the next checkpoint.
+        if not self._journals.size_bytes:
+            return
+        try:
+            flush = self._journals.rotate()
+            self.write(None)
+            for log in self._partitions.logs():
+                log.write_indexes()
+            self._sync_all()
+            self._journals.remove_retired(flush)
+        except OSError as error:
+            raise storage_error(self._directory.data_dir, error, "a checkpoint") from error
+
+    def _sync_all(self) -> None:
+        logs, directory = self._partitions.logs(), self._directory
+        for log in logs:
+            self.sync(log)
+        self._partitions.points = note_recovery_points(
+            directory.fs, directory.notes_dir, self._partitions.points, logs, directory.settings.topic
+        )
+
+    def sync(self, log: PartitionLog) -> None:
+        """Make durable what a log has of what was accepted. Raises StorageError; then the log has failed."""
+        if not log.dirty:
+            return
+        try:
+            log.fsync()
+        except OSError as error:
+            # Pages of a failed sync may be lost and still look clean: only the journal helps now.
+            raise self._health.fail(log.directory, error, "syncing") from error
