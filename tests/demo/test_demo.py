@@ -15,7 +15,7 @@ import pytest
 with warnings.catch_warnings():
     # kafka-python uses a deprecated function while it is imported.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from bench.demo.group import Broken
+    from bench.demo.group import Broken, Group
     from bench.demo.screen import Screen
     from bench.demo.story import SERVICE_SETTINGS, play, require_kept
     from bench.servers import Groupkeeper
@@ -25,6 +25,7 @@ from tests.support.waiting import wait_until
 
 COMMAND = (sys.executable, "-m", "bench.demo")
 PROCESSES = 3
+CRASHES = 10
 
 
 class Forgetful(Groupkeeper):
@@ -74,6 +75,19 @@ def test_a_service_that_forgets_fails_the_demo(tmp_path: Path, capsys: pytest.Ca
     assert "are there" not in told
     assert "The demo failed: 12 of 12 committed offsets are wrong" in errors
     assert not any(runs(pid) for pid in pids(told))
+
+
+@pytest.mark.slow
+def test_the_client_that_asks_is_answered_after_every_crash(tmp_path: Path) -> None:
+    with Groupkeeper("groupkeeper", tmp_path / "service", SERVICE_SETTINGS) as service:
+        service.start()
+        group = Group(str(service.address), "billing", "orders")
+        group.create_topic(1)
+        for _ in range(CRASHES):
+            assert group.committed() == {}  # now it is connected to the coordinator, and knows it as such
+            service.kill()
+            service.start()
+        assert group.committed() == {}
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
