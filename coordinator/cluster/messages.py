@@ -174,16 +174,14 @@ FromSupervisor = (
 FromWorker = Pong | Serves | CannotServe | Loaded | Released | ChangeTopics | AskEnds | Ends
 
 
-def _enc_hook(value: Any) -> Any:
-    if isinstance(value, Path):
-        return str(value)
-    raise NotImplementedError(type(value))
+def _enc_hook(value: object) -> str:
+    assert isinstance(value, Path), f"{value!r}: a message holds paths, and else only what msgspec knows"
+    return str(value)
 
 
-def _dec_hook(kind: type, value: Any) -> Any:
-    if issubclass(kind, Path):
-        return kind(value)
-    raise NotImplementedError(kind)
+def _dec_hook(kind: type, value: Any) -> Path:
+    assert issubclass(kind, Path), f"{kind}: a message holds paths, and else only what msgspec knows"
+    return kind(value)  # what is no text is a TypeError, of which msgspec makes a ValidationError
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_enc_hook)

@@ -76,6 +76,10 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
+class UnknownSchema(ValueError):
+    """A schema uses something that no message of ours has, so that the generator writes no code for it."""
+
+
 def load(name: str) -> Message:
     """Read the schema of a message, for example "HeartbeatRequest"."""
     text = files(SCHEMAS).joinpath(f"{name}.json").read_text()
@@ -95,11 +99,11 @@ def _field(raw: Json) -> Field:
     type_name = type_name.removeprefix("[]")
     fields = tuple(_field(inner) for inner in raw.get("fields", ()))
     if "tag" in raw or "flexibleVersions" in raw:
-        raise NotImplementedError(f"{raw['name']}: tagged fields")
+        raise UnknownSchema(f"{raw['name']}: tagged fields")
     if fields and not is_array:
-        raise NotImplementedError(f"{raw['name']}: a nested struct")
+        raise UnknownSchema(f"{raw['name']}: a nested struct")
     if not fields and (type_name not in SCALARS or (is_array and type_name != "int32")):
-        raise NotImplementedError(f"{raw['name']}: type {raw['type']}")
+        raise UnknownSchema(f"{raw['name']}: type {raw['type']}")
     return Field(
         name=snake_case(raw["name"]),
         type=type_name,

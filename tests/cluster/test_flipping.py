@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -31,7 +32,7 @@ FLIPPED = (0, 1, 2)
 PATIENCE_S = 60
 
 
-class Member(threading.Thread):
+class Member(threading.Thread, ABC):
     """A client that commits ever higher offsets, over and over until one is accepted, and reads them back."""
 
     def __init__(self, bootstrap: str, group: str) -> None:
@@ -50,9 +51,9 @@ class Member(threading.Thread):
         except BaseException as failure:  # noqa: BLE001 - raised by stop
             self.failure = failure
 
+    @abstractmethod
     def work(self) -> None:
         """Commit and read until told to stop."""
-        raise NotImplementedError
 
     def saw(self, offset: int) -> None:
         """An offset was read back."""

@@ -3,6 +3,7 @@
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +21,7 @@ def own_group(index: int) -> str:
     return f"crash-{index}"
 
 
-class Traffic(threading.Thread):
+class Traffic(threading.Thread, ABC):
     """One connection; ends when the server closes it, with `failure` set when something else ends it."""
 
     def __init__(self, bootstrap: str, ledger: Ledger) -> None:
@@ -41,9 +42,9 @@ class Traffic(threading.Thread):
         finally:
             self._connection.close()
 
+    @abstractmethod
     def work(self) -> None:
         """What it does for its living."""
-        raise NotImplementedError
 
 
 class Committer(Traffic):
