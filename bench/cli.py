@@ -4,6 +4,7 @@
 import argparse
 import json
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -23,10 +24,12 @@ from bench.wire import APIS
 
 GOOD: Final = 0
 ERRORS: Final = 1  # something was answered wrongly or not at all
-NOT_PREPARED: Final = 3  # (2 is argparse's) the server did not come to where measuring starts
+MISUSED: Final = 2  # as argparse has it
+NOT_PREPARED: Final = 3  # the server did not come to where measuring starts
 
 STARTED: Final = ("start", "restart")  # these start and kill a server of their own
 LABEL_WIDTH: Final = 15
+REACH_TIMEOUT_S: Final = 10.0
 
 DESCRIPTION: Final = f"""\
 Play scenarios against a running server and print what they measured:
@@ -46,6 +49,10 @@ Exit status: 0 good, 1 errors were counted, 2 wrong usage, 3 the server could no
 """
 
 
+class Misused(Exception):
+    """Flags that mean nothing for the scenarios that were named."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit status."""
     # SIGTERM ends as an exception, so that servers that we started are ended too.
@@ -56,9 +63,9 @@ def main(arguments: Sequence[str]) -> int:
         if arguments[:1] == ["audit"]:
             return audit.main(arguments[1:])
         return _play_all(_parser().parse_args(arguments))
-    except (Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
+    except (Misused, Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)
-        return NOT_PREPARED
+        return MISUSED if isinstance(error, Misused) else NOT_PREPARED
 
 
 def _terminated(_signal: int, _frame: object) -> NoReturn:
@@ -66,6 +73,10 @@ def _terminated(_signal: int, _frame: object) -> NoReturn:
 
 
 def _play_all(options: argparse.Namespace) -> int:
+    if not set(options.scenarios) & set(STARTED):
+        _refuse_flags_of_started(options)
+    if set(options.scenarios) & set(PLAYED):
+        _reach(options.bootstrap)
     chosen = Options(
         bootstrap=options.bootstrap,
         server_pids=options.server_pid,
@@ -88,6 +99,26 @@ def _play_all(options: argparse.Namespace) -> int:
     return ERRORS if any(result["errors"] for result in results) else GOOD
 
 
+def _refuse_flags_of_started(options: argparse.Namespace) -> None:
+    given = [f"--{name}" for name in ("server", "set", "data") if getattr(options, name)]
+    if given:
+        raise Misused(
+            f"{', '.join(given)}: only for {' and '.join(STARTED)}, which start a server of their own; "
+            f"{', '.join(options.scenarios)} is played against the one at --bootstrap"
+        )
+
+
+def _reach(bootstrap: Address) -> None:
+    """Raises Unprepared where nobody listens: whoever waits for a server that starts does so before."""
+    try:
+        socket.create_connection(bootstrap, REACH_TIMEOUT_S).close()
+    except OSError as error:
+        reason = error.strerror or error
+        raise Unprepared(
+            f"no server at {bootstrap} ({reason}): start one, or say where with --bootstrap"
+        ) from error
+
+
 def _start(scenario: str, options: argparse.Namespace) -> Result:
     given = Filling()
     filling = Filling(options.groups or given.groups, options.partitions or given.partitions)
@@ -95,7 +126,9 @@ def _start(scenario: str, options: argparse.Namespace) -> Result:
         "groupkeeper": lambda work: Groupkeeper("groupkeeper", work, dict(options.set)),
         "kafka": lambda work: Kafka("kafka", work, dict(options.set)),
     }
-    with kinds[options.server](Path(tempfile.mkdtemp(prefix="bench-", dir=options.data))) as server:
+    with kinds[options.server or "groupkeeper"](
+        Path(tempfile.mkdtemp(prefix="bench-", dir=options.data))
+    ) as server:
         return measure_start(server) if scenario == "start" else measure_restart(server, filling)
 
 
@@ -128,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     shape.add_argument("--cap", type=_cap, action="append", default=[], metavar="API=VERSION",
                        help="no higher version, e.g. OffsetCommit=9 (repeatable)")  # fmt: skip
     starts = parser.add_argument_group("for start and restart")
-    starts.add_argument("--server", choices=["groupkeeper", "kafka"], default="groupkeeper")
+    starts.add_argument("--server", choices=["groupkeeper", "kafka"], help="which one (groupkeeper)")
     starts.add_argument("--set", type=_key_value, action="append", default=[], metavar="KEY=VALUE",
                         help="a setting of that server (repeatable)")  # fmt: skip
     starts.add_argument(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.servers import REPOSITORY, Server
+from tests.support.ports import free_ports
 
 
 def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -38,6 +39,30 @@ def test_without_a_server_the_exit_status_is_3(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "bench: groupkeeper ended with code" in done.stderr
     assert list(tmp_path.iterdir()) == [blocked]
+
+
+def test_where_nobody_listens_one_line_says_so_at_once() -> None:
+    (port,) = free_ports(1)
+    done = bench("heartbeat", "--bootstrap", f"127.0.0.1:{port}")
+    assert (done.returncode, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"bench: no server at 127.0.0.1:{port} (Connection refused): start one")
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--server", "groupkeeper"], "--server"),
+        (["--set", "log.flush=os"], "--set"),
+        (["--data", ".", "--server", "kafka"], "--server, --data"),
+    ],
+)
+def test_flags_of_a_server_of_its_own_are_refused_for_one_that_runs(flags: list[str], named: str) -> None:
+    done = bench("commit", "heartbeat", *flags)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"bench: {named}: only for start and restart")
+    assert "commit, heartbeat" in line
 
 
 @pytest.mark.parametrize(
