@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from storage.errors import DirectoryLocked
+from storage.errors import DirectoryLocked, storage_error
 from storage.filesystem import File, FileSystem, RealFile
 from storage.layout import LOCK_FILE
 
@@ -33,6 +33,15 @@ class DirectoryLock:
             lock.release()
             raise DirectoryLocked(data_dir, _pid(holder))
         return lock
+
+    @classmethod
+    def acquire_new(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+        """Lock `data_dir`, made if missing. Raises DirectoryLocked and StorageError."""
+        try:
+            fs.mkdir(data_dir)
+            return cls.acquire(fs, data_dir)
+        except OSError as error:
+            raise storage_error(data_dir, error, "locking") from error
 
     def fileno(self) -> int:
         """The locked file's descriptor: the lock is held as long as any process has it open."""

@@ -65,11 +65,7 @@ class LogManager:
         do not raise: see `failed_partitions`.
         """
         fs = RealFileSystem() if fs is None else fs
-        try:
-            fs.mkdir(data_dir)
-            lock = DirectoryLock.acquire(fs, data_dir)
-        except OSError as error:
-            raise storage_error(data_dir, error, "locking") from error
+        lock = DirectoryLock.acquire_new(fs, data_dir)
         try:
             topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)

@@ -69,11 +69,7 @@ class SharedDirectory:
         Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError.
         """
         fs = RealFileSystem() if fs is None else fs
-        try:
-            fs.mkdir(data_dir)
-            lock = DirectoryLock.acquire(fs, data_dir)
-        except OSError as error:
-            raise storage_error(data_dir, error, "locking") from error
+        lock = DirectoryLock.acquire_new(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:
             shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
