@@ -10,10 +10,10 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from storage.batch import iter_batches, iter_records
 from storage.errors import CorruptLog, StorageError
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
+from tests.storage.account import Account, contents
 from tests.storage.faulty import Crash, FaultyFileSystem
 from tests.storage.strategies import batch
 
@@ -21,16 +21,12 @@ ROOT = Path("/data")
 SETTINGS = LogSettings(segment_bytes=700, journal_step_bytes=8192)
 
 
-class Machine:
+class Machine(Account):
     """Drives a LogManager through steps that may fail at any moment."""
 
     def __init__(self, seed: int = 0, settings: LogSettings = SETTINGS) -> None:
-        self.fs = FaultyFileSystem(ROOT, random.Random(seed))
+        super().__init__(FaultyFileSystem(ROOT, random.Random(seed)), seed)
         self.settings = settings
-        self.label = 0
-        self.accepted: dict[int, list[bytes]] = {}
-        self.durable: dict[int, int] = {}
-        self.doubtful: dict[int, list[bytes]] = {}
         self.manager = LogManager.open(ROOT, settings, self.fs)
 
     # -------------------------------------------------------------- steps
@@ -72,7 +68,7 @@ class Machine:
         if self.manager.failed is not None:
             return
         try:
-            found = {partition: self.content(partition) for partition in self.accepted}
+            found = {partition: contents(self.manager, partition) for partition in self.accepted}
         except StorageError:
             return  # the write-behind that comes before a read met a fault
         assert found == self.accepted
@@ -99,34 +95,11 @@ class Machine:
 
     # -------------------------------------------------------------- account
 
-    def content(self, partition: int) -> list[bytes]:
-        """All batches of a partition, as the manager reads them."""
-        found: list[bytes] = []
-        offset, end = 0, self.manager.end_offset(partition)
-        while offset < end:
-            data, following = self.manager.read(partition, offset, 300)
-            assert data
-            assert following > offset
-            offset = following
-            found += (one.data for one in iter_batches(data, check=True))
-        return found
-
     def compare(self, *, power_loss: bool) -> None:
         """What is there now begins as accepted, holds at least what must be there, and has no gaps."""
         partitions = set(self.accepted) | set(self.doubtful) | set(self.manager.partitions_on_disk())
         for partition in sorted(partitions):
-            found = self.content(partition)
-            accepted = self.accepted.get(partition, [])
-            possible = accepted + self.doubtful.get(partition, [])
-            least = self.durable.get(partition, 0) if power_loss else len(accepted)
-            where = f"partition {partition}, {self.fs.log}"
-            assert found == possible[: len(found)], f"not what was accepted: {where}"
-            assert len(found) >= least, f"{len(found)} batches of {least}: {where}"
-            offsets = [offset for one in found for offset, *_ in iter_records(one)]
-            assert offsets == list(range(self.manager.end_offset(partition))), where
-            self.accepted[partition] = found
-        self.doubtful = {}
-        self.durable = {partition: len(batches) for partition, batches in self.accepted.items()}
+            self.settle(self.manager, partition, power_loss=power_loss)
 
     def open_despite_faults(self, *, power_loss: bool) -> None:
         """`reopen`, where a fault may be left over that strikes while recovering."""

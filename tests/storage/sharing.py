@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pytest
 
-from storage.batch import iter_batches, iter_records
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.log_manager import LogManager
 from storage.shared import SharedDirectory
+from tests.storage.account import Account
 from tests.storage.faulty import Crash, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS
 from tests.storage.strategies import batch
@@ -25,17 +25,12 @@ T = TypeVar("T")
 PARTITIONS = 5
 
 
-class SharingMachine:
+class SharingMachine(Account):
     """Drives the nodes of a shared directory through steps that may fail at any moment."""
 
     def __init__(self, seed: int, nodes: int = 2) -> None:
         """Start that many nodes, or, for 1, a single one that needs no sharing."""
-        self.rng = random.Random(seed)
-        self.fs = FaultyFileSystem(ROOT, random.Random(seed))
-        self.label = 0
-        self.accepted: dict[int, list[bytes]] = {}
-        self.durable: dict[int, int] = {}
-        self.doubtful: dict[int, list[bytes]] = {}
+        super().__init__(FaultyFileSystem(ROOT, random.Random(seed)), seed)
         self.shared: SharedDirectory | None = None
         self.managers: dict[int, LogManager] = {}
         self.owners: dict[int, int] = {}
@@ -210,34 +205,9 @@ class SharingMachine:
 
     # -------------------------------------------------------------- account
 
-    def content(self, partition: int) -> list[bytes]:
-        """All batches of a partition, as its owner reads them."""
-        manager = self.managers[self.owners[partition]]
-        found: list[bytes] = []
-        offset, end = 0, manager.end_offset(partition)
-        while offset < end:
-            data, following = manager.read(partition, offset, 300)
-            assert data
-            assert following > offset
-            offset = following
-            found += (one.data for one in iter_batches(data, check=True))
-        return found
-
     def compare(self, partitions: Iterable[int], *, power_loss: bool) -> None:
         """What is there now begins as accepted, holds at least what must be there, and has no gaps."""
         for partition in partitions:
-            if self.managers[self.owners[partition]].failed is not None:
-                continue
-            found = self.content(partition)
-            accepted = self.accepted.get(partition, [])
-            possible = accepted + self.doubtful.get(partition, [])
-            least = self.durable.get(partition, 0) if power_loss else len(accepted)
-            where = f"partition {partition}, {self.fs.log}"
-            assert found == possible[: len(found)], f"not what was accepted: {where}"
-            assert len(found) >= least, f"{len(found)} batches of {least}: {where}"
-            offsets = [offset for one in found for offset, *_ in iter_records(one)]
-            end = self.managers[self.owners[partition]].end_offset(partition)
-            assert offsets == list(range(end)), where
-            self.accepted[partition] = found
-            self.doubtful.pop(partition, None)
-            self.durable[partition] = len(found)
+            manager = self.managers[self.owners[partition]]
+            if manager.failed is None:
+                self.settle(manager, partition, power_loss=power_loss)
