@@ -3,27 +3,18 @@
 
 import json
 import subprocess
-import sys
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from tests.support import raw
-from tests.support.processes import REPOSITORY, environment
+from tests.support.command import groupkeeper
 from tests.support.service import Service
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "coordinator.cli.main", "groups", "expiring", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-        timeout=60,
-    )
+    return groupkeeper("groups", "expiring", *arguments)
 
 
 @pytest.mark.slow

@@ -3,27 +3,18 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from storage.layout import OFFSETS_TOPIC
 from tests.storage.test_repair import P, contents, fill, overwrite, places
-from tests.support.processes import REPOSITORY, environment
+from tests.support.command import groupkeeper
 from tests.support.service import Service
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "coordinator.cli.main", "log", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-        timeout=60,
-    )
+    return groupkeeper("log", *arguments)
 
 
 def hurt(data_dir: Path, base_offset: int) -> None:

@@ -4,30 +4,18 @@
 import re
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.nodes import free_port_run, is_gone
-from tests.support.processes import environment
+from tests.support.command import groupkeeper
 
 
 def serve(data_dir: Path | str, listen: str, *settings: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `groupkeeper serve` with two workers until it ends by itself."""
     flags = [flag for setting in ("workers=2", "metrics.listen=", *settings) for flag in ("--set", setting)]
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "coordinator.cli.main", "serve"),
-            *("--listen", listen, "--data-dir", str(data_dir), *flags),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-        env=environment(),
-        cwd=cwd,
-    )
+    return groupkeeper("serve", "--listen", listen, "--data-dir", data_dir, *flags, cwd=cwd)
 
 
 def last_line(ended: subprocess.CompletedProcess[str]) -> str:

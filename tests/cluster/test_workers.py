@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.nodes import PARTITIONS, Nodes, group_in, is_gone
 from tests.cluster.traffic import TOPIC, Walker, committed
 from tests.support import raw
-from tests.support.processes import environment
+from tests.support.command import groupkeeper
 from tests.support.waiting import wait_until
 
 MakeNodes = Callable[..., Nodes]
@@ -225,19 +225,4 @@ def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
 
 def command(nodes: Nodes, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `groupkeeper partitions`."""
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "coordinator.cli.main",
-            "partitions",
-            *arguments,
-            "--data-dir",
-            nodes.data_dir,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-        env=environment(),
-    )
+    return groupkeeper("partitions", *arguments, "--data-dir", nodes.data_dir)

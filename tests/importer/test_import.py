@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from storage.properties import encode_uuid
 from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from storage.settings import LogSettings
 from tests.storage.foreign import plain, transactional
-from tests.support.processes import REPOSITORY, environment
+from tests.support.command import groupkeeper
 
 COUNT = 7
 GROUPS = [f"group-{number}" for number in range(40)]
@@ -29,15 +28,7 @@ TOPIC_ID = bytes(range(16))
 
 
 def run(*arguments: object, **extra: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "coordinator.cli.main", "import", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(extra),
-        timeout=60,
-    )
+    return groupkeeper("import", *arguments, extra=extra)
 
 
 def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS) -> Path:
@@ -161,15 +152,7 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
     assert f"partition 2 is damaged: {segment} at byte 0" in done.stdout
     command = f"groupkeeper log repair --partition 2 --data-dir {data_dir}"
     assert command in done.stdout
-    mended = subprocess.run(
-        [sys.executable, "-m", "coordinator.cli.main", *command.split()[1:]],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-        timeout=60,
-    )
+    mended = groupkeeper(*command.split()[1:])
     assert mended.returncode == 0
     manager = LogManager.open(data_dir, LogSettings())
     assert manager.failed_partitions == {}
@@ -204,24 +187,7 @@ def test_a_target_that_holds_something(tmp_path: Path) -> None:
 def test_what_is_left_half_done_is_not_served(tmp_path: Path) -> None:
     source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
     (data_dir / STAGING).mkdir(parents=True)
-    served = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "coordinator.cli.main",
-            "serve",
-            "--data-dir",
-            str(data_dir),
-            "--listen",
-            "127.0.0.1:0",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-        timeout=60,
-    )
+    served = groupkeeper("serve", "--data-dir", data_dir, "--listen", "127.0.0.1:0")
     assert served.returncode == 1
     assert "an import was interrupted here" in served.stderr
     assert run("--from-log-dirs", source, "--data-dir", data_dir).returncode == 1

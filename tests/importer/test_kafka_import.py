@@ -3,7 +3,6 @@
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from tests.kafka.jars import require_kafka_classpath
 from tests.kafka.java_shell import JavaShell
 from tests.storage.test_kafka_directory import GROUPS, PARTITIONS, TOPIC, commit, once_ready
 from tests.support import raw
-from tests.support.processes import REPOSITORY, environment
+from tests.support.command import groupkeeper
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
@@ -87,23 +86,7 @@ def test_there_and_back(tmp_path: Path, java_shell: JavaShell, count: int, clean
         broker.terminate() if clean else broker.kill9()
 
         # (b) Its directory, taken over here.
-        command = [
-            sys.executable,
-            "-m",
-            "coordinator.cli.main",
-            "import",
-            "--from-log-dirs",
-            str(broker.data_dir),
-        ]
-        done = subprocess.run(
-            [*command, "--data-dir", str(service.data_dir)],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=REPOSITORY,
-            env=environment(),
-            timeout=100,
-        )
+        done = groupkeeper("import", "--from-log-dirs", broker.data_dir, "--data-dir", service.data_dir)
         assert done.returncode == 0, done.stderr
         total = sum(map(len, expected.values()))
         assert f"imported 31 groups, {total} offsets, 1 topics, {count} partitions" in done.stdout
