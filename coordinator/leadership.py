@@ -137,7 +137,7 @@ class Leadership:
             if still_wanted() and self.prepare is not None:
                 await self.prepare(partition)
             if still_wanted():
-                await self._loader.load(shard, still_wanted)
+                await self._loader.load(shard, manager.prepare_groups, still_wanted)
         except StorageFailed:
             # Nothing is wrong with this partition: it is loaded again once the log has been repaired.
             if still_wanted():

@@ -29,6 +29,9 @@ log = get_logger("groups")
 TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
 
+LOADING_DELAY_MS: Final = 100
+"""How much later a deadline is looked at again that comes while its partition is still loading."""
+
 
 class GroupMetadataManager:
     """Which partitions are owned or loading, and the groups in them.
@@ -105,19 +108,23 @@ class GroupMetadataManager:
         shard = self.loading_partitions[partition] = Shard(partition)
         return shard
 
-    def finish_load(self, shard: Shard, appender: Appender) -> None:
-        """The partition's log has been applied to `shard`: serve it."""
-        del self.loading_partitions[shard.partition]
-        shard.appender = appender
-        self.owned_partitions[shard.partition] = shard
+    def prepare_groups(self, shard: Shard) -> Iterator[None]:
+        """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
-        if shard.deleted_topics:
-            self._delete_offsets_of_topics(shard, shard.deleted_topics)
         for group in list(shard.groups.values()):
             if expiry.is_nothing(group):
                 shard.remove(group)
             else:
                 self.load_group(shard, group)
+            yield
+
+    def finish_load(self, shard: Shard, appender: Appender) -> None:
+        """The partition's groups are ready: serve them."""
+        del self.loading_partitions[shard.partition]
+        shard.appender = appender
+        self.owned_partitions[shard.partition] = shard
+        if shard.deleted_topics:
+            self._delete_offsets_of_topics(shard, shard.deleted_topics)
 
     def load_group(self, shard: Shard, group: GroupMetadata) -> None:
         """A group has come from the log: give its members a full session from now."""
@@ -130,7 +137,10 @@ class GroupMetadataManager:
 
         A partition that is loading is dropped as well.
         """
-        self.loading_partitions.pop(partition, None)
+        loading = self.loading_partitions.pop(partition, None)
+        if loading is not None:
+            for group in loading.groups.values():
+                group.state = GroupState.DEAD  # for the deadlines of those that were ready
         shard = self.owned_partitions.pop(partition, None)
         if shard is None:
             return
@@ -210,6 +220,10 @@ class GroupMetadataManager:
         shard, group, armed_ms = armed
         if group.armed_ms != armed_ms or group.state is GroupState.DEAD:
             return  # an earlier deadline took over, or the group is gone
+        if shard.appender is None:
+            # A short session has ended before the whole partition was ready: nothing can be written yet.
+            self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake, armed)
+            return
         group.armed_ms = NEVER
         self.run(shard, group, timeouts.expire(self.env, group, self.clock.now()))
 

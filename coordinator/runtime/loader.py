@@ -13,7 +13,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
-from storage.batch import Batch, iter_batches
+from storage.batch import iter_batches
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord
 from storage.loader import RecordLoader
 from storage.log_manager import LogManager
@@ -67,16 +67,27 @@ class Loader:
         self._slice = asyncio.Lock()  # the loop turns between two slices, whosever they are
         self.progress: dict[int, LoadProgress] = {}
 
-    async def load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
-        """Apply the whole log of a partition to `shard`; returns the offset at which the next record goes.
+    async def load(
+        self,
+        shard: Shard,
+        prepare_groups: Callable[[Shard], Iterator[None]],
+        still_wanted: Callable[[], bool],
+    ) -> int:
+        """Apply the whole log of a partition to `shard`, then take all steps of `prepare_groups(shard)`.
 
-        Stops early, with what it has, once `still_wanted()` is false. Raises StorageError when the log cannot be
-        read, and CorruptLog, with file and position, when it is damaged or a record in it makes no sense.
+        Returns the offset at which the next record goes. Stops early, with what it has, once `still_wanted()` is
+        false. Raises StorageError when the log cannot be read, and CorruptLog, with file and position, when it is
+        damaged or a record in it makes no sense.
         """
         async with self._places:
-            return await self._load(shard, still_wanted)
+            return await self._load(shard, prepare_groups, still_wanted)
 
-    async def _load(self, shard: Shard, still_wanted: Callable[[], bool]) -> int:
+    async def _load(
+        self,
+        shard: Shard,
+        prepare_groups: Callable[[Shard], Iterator[None]],
+        still_wanted: Callable[[], bool],
+    ) -> int:
         partition = shard.partition
         end_offset = self._log.end_offset(partition)
         size_bytes = self._log.log(partition).size_bytes
@@ -89,10 +100,11 @@ class Loader:
                 data, next_offset = await self._read(partition, offset)
                 progress.bytes_read += len(data)
                 try:
-                    await self._apply(shard, data, replay, progress, still_wanted)
+                    await self._in_slices(self._apply(shard, data, replay, progress), still_wanted)
                 except (CorruptBatch, CorruptRecord) as error:
                     raise await self._damage(partition, offset, error) from error
                 progress.offset = offset = next_offset
+            await self._in_slices(prepare_groups(shard), still_wanted)
         finally:
             del self.progress[partition]
         if still_wanted():
@@ -134,33 +146,27 @@ class Loader:
     async def _read(self, partition: int, offset: int) -> tuple[bytes, int]:
         return await self._io.run(lambda: self._log.read(partition, offset, self._read_bytes_max))
 
-    async def _apply(
-        self,
-        shard: Shard,
-        data: bytes,
-        replay: LogReplay,
-        progress: LoadProgress,
-        still_wanted: Callable[[], bool],
-    ) -> None:
-        batches = iter_batches(data, check=True)
-        more = True
-        while more and still_wanted():
-            async with self._slice:
-                more = self._apply_slice(shard, replay, batches, progress)
-                # Still holding the lock, so that nobody else's slice is in the same turn.
-                await asyncio.sleep(0)
-
-    def _apply_slice(
-        self, shard: Shard, replay: LogReplay, batches: Iterator[Batch], progress: LoadProgress
-    ) -> bool:
-        """Apply batches for the time of a slice; returns whether there may be more."""
-        began_ns = perf_counter_ns()
-        for batch in batches:
+    def _apply(self, shard: Shard, data: bytes, replay: LogReplay, progress: LoadProgress) -> Iterator[None]:
+        """Apply one batch at each step."""
+        for batch in iter_batches(data, check=True):
             for record in replay.replay(batch):
                 if isinstance(record, UnknownRecord):
                     self._stats.unknown_records += 1
                 shard.apply(record)
             progress.records += batch.count
-            if perf_counter_ns() - began_ns > SLICE_NS:
-                return True
-        return False
+            yield
+
+    async def _in_slices(self, steps: Iterator[None], still_wanted: Callable[[], bool]) -> None:
+        """Take all steps, as many in one turn of the event loop as fit into a slice."""
+        more = True
+        while more and still_wanted():
+            async with self._slice:
+                more = take_slice(steps)
+                # Still holding the lock, so that nobody else's slice is in the same turn.
+                await asyncio.sleep(0)
+
+
+def take_slice(steps: Iterator[None]) -> bool:
+    """Take steps for the time of a slice; returns whether there may be more."""
+    began_ns = perf_counter_ns()
+    return any(perf_counter_ns() - began_ns > SLICE_NS for _ in steps)

@@ -143,7 +143,13 @@ class Cluster:
             deliver=self.deliver,
         )
         self.shard = self.manager.begin_load(0)
-        self.manager.finish_load(self.shard, self.log)
+        self.serve(self.shard)
+
+    def serve(self, loaded: Shard) -> None:
+        """What the log holds has been applied to `loaded`: it is the partition that is served."""
+        for _ in self.manager.prepare_groups(loaded):
+            pass
+        self.manager.finish_load(loaded, self.log)
 
     def deliver(self, reply: Reply, flush: int) -> None:
         assert isinstance(reply.caller, Call)

@@ -125,7 +125,7 @@ def test_a_stored_group_gets_a_tombstone_and_one_that_never_was_in_the_log_none(
     cluster.manager.remove_groups_for_partition(0)
     loading = cluster.manager.begin_load(0)
     loading.groups = cluster.log.replay().groups
-    cluster.manager.finish_load(loading, cluster.log)
+    cluster.serve(loading)
     assert list(cluster.manager.current_groups()) == []
 
 

@@ -117,7 +117,7 @@ class GroupMachine(RuleBasedStateMachine):
                 assert call.response.error_code == ErrorCode.NOT_COORDINATOR
         loading = self.cluster.manager.begin_load(0)
         loading.groups = self.cluster.log.replay().groups
-        self.cluster.manager.finish_load(loading, self.cluster.log)
+        self.cluster.serve(loading)
         self.cluster.shard = loading
 
     @rule(group=st.sampled_from(GROUPS), salt=st.binary(max_size=2), finish=st.booleans())

@@ -130,7 +130,7 @@ def test_loading_makes_a_partition_served(cluster: Cluster) -> None:
         OffsetCommitRecord("gone", "t", 1, None),
     ):
         shard.apply(record)
-    manager.finish_load(shard, cluster.log)
+    cluster.serve(shard)
 
     assert (set(manager.loading_partitions), set(manager.owned_partitions)) == (set(), {0})
     group = cluster.group()
@@ -147,12 +147,48 @@ def test_members_that_were_loaded_expire_after_a_full_session_of_silence(cluster
     shard = manager.begin_load(0)
     shard.apply(stored_group(3, "m1", "m2"))
     cluster.advance(60_000)  # however long the load takes
-    manager.finish_load(shard, cluster.log)
+    cluster.serve(shard)
     cluster.advance(9_999)
     assert cluster.heartbeat("m1", 3) is NONE
     cluster.advance(1)
     assert set(cluster.group().members) == {"m1"}
     assert cluster.heartbeat("m1", 3) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partition_is_served(
+    cluster: Cluster,
+) -> None:
+    manager = cluster.manager
+    manager.remove_groups_for_partition(0)
+    shard = manager.begin_load(0)
+    shard.apply(stored_group(3, "m1"))
+    shard.apply(OffsetCommitRecord("simple", "t", 1, committed(6)))
+    steps = manager.prepare_groups(shard)
+    next(steps)
+    cluster.advance(20_000)
+    assert list(shard.groups["g"].members) == ["m1"]
+    assert cluster.log.records == []
+    assert manager.shard_for("g") is LOADING
+    assert len(list(steps)) == 1
+    manager.finish_load(shard, cluster.log)
+    cluster.advance(1_000)
+    assert cluster.group().state is GroupState.EMPTY
+    assert len(cluster.log.records) == 1
+
+
+def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_that_matters(
+    cluster: Cluster,
+) -> None:
+    manager = cluster.manager
+    manager.remove_groups_for_partition(0)
+    shard = manager.begin_load(0)
+    shard.apply(stored_group(3, "m1"))
+    next(manager.prepare_groups(shard))
+    manager.remove_groups_for_partition(0)
+    cluster.advance(1_000_000)
+    assert cluster.timers.heap == []
+    assert list(shard.groups["g"].members) == ["m1"]
+    assert cluster.log.records == []
 
 
 def test_a_group_over_a_lowered_limit_rebalances_when_it_is_loaded() -> None:
@@ -161,7 +197,7 @@ def test_a_group_over_a_lowered_limit_rebalances_when_it_is_loaded() -> None:
     manager.remove_groups_for_partition(0)
     shard = manager.begin_load(0)
     shard.apply(stored_group(3, "m1", "m2"))
-    manager.finish_load(shard, cluster.log)
+    cluster.serve(shard)
     assert cluster.group().state is GroupState.PREPARING_REBALANCE
 
 

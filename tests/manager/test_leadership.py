@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partitions are gained and lost: what clients hear meanwhile, and that nothing is lost or seen twice."""
 
+import asyncio
 import errno
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
+from coordinator.manager import GroupMetadataManager
+from coordinator.runtime import loader
+from coordinator.shard import Shard
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.manager.disk import SYNCS, WRITES
@@ -93,6 +98,41 @@ async def test_members_that_were_loaded_get_a_full_session(
         assert 0 < member.session_deadline_ms - now_ms <= member.session_timeout_ms
         assert group.armed_ms <= member.session_deadline_ms
         assert await (await running.client()).heartbeat("g", member_id, generation) is NONE
+
+
+async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_then_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = [f"group-{number}" for number in range(20)]
+    async with node(tmp_path / "data", monkeypatch, offsets_topic_num_partitions=1) as running:
+        client = await running.client()
+        for group in groups:
+            await client.join_alone(group)
+
+    turn = 0
+    loop = asyncio.get_running_loop()
+
+    def count_turns() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(count_turns)
+
+    made_ready: dict[str, tuple[int, bool]] = {}
+    load_group = GroupMetadataManager.load_group
+
+    def noting(manager: GroupMetadataManager, shard: Shard, group: GroupMetadata) -> None:
+        load_group(manager, shard, group)
+        made_ready[group.group_id] = turn, manager.shard_for(group.group_id) is LOADING
+
+    monkeypatch.setattr(GroupMetadataManager, "load_group", noting)
+    monkeypatch.setattr(loader, "SLICE_NS", -1)  # every slice is one step long
+    async with node(tmp_path / "data", monkeypatch, loaded=False, offsets_topic_num_partitions=1) as running:
+        loop.call_soon(count_turns)
+        await running.loaded()
+        assert made_ready.keys() == set(groups)
+        turns_taken, loading = zip(*made_ready.values(), strict=True)
+        assert len(set(turns_taken)) == len(groups)
+        assert all(loading)
 
 
 async def test_a_damaged_partition_is_away_and_the_others_serve(

@@ -115,7 +115,7 @@ def reloaded(cluster: Cluster) -> dict[str, GroupMetadata]:
     shard = manager.begin_load(0)
     for key, value in cluster.log.records:
         shard.apply(decode_record(key, value))
-    manager.finish_load(shard, cluster.log)
+    cluster.serve(shard)
     return shard.groups
 
 

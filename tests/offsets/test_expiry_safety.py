@@ -231,7 +231,7 @@ def loaded(records: list[Record]) -> Cluster:
     cluster.shard = cluster.manager.begin_load(0)
     for record in records:
         cluster.shard.apply(record)
-    cluster.manager.finish_load(cluster.shard, cluster.log)
+    cluster.serve(cluster.shard)
     return cluster
 
 
