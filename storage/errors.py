@@ -93,6 +93,14 @@ def log_fields(error: Exception) -> dict[str, object]:
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
+_UNREADABLE = frozenset({errno.EIO, errno.EBADMSG, getattr(errno, "EUCLEAN", errno.EIO)})
+
+
+def is_unreadable(error: OSError) -> bool:
+    """Whether the disk, or the file system on it, has lost what a file should hold there."""
+    return error.errno in _UNREADABLE
+
+
 def storage_error(path: str | os.PathLike[str], error: OSError, doing: str) -> StorageError:
     """The `StorageError` that stands for an `OSError` met while `doing` something to `path`."""
     kind = StorageFull if error.errno in _FULL else StorageError

@@ -319,6 +319,7 @@ class PartitionLog:
                 segment = self._segments[index]
                 data, next_offset = self._read_segment(segment, start_offset, max_bytes)
                 if data:
+                    self._refuse_overlap(index, next_offset)
                     return data, next_offset
                 if index + 1 == len(self._segments):
                     break
@@ -326,6 +327,19 @@ class PartitionLog:
         except OSError as error:
             raise storage_error(self.directory, error, "reading") from error
         return b"", self.end_offset
+
+    def _refuse_overlap(self, index: int, next_offset: int) -> None:
+        """Raise CorruptLog where the segment that was just read goes on with what is the next one's.
+
+        Between segments compaction leaves gaps, but it never makes two of them hold the same offset.
+        """
+        if index + 1 == len(self._segments) or self._place is None:
+            return
+        segment, position = self._place[1:]
+        following = self._segments[index + 1].base_offset
+        if next_offset > following or (next_offset == following and position < segment.size_bytes):
+            reason = f"it goes on to offset {following} and beyond, where the next segment starts"
+            raise CorruptLog(segment.path, reason, position=segment.find(following))
 
     def locate(self, offset: int) -> tuple[Path, int]:
         """The file and the byte at which the batch that holds `offset` starts. Raises CorruptLog and OSError."""

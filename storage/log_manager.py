@@ -29,9 +29,10 @@ from storage.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
 from storage.lock import DirectoryLock
 from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
+from storage.log_recovery import Cut, position_of
 from storage.opening import leave_clean, open_adopted, open_logs
 from storage.partitions import Partitions
-from storage.recovery import Cut, position_of, topic_id_on_disk
+from storage.recovery import topic_id_on_disk
 from storage.rolled import RolledLog, rolled_log
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
@@ -61,8 +62,8 @@ class LogManager:
     def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem | None = None) -> "LogManager":
         """Lock the directory (made if missing), recover what it holds, and start a new journal.
 
-        Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError. Damaged partitions
-        do not raise: see `failed_partitions`.
+        Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError. Partitions that are
+        damaged, or that the disk cannot read, do not raise: see `failed_partitions`.
         """
         fs = RealFileSystem() if fs is None else fs
         lock = DirectoryLock.acquire_new(fs, data_dir)
@@ -71,7 +72,7 @@ class LogManager:
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
             fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
-            manager._recover(clean=clean)
+            manager._recover(clean=clean, at_start=True)
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -104,11 +105,13 @@ class LogManager:
             raise storage_error(data_dir, error, "opening") from error
         return manager
 
-    def _recover(self, last_flush: int | None = None, *, clean: bool = False) -> None:
+    def _recover(self, last_flush: int | None = None, *, clean: bool = False, at_start: bool = False) -> None:
         """Start from what is on disk. All locks are held, or nobody else knows this manager yet."""
         owned = self._partitions.owned
         kept = () if owned is None else self._kept
-        opened = open_logs(self._directory, owned, kept, last_flush=last_flush, clean=clean)
+        opened = open_logs(
+            self._directory, owned, kept, last_flush=last_flush, clean=clean, at_start=at_start
+        )
         self._partitions.replace_all(opened)
         self._journals.begin(opened.journal, opened.last_flush)
         self._writer.forget()

@@ -20,7 +20,8 @@ from storage.layout import (
 )
 from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
-from storage.recovery import Cut, Recovered, note_recovery_points, recover, recover_log
+from storage.log_recovery import Cut, recover_log
+from storage.recovery import Recovered, note_recovery_points, recover
 
 
 class Opened(msgspec.Struct):
@@ -43,11 +44,12 @@ def open_logs(
     *,
     last_flush: int | None = None,
     clean: bool = False,
+    at_start: bool = False,
 ) -> Opened:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
-    `owned` are a share's partitions, and `kept` the journals that it must not remove. For `last_flush` and
-    `clean` see `recover`. Raises CorruptLog, StorageError, and OSError.
+    `owned` are a share's partitions, and `kept` the journals that it must not remove. For `last_flush`,
+    `clean` and `at_start` see `recover`. Raises CorruptLog, StorageError, and OSError.
     """
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
@@ -64,16 +66,17 @@ def open_logs(
         journal_dirs=(directory.journal_dir, *others),
         partitions=owned,
         clean=clean,
+        at_start=at_start,
     )
     try:
-        return _make_durable(directory, found, owned, kept, others)
+        found.make_durable(directory.settings.topic, at_start=at_start)
+        return _begin(directory, found, owned, kept, others)
     except BaseException:
-        for log in found.logs.values():
-            log.close()
+        found.close()
         raise
 
 
-def _make_durable(
+def _begin(
     directory: LogDirectory,
     found: Recovered,
     owned: Collection[int] | None,
@@ -81,9 +84,6 @@ def _make_durable(
     others: Collection[Path],
 ) -> Opened:
     fs, settings = directory.fs, directory.settings
-    for log in found.logs.values():
-        if log.dirty:
-            log.fsync()
     fs.mkdir(directory.journal_dir)
     fs.fsync_dir(directory.data_dir)
     known = found.recovery_points

@@ -106,7 +106,9 @@ class Segment:
     def cut(self, size: int) -> None:
         """Forget everything from byte `size` on."""
         self.dirty = True
-        # A broker that finds none takes no transaction of this segment for aborted.
+        # A broker would build it anew (LogSegment.recover). We need not: coordinators, Kafka's and ours, load up to
+        # the end of the log and go by the markers in it (CoordinatorLoaderImpl, LogReplay); only a read_committed
+        # consumer of this very topic looks here. An entry that outlived its batches would be worse than none.
         self._fs.remove(self.path.with_suffix(TXN_INDEX_SUFFIX))
         self._open().truncate(size)
         self.size_bytes = size

@@ -35,7 +35,8 @@ from storage.layout import (
     journal_dirs,
 )
 from storage.lock import DirectoryLock
-from storage.recovery import Cut, position_of, recover, topic_id_on_disk
+from storage.log_recovery import Cut, position_of
+from storage.recovery import recover, topic_id_on_disk
 from storage.settings import LogSettings
 
 
@@ -114,21 +115,25 @@ class SharedDirectory:
 
     def _settle(self, directories: Sequence[Path], partitions: Collection[int] | None) -> Settled:
         fs, topic = self._fs, self.settings.topic
+        at_start = partitions is None
         found = recover(
-            fs, self.data_dir, self.settings, self.topic_id, journal_dirs=directories, partitions=partitions
+            fs,
+            self.data_dir,
+            self.settings,
+            self.topic_id,
+            journal_dirs=directories,
+            partitions=partitions,
+            at_start=at_start,
         )
         try:
+            found.make_durable(topic, at_start=at_start, seal=True)
             for log in found.logs.values():
-                if log.dirty:
-                    log.write_indexes(seal=True)
-                    log.fsync()
                 position = position_of(log)
                 found.recovery_points[topic, log.partition] = log.end_offset
                 if position is not None:
                     found.positions[topic, log.partition] = position
         finally:
-            for log in found.logs.values():
-                log.close()
+            found.close()
         self._points = found.recovery_points
         self._positions = {key: found.positions[key] for key in found.positions if key in self._points}
         self._write()

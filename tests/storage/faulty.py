@@ -114,6 +114,8 @@ class FaultyFileSystem:
         """If given, only operations of this name are counted."""
         self.crashed = False
         self.log: list[str] = []
+        self.unreadable: set[str] = set()
+        """Paths of files that the disk has lost: reading them is an error until they are taken out."""
         self.bytes_read: Counter[str] = Counter()
         """By path."""
         self._root = str(root)
@@ -296,6 +298,8 @@ class FaultyFile:
     def pread(self, size: int, offset: int) -> bytes:
         """See File."""
         self._check()
+        if self._name in self._fs.unreadable:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
         data = bytes(self._inode.data[offset : offset + size])
         self._fs.bytes_read[self._name] += len(data)
         return data

@@ -107,6 +107,108 @@ def test_a_failed_partition_refuses_and_the_others_serve() -> None:
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
 
 
+def two_partitions() -> FaultyFileSystem:
+    """What a crash leaves of two partitions: something in the segments, something in the journal alone."""
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    manager.append([(partition, 0, BATCHES[0]) for partition in (0, 1)], sync=True)
+    manager.checkpoint()
+    manager.append([(partition, 2, BATCHES[1]) for partition in (0, 1)], sync=True)
+    fs.restart(power_loss=True)
+    return fs
+
+
+def test_a_partition_that_the_disk_cannot_read_fails_alone_and_loses_nothing() -> None:
+    fs = two_partitions()
+    fs.unreadable.add(str(segment(0)))
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    (error,) = manager.failed_partitions.values()
+    assert str(error) == f"{segment(0).parent}: recovering it failed: Input/output error"
+    with pytest.raises(CorruptLog):
+        manager.end_offset(0)
+    assert content(manager, 1) == BATCHES[:2]
+    manager.append([(1, 3, BATCHES[2])], sync=True)
+    manager.close()
+    assert not fs.exists(ROOT / ".kafka_cleanshutdown")
+
+    fs.unreadable.clear()
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.failed_partitions == {}
+    assert (content(manager, 0), content(manager, 1)) == (BATCHES[:2], BATCHES)
+
+
+def test_the_topics_id_is_read_where_it_can_be() -> None:
+    fs = two_partitions()
+    ids = [segment(partition).parent / "partition.metadata" for partition in (0, 1)]
+    topic_id = bytes(fs.inode(ids[1]).data)
+    fs.unreadable.add(str(ids[0]))
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    manager.append([(2, 0, BATCHES[0])], sync=True)
+    manager.close()
+    assert bytes(fs.inode(segment(2).parent / "partition.metadata").data) == topic_id
+    fs.unreadable.update(str(segment(partition).parent / "partition.metadata") for partition in (1, 2))
+    with pytest.raises(StorageError, match="Input/output error"):
+        LogManager.open(ROOT, SETTINGS, fs)
+
+
+def test_an_error_at_any_step_of_a_start_ends_it_or_costs_one_partition_until_the_next() -> None:
+    failed: set[int] = set()
+    for after in range(200):
+        fs = two_partitions()
+        fs.fail(Fault.IO_ERROR, after)
+        serving: list[int] = []
+        try:
+            manager = LogManager.open(ROOT, SETTINGS, fs)
+        except StorageError:
+            pass
+        else:
+            if fs.fail_at is not None:
+                break  # that were all steps
+            assert len(manager.failed_partitions) <= 1
+            failed |= manager.failed_partitions.keys()
+            serving = [partition for partition in (0, 1) if partition not in manager.failed_partitions]
+            manager.append([(partition, 3, BATCHES[2]) for partition in serving], sync=True)
+        fs.restart(power_loss=True)
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        assert manager.failed_partitions == {}, fs.log
+        for partition in (0, 1):
+            expected = BATCHES if partition in serving else BATCHES[:2]
+            assert content(manager, partition) == expected, fs.log
+    else:
+        raise AssertionError("a start takes more steps than were tried")
+    assert failed == {0, 1}
+
+
+def test_a_repair_that_cannot_read_is_tried_again() -> None:
+    fs = two_partitions()
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    fs.unreadable.add(str(segment(0)))
+    with pytest.raises(StorageError, match="Input/output error") as raised:
+        manager.repair()
+    assert not isinstance(raised.value, CorruptLog)
+    fs.unreadable.clear()
+    manager.repair()
+    assert manager.failed_partitions == {}
+    assert content(manager, 0) == BATCHES[:2]
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1_000])
+def test_segments_that_overlap_are_damage_when_they_are_read(max_bytes: int) -> None:
+    fs = FaultyFileSystem(ROOT)
+    manager = LogManager.open(ROOT, LogSettings(segment_bytes=1), fs)
+    manager.append([(0, 0, BATCHES[0]), (0, 2, BATCHES[1]), (0, 3, BATCHES[2])], sync=True)
+    manager.close()
+    twice = len(BATCHES[0])
+    fs.open(segment(0)).pwrite([BATCHES[1]], twice)
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.failed_partitions == {}
+    with pytest.raises(CorruptLog, match="goes on to offset 2 and beyond") as raised:
+        manager.read(0, 0, max_bytes)
+    assert raised.value.path == str(segment(0))
+    assert raised.value.position == twice
+    assert manager.read(0, 3, max_bytes) == (BATCHES[2], 6)
+
+
 def test_damage_that_nobody_was_promised_is_cut_but_saved() -> None:
     damaged = bytearray(b"".join(BATCHES))
     damaged[len(BATCHES[0]) + 70] ^= 1

@@ -159,6 +159,25 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     assert machine.fs.listdir(ROOT / "journal.1"), "what is needed to mend it was removed"
 
 
+def test_a_partition_that_the_disk_cannot_read_at_a_start_is_given_to_nobody_and_loses_nothing() -> None:
+    machine = SharingMachine(4, 2)
+    machine.append([0, 1], sync=True)
+    machine.fs.restart(power_loss=False)
+    fs, log = machine.fs, ROOT / "__consumer_offsets-0" / f"{0:020d}.log"
+    LogManager.open(ROOT, SETTINGS, fs).close()
+    fs.remove(ROOT / ".kafka_cleanshutdown")
+    fs.unreadable.add(str(log))
+    shared, settled = SharedDirectory.open(ROOT, SETTINGS, fs)
+    assert [str(error) for error in settled.failed.values()] == [
+        f"{log.parent}: recovering it failed: Input/output error"
+    ]
+    assert shared.failed.keys() == {0}
+    shared.close(clean=True)
+    assert not fs.exists(ROOT / ".kafka_cleanshutdown")
+    fs.unreadable.clear()
+    machine.restart(2, power_loss=True)
+
+
 def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None:
     shared, _ = SharedDirectory.open(tmp_path, SETTINGS)
     assert shared.lock_descriptor() > 2
