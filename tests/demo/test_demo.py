@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     from bench.demo.story import SERVICE_SETTINGS, play, require_kept
     from bench.servers import Groupkeeper
 
+from tests.support.missing import skip_or_fail
 from tests.support.processes import REPOSITORY, environment
 from tests.support.waiting import wait_until
 
@@ -93,7 +94,9 @@ def test_the_client_that_asks_is_answered_after_every_crash(tmp_path: Path) -> N
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_demo_that_is_stopped_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:
-        pytest.skip("setpriv (Linux) is not here: only it ends the service when the demo itself gets SIGKILL")
+        skip_or_fail(
+            "setpriv (Linux) is not here: only it ends the service when the demo itself gets SIGKILL"
+        )
     with subprocess.Popen(
         COMMAND, cwd=REPOSITORY, env=demo_environment(tmp_path), stdout=subprocess.PIPE, text=True
     ) as demo:

@@ -10,9 +10,8 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-import pytest
+from tests.support.missing import skip_or_fail
 
 KAFKA_VERSION = "4.3.0"
 OLDEST_JAVA = 17
@@ -68,13 +67,6 @@ def require_java_compiler() -> None:
     modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
     if "jdk.compiler" not in modules:
         skip_or_fail("Kafka's Java tools are driven by a Java source file, which needs a JDK (found: a JRE)")
-
-
-def skip_or_fail(reason: str) -> NoReturn:
-    """Skip the test with the reason; in CI, where everything must be there, fail it."""
-    if os.environ.get("CI"):
-        pytest.fail(f"must not be skipped in CI: {reason}", pytrace=False)
-    pytest.skip(reason)
 
 
 def java_major_version() -> int | None:

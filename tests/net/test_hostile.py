@@ -11,6 +11,7 @@ from protocol.apis import SUPPORTED, ApiKey
 from tests.net import nonsense, requests
 from tests.net.process import Peer, Watch, resident_kib
 from tests.net.requests import EVERY_REQUEST
+from tests.support.missing import skip_or_fail
 from tests.support.raw import create_topic
 from tests.support.service import Service
 
@@ -63,7 +64,7 @@ def closes(service: Service, data: bytes) -> None:
 def grown_kib(service: Service, before: int | None) -> int:
     after = resident_kib(service)
     if before is None or after is None:
-        pytest.skip("this system does not tell how much memory a process has")
+        skip_or_fail("this system does not tell how much memory a process has")
     return after - before
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.jars import skip_or_fail
 from tests.peers import aiokafka, kafka_python
 from tests.peers.fetching import NotPublishedError, UnavailableError
 from tests.peers.outcome import Outcome, Report, Verdict
+from tests.support.missing import skip_or_fail
 
 PYTHON_PEERS = {kafka_python.NAME: kafka_python.run, aiokafka.NAME: aiokafka.run}
 
