@@ -32,6 +32,7 @@ from coordinator.node import Node
 from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
+from coordinator.runtime.disk_jobs import DiskJobs
 from coordinator.runtime.expiry_preview import preview_expiry
 from coordinator.runtime.expiry_task import delete_expired_offsets
 from coordinator.runtime.io_thread import IoThread
@@ -169,9 +170,9 @@ class App:
         )
         self.loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
         self.leadership = Leadership(self.manager, self.loader, self.committer, self.log, self.io, self.stats)
-        self.cleaner = CleanerTask(
-            loop, self.log, cleaner_settings(settings), self.clock, self.stats, self.leadership.start_repair
-        )
+        repair = self.leadership.start_repair
+        self.disk_jobs = DiskJobs(self.log, self.io, settings.journal_checkpoint_bytes, repair)
+        self.cleaner = CleanerTask(loop, self.log, cleaner_settings(settings), self.clock, self.stats, repair)
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
@@ -320,13 +321,13 @@ class App:
         settings, every = self.settings, self.scheduler.every
         every_until_ended = self.scheduler.every_until_ended
         every_until_ended("expire_offsets", settings.offsets_retention_check_interval_ms, self._expire)
-        every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self._write_behind)
-        every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self._checkpoint)
+        every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
+        every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
         if settings.log_flush == "interval":
-            every_until_ended("sync", settings.log_flush_interval_ms, self._sync)
+            every_until_ended("sync", settings.log_flush_interval_ms, self.disk_jobs.sync)
 
     # --- periodic jobs ---
 
@@ -342,37 +343,6 @@ class App:
             return
         task = self._spawn(delete_expired_offsets(self.manager, self.clock))
         task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
-
-    def _write_behind(self, end: End) -> None:
-        if self.log.journal_bytes > self.settings.journal_checkpoint_bytes:
-            self._checkpoint(end)
-        elif self.log.pending_bytes:
-            self.io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
-        else:
-            end(False)
-
-    def _write_segments(self) -> int:
-        return self.log.write_behind()
-
-    def _checkpoint(self, end: End) -> None:
-        if not self.log.journal_bytes:
-            end(False)
-            return
-        self.io.submit(self.log.checkpoint, lambda result: end(self._failed("checkpoint", result)))
-
-    def _sync(self, end: End) -> None:
-        self.io.submit(self.log.sync, lambda result: end(self._failed("sync", result)))
-
-    def _failed(self, what: str, result: object) -> bool:
-        """Whether a job of the io thread failed; the log is repaired where it must be."""
-        if not isinstance(result, BaseException):
-            return False
-        # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
-        log.error("writing to disk failed", what=what, reason=str(result))
-        if self.log.failed is not None:
-            # A sync failed: until the repair, appends are refused, and there may be none for a while.
-            self.leadership.start_repair()
-        return True
 
     def _close_idle(self) -> None:
         if self.server is None:

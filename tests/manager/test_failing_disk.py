@@ -73,7 +73,7 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(
         (journal,) = (tmp_path / "data" / "journal").glob("*.journal")
         os.truncate(journal, HEADER_BLOCK_BYTES + synced_bytes)
         running.disk.fail(SYNCS, times=1)
-        running.app._sync(lambda _failed: None)
+        running.app.disk_jobs.sync(lambda _failed: None)
         await eventually(lambda: running.disk.failures, "the sync to fail")
         await eventually(
             lambda: running.app.log.failed is None and running.app.leadership.ready, "the repair"
