@@ -7,18 +7,21 @@ being handled behind a reply that waits for a flush, but not behind a parked one
 connection one at a time, and clients rely on a request behind a join seeing what the join did.
 
 Nor are requests handled while too many bytes of answers wait, for the disk or for a peer that does not read: a
-few bytes can ask for megabytes. What is read and not handled yet is the backlog; when it is full, no more is read.
+few bytes can ask for megabytes. Nor once the requests of all connections have taken their time in one turn of the
+event loop. What is read and not handled yet is the backlog; when it is full, no more is read.
 A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
 """
 
 import asyncio
 from collections import deque
+from time import perf_counter_ns
 from typing import Any, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
 from coordinator.net.limits import Admission
+from coordinator.net.turns import TURN_NS, Turns
 from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode, ProtocolError, UnsupportedVersion
@@ -54,6 +57,7 @@ class Server:
         *,
         request_bytes_max: int,
         queued_bytes_max: int,
+        turn_ns: int = TURN_NS,
     ) -> None:
         self.node = node
         self.apis = apis
@@ -62,6 +66,7 @@ class Server:
         self.admission = admission
         self.request_bytes_max = request_bytes_max
         self.queued_bytes_max = queued_bytes_max
+        self.turns = Turns(turn_ns)
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
 
@@ -204,12 +209,17 @@ class Connection(asyncio.Protocol):
 
     def _handle_all(self, frames: list[bytes]) -> None:
         out: list[bytes] = []
+        ends_ns = self._server.turns.ends_ns
         for index, frame in enumerate(frames):
+            if (
+                self._parked is not None
+                or self._owed_bytes > ANSWERS_BYTES_MAX
+                or perf_counter_ns() >= ends_ns
+            ):
+                self._keep(frames[index:])
+                break
             self._handle(frame, out)
             if self._failure is not None:
-                break
-            if self._parked is not None or self._owed_bytes > ANSWERS_BYTES_MAX:
-                self._keep(frames[index + 1 :])
                 break
         self._write(out)
         if self._backlog or self._failure is not None:
@@ -375,7 +385,7 @@ class Connection(asyncio.Protocol):
     def _go_on_soon(self) -> None:
         if not self._going_on:
             self._going_on = True
-            asyncio.get_running_loop().call_soon(self._go_on)
+            self._server.turns.go_on_later(self._go_on)
 
     def _go_on(self) -> None:
         self._going_on = False
@@ -383,10 +393,13 @@ class Connection(asyncio.Protocol):
             return
         self._send_ready()
         out: list[bytes] = []
+        ends_ns = self._server.turns.ends_ns
         while self._backlog and not self._is_blocked():
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
             self._handle(frame, out)
+            if perf_counter_ns() >= ends_ns:
+                break
         self._write(out)
         self._after_sending()
         self._pause_or_resume()

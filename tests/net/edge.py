@@ -171,6 +171,7 @@ class Edge:
         total_max: int = 1 << 20,
         per_address_max: int = 1 << 20,
         flush_by_itself: bool = True,
+        turn_ns: int = 1 << 62,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -212,6 +213,7 @@ class Edge:
             Admission(total_max, per_address_max),
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
+            turn_ns=turn_ns,
         )
 
     def _create_topics(self) -> None:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests share each turn of the event loop, whatever was sent ahead and on however many connections."""
+
+import asyncio
+from pathlib import Path
+
+from coordinator.net.turns import Turns
+from tests.net import requests
+from tests.net.edge import Client, Edge, settle
+
+ONE_A_TURN = 0
+"""The time of a turn is over at once, so that one request is handled in each."""
+
+
+def ask(client: Client, *numbers: int) -> None:
+    client.send(*map(requests.api_versions, numbers))
+
+
+async def test_what_one_connection_has_sent_ahead_takes_several_turns_and_is_answered_in_order(
+    tmp_path: Path,
+) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN)
+    client = edge.connect()
+    ask(client, *range(10))
+    answered: list[list[int]] = []
+    for _ in range(11):
+        await asyncio.sleep(0)
+        answered.append(client.correlation_ids())
+    assert [each for each in answered if each] == [[number] for number in range(10)]
+    assert client.connection.is_idle
+
+
+async def test_connections_take_turns(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN)
+    clients = [edge.connect() for _ in range(3)]
+    for client in clients:
+        ask(client, 1, 2, 3)
+    who: list[int] = []
+    for _ in range(10):
+        await asyncio.sleep(0)
+        who += [number for number, client in enumerate(clients) for _ in client.answers()]
+    assert who == [0, 1, 2] * 3
+
+
+async def test_what_comes_in_behind_what_waits_stays_behind_it(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN)
+    client = edge.connect()
+    ask(client, 1, 2)
+    await asyncio.sleep(0)
+    ask(client, 3)
+    await settle()
+    assert client.correlation_ids() == [1, 2, 3]
+
+
+async def test_a_turn_with_time_left_handles_all_at_once(tmp_path: Path) -> None:
+    edge = Edge(tmp_path)
+    client = edge.connect()
+    ask(client, 1, 2, 3)
+    assert client.correlation_ids() == [1, 2, 3]
+
+
+async def test_a_full_backlog_that_waits_for_its_turn_stops_reading_and_starts_it_again(
+    tmp_path: Path,
+) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN, queued_bytes_max=100)
+    client = edge.connect()
+    ask(client, *range(20))
+    assert client.transport.paused
+    for _ in range(21):
+        await asyncio.sleep(0)
+    assert not client.transport.paused
+    assert client.correlation_ids() == list(range(20))
+
+
+async def test_a_connection_that_goes_away_leaves_the_turn_to_the_others(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN)
+    gone, stays = edge.connect(), edge.connect()
+    ask(gone, 1, 2)
+    ask(stays, 1, 2)
+    await gone.drop()
+    assert gone.answers() == []
+    assert stays.correlation_ids() == [1, 2]
+
+
+async def test_an_error_in_one_does_not_keep_the_others_waiting() -> None:
+    loop = asyncio.get_running_loop()
+    told: list[object] = []
+    loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
+    turns = Turns()
+    went_on: list[int] = []
+
+    def fail() -> None:
+        raise ValueError
+
+    turns.go_on_later(fail)
+    turns.go_on_later(lambda: went_on.append(1))
+    await settle()
+    assert went_on == [1]
+    assert isinstance(told[0], ValueError)
