@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, compare, report
+from bench import audit, compaction, compare, report
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
@@ -42,6 +42,7 @@ or against one that is started for it:
 
 `python -m bench compare --help`: play them side by side with a real Kafka.
 `python -m bench audit --help`: audit a large log.
+`python -m bench compaction --help`: compact a large log under commits.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
 
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str]) -> int:
             return compare.main(arguments[1:])
         if arguments[:1] == ["audit"]:
             return audit.main(arguments[1:])
+        if arguments[:1] == ["compaction"]:
+            return compaction.main(arguments[1:])
         return _play_all(_parser().parse_args(arguments))
     except (Misused, Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)

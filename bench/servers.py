@@ -158,9 +158,9 @@ class Groupkeeper(Server):
 
     def __init__(self, name: str, work: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(name, work)
-        self._metrics = Address(HOST, free_ports(1, beside=self.address.port)[0])
+        self.metrics = Address(HOST, free_ports(1, beside=self.address.port)[0])
         # Groups of one member would each wait for others; Kafka is measured without that wait as well.
-        self._settings = {"group.initial.rebalance.delay.ms": "0", **(settings or {})}
+        self.settings = {"group.initial.rebalance.delay.ms": "0", **(settings or {})}
 
     def command(self) -> list[str]:
         """`groupkeeper serve …`."""
@@ -173,8 +173,8 @@ class Groupkeeper(Server):
             "--data-dir",
             str(self.data),
         ]
-        chosen = [part for key, value in self._settings.items() for part in ("--set", f"{key}={value}")]
-        return [*serve, *where, "--metrics", str(self._metrics), *chosen]
+        chosen = [part for key, value in self.settings.items() for part in ("--set", f"{key}={value}")]
+        return [*serve, *where, "--metrics", str(self.metrics), *chosen]
 
 
 def tied_to_us(command: list[str]) -> list[str]:

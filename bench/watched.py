@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.watched FILE KEY=VALUE …`: a node that notes how long each turn of its event loop takes.
+
+It runs on asyncio's own loop, as uvloop does not let anybody look at its turns; and it compacts on SIGUSR1, not by
+the clock. When it ends it writes what it noted to FILE.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+from bench.servers import Groupkeeper
+from coordinator import logs
+from coordinator.app import GC_THRESHOLDS, App
+from coordinator.config import load
+
+CLEAN: Final = signal.SIGUSR1
+
+
+class Turn(NamedTuple):
+    """One turn of the loop, without its wait for events."""
+
+    ended: float  # time.monotonic()
+    cpu_s: float  # of the loop's thread
+    wall_s: float  # also while another thread or process had the processor
+
+
+class WatchedNode(Groupkeeper):
+    """Such a node as a child process."""
+
+    @property
+    def turns_file(self) -> Path:
+        """Where it writes its turns."""
+        return self.work / "turns"
+
+    def command(self) -> list[str]:
+        """`python -m bench.watched …`."""
+        settings = {
+            "listen": self.address,
+            "advertise": self.address,
+            "data.dir": self.data,
+            "metrics.listen": self.metrics,
+            "log.cleaner.enable": "false",  # it is told when
+            **self.settings,
+        }
+        chosen = [f"{key}={value}" for key, value in settings.items()]
+        return [sys.executable, "-m", "bench.watched", str(self.turns_file), *chosen]
+
+    def clean(self) -> None:
+        """Compact whatever needs it."""
+        os.kill(self.pid, CLEAN)
+
+    def turns(self) -> list[Turn]:
+        """All turns, once the node was stopped."""
+        numbers = array("d", self.turns_file.read_bytes())
+        return [Turn(*numbers[at : at + 3]) for at in range(0, len(numbers), 3)]
+
+
+class TimedSelector:
+    """A selector that sums up how long it has waited."""
+
+    def __init__(self, selector: Any) -> None:
+        self._selector = selector
+        self.waited_s = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._selector, name)
+
+    def select(self, timeout: float | None = None) -> Any:
+        """Wait for events."""
+        began = time.perf_counter()
+        events = self._selector.select(timeout)
+        self.waited_s += time.perf_counter() - began
+        return events
+
+
+class TimedLoop(asyncio.SelectorEventLoop):
+    """Notes each turn in `turns`: three numbers each, as in Turn."""
+
+    _selector: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = array("d")
+        self._selector = TimedSelector(self._selector)
+
+    def _run_once(self) -> None:
+        selector = self._selector
+        waited, began, cpu = selector.waited_s, time.perf_counter(), time.thread_time()
+        super()._run_once()  # type: ignore[misc]  # not in the stubs
+        cpu_s, wall_s = time.thread_time() - cpu, time.perf_counter() - began
+        self.turns.extend((time.monotonic(), cpu_s, wall_s - (selector.waited_s - waited)))
+
+
+async def _serve(arguments: Sequence[str]) -> None:
+    settings = load(None, {}, arguments, {})
+    logs.configure(settings.log_format, settings.log_level)
+    loop = asyncio.get_running_loop()
+    app = App(settings, loop)
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(CLEAN, app.cleaner.run)
+    try:
+        await app.start()
+        await stop.wait()
+    finally:
+        await app.stop()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until SIGTERM."""
+    gc.set_threshold(*GC_THRESHOLDS)
+    with asyncio.Runner(loop_factory=TimedLoop) as runner:
+        runner.run(_serve(arguments[1:]))
+        turns = cast(TimedLoop, runner.get_loop()).turns
+    Path(arguments[0]).write_bytes(turns.tobytes())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
