@@ -282,18 +282,17 @@ class App:
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
-        registry.register(
-            NodeCollector(
-                self.stats,
-                self.manager,
-                self.log,
-                connections=lambda: len(self.server.connections) if self.server else 0,
-                failed_partitions=lambda: len(self.leadership.failed_partitions),
-                loads=self.loader.progress,
-                jobs=self.scheduler.jobs,
-            )
+        collector = NodeCollector(
+            self.stats,
+            self.manager,
+            self.log,
+            connections=lambda: len(self.server.connections) if self.server else 0,
+            failed_partitions=lambda: len(self.leadership.failed_partitions),
+            loads=self.loader.progress,
+            jobs=self.scheduler.jobs,
         )
-        admin = AdminServer(registry, self.readiness, self._preview_expiry)
+        registry.register(collector)
+        admin = AdminServer(registry, self.readiness, self._preview_expiry, collector.count_groups)
         try:
             port = await admin.start(address.host, address.port)
         except OSError as error:

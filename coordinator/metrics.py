@@ -4,7 +4,6 @@
 No label holds a group, a member or a topic: what clients name is not bounded.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ from prometheus_client.registry import Collector
 from coordinator.groups.outcome import RebalanceCause
 from coordinator.groups.state import GroupState
 from coordinator.manager import GroupMetadataManager
+from coordinator.runtime.group_counts import GroupCounts, count_groups
 from coordinator.runtime.loader import LoadProgress
 from coordinator.runtime.scheduler import Job
 from coordinator.stats import Histogram, Stats
@@ -84,6 +84,11 @@ class NodeCollector(Collector):
         self._failed_partitions = failed_partitions
         self._loads = loads
         self._jobs = jobs
+        self._group_counts = GroupCounts()
+
+    async def count_groups(self) -> None:
+        """Count the groups, for what is collected from now on."""
+        self._group_counts = await count_groups(self._manager)
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
@@ -132,15 +137,10 @@ class NodeCollector(Collector):
         yield rebalances
 
     def _gauges(self) -> Iterator[Metric]:
-        states: Counter[GroupState] = Counter()
-        offsets = members = 0
-        for group in self._manager.current_groups():
-            states[group.state] += 1
-            offsets += group.num_offsets
-            members += len(group.members)
+        counts = self._group_counts
         groups = GaugeMetricFamily(PREFIX + "groups", "Groups in memory, by state.", labels=["state"])
         for state in GroupState:
-            groups.add_metric([state.value], states[state])
+            groups.add_metric([state.value], counts.states[state])
         yield groups
         partitions = GaugeMetricFamily(
             PREFIX + "partitions", "Partitions, by what became of them.", labels=["state"]
@@ -150,8 +150,8 @@ class NodeCollector(Collector):
         partitions.add_metric(["failed"], self._failed_partitions())
         yield partitions
         for name, text, value in (
-            ("offsets", "Committed offsets in memory.", offsets),
-            ("members", "Members of all groups.", members),
+            ("offsets", "Committed offsets in memory.", counts.offsets),
+            ("members", "Members of all groups.", counts.members),
             ("connections", "Open connections.", self._connections()),
             ("journal_bytes", "Bytes in the journal since the last checkpoint.", self._log.journal_bytes),
             (

@@ -23,10 +23,12 @@ class AdminServer:
         registry: CollectorRegistry,
         readiness: Callable[[], dict[str, Any]],
         expiring: Callable[[int], Awaitable[object]],
+        before_metrics: Callable[[], Awaitable[None]],
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._expiring = expiring
+        self._before_metrics = before_metrics
         app = web.Application()
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
@@ -46,6 +48,7 @@ class AdminServer:
         await self._runner.cleanup()
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        await self._before_metrics()
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 

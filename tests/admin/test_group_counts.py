@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counting the groups of a node."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from coordinator.groups.state import GroupState
+from coordinator.runtime import group_counts
+from coordinator.runtime.group_counts import GroupCounts, count_groups
+from tests.groups.harness import Cluster
+
+GROUPS = 20
+
+
+async def test_groups_are_counted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_counts, "SLICE_NS", -1)  # give way after every group
+    cluster = Cluster()
+    cluster.stable_group(2)
+    for number in range(GROUPS - 1):
+        cluster.commit(number, group=f"simple-{number}")
+    counting = asyncio.ensure_future(count_groups(cluster.manager))
+    turns = 0
+    while not counting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= GROUPS
+    assert counting.result() == GroupCounts(
+        Counter({GroupState.STABLE: 1, GroupState.EMPTY: GROUPS - 1}), offsets=GROUPS - 1, members=2
+    )
