@@ -19,7 +19,7 @@ from tests.kafka.differential.groups import (
     stable_group,
 )
 from tests.kafka.differential.ordinary import protocols
-from tests.kafka.differential.script import Script
+from tests.kafka.differential.script import Pending, Script
 
 JOIN = ApiKey.JOIN_GROUP
 OTHER_METADATA = encode_subscription(["pears"], version=0)
@@ -525,11 +525,7 @@ def a_second_join_takes_the_place_of_the_first(s: Script) -> None:
     first = group.leader.rejoin()
     s.until(PREPARING)
     first.is_silent()
-    second = s.connect().send_join(member_id=group.leader.id)
-    second.is_silent()
-    group.follower.rejoin().reply()
-    second.reply()
-    first.is_silent()
+    _second_join(s, group, first)
 
 
 @scenario()
@@ -537,9 +533,12 @@ def a_second_join_with_other_metadata_counts(s: Script) -> None:
     group = stable_group(s)
     first = group.leader.rejoin()
     s.until(PREPARING)
-    second = s.connect().send_join(
-        member_id=group.leader.id, protocols=protocols("range", metadata=OTHER_METADATA)
-    )
+    _second_join(s, group, first, protocols=protocols("range", metadata=OTHER_METADATA))
+
+
+def _second_join(s: Script, group: Group, first: Pending, **changes: Any) -> None:
+    """The leader joins again on another connection: that one is answered, and `first` never is."""
+    second = s.connect().send_join(member_id=group.leader.id, **changes)
     second.is_silent()
     group.follower.rejoin().reply()
     second.reply()
