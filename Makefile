@@ -64,8 +64,9 @@ install-dev: $(DEV_STAMP) ## all that plus what the tests, lint and bench need
 run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9308 (more flags: ARGS="...")
 	@exec $(BIN)/groupkeeper serve --data-dir data $(ARGS)
 
-test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment")
-	$(BIN)/python -m pytest $(ARGS)
+# JOBS processes share the files, since what a file's fixtures start should start once; tests/conftest.py orders them.
+test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment"; side by side: JOBS=2)
+	$(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder) $(ARGS)
 
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
 	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)

@@ -2,6 +2,7 @@
 """What holds for all tests: how hard hypothesis tries, and a real Kafka for those that ask for one."""
 
 import os
+from collections import Counter
 
 import hypothesis
 import pytest
@@ -18,6 +19,15 @@ hypothesis.settings.register_profile("dev", max_examples=30, derandomize=True, d
 hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)
 hypothesis.settings.register_profile("soak", max_examples=5_000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+
+
+@pytest.hookimpl(trylast=True)  # after they were put in random order
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the files, those with long tests come first: the last ones then end together."""
+    if not hasattr(config, "workerinput"):
+        return
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
+    items.sort(key=lambda item: -slow[item.path])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -13,28 +13,12 @@ from coordinator.cli.partitions import ask
 from coordinator.cluster.orders import Answer, Drain, ListPartitions, Move
 from storage.placement import partition_for
 from tests.support import raw
+from tests.support.ports import free_port_run
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
 START_TIMEOUT_S = 60.0
 PARTITIONS = 10
-
-
-def free_port_run(count: int) -> int:
-    """The first of `count` free ports of 127.0.0.1 in a row."""
-    for first in range(15_000 + os.getpid() % 4_000, 31_000, 2 * count):
-        if all(_is_free(first + index) for index in range(count)):
-            return first
-    raise AssertionError(f"no {count} free ports in a row")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 class Nodes:

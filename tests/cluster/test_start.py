@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.nodes import free_port_run, is_gone
+from tests.cluster.nodes import is_gone
 from tests.support.command import groupkeeper
+from tests.support.ports import free_port_run
 
 
 def serve(data_dir: Path | str, listen: str, *settings: str, cwd: Path) -> subprocess.CompletedProcess[str]:
