@@ -172,7 +172,9 @@ def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -
         return error
     if not (at_start and is_unreadable(error)):
         raise error
-    return CorruptLog(log.directory, f"recovering it failed: {error.strerror}", errno=error.errno)
+    return CorruptLog(
+        error.filename or log.directory, f"recovering it failed: {error.strerror}", errno=error.errno
+    )
 
 
 def read_known(

@@ -120,7 +120,11 @@ class Segment:
 
     def read(self, position: int, size: int) -> bytes:
         """At most `size` bytes from `position`, and none behind `size_bytes`."""
-        return self._open().pread(min(size, self.size_bytes - position), position)
+        try:
+            return self._open().pread(min(size, self.size_bytes - position), position)
+        except OSError as error:
+            error.filename = error.filename or str(self.path)
+            raise
 
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch, in milliseconds; the segment must not be empty."""

@@ -123,7 +123,7 @@ def test_a_partition_that_the_disk_cannot_read_fails_alone_and_loses_nothing() -
     fs.unreadable.add(str(segment(0)))
     manager = LogManager.open(ROOT, SETTINGS, fs)
     (error,) = manager.failed_partitions.values()
-    assert str(error) == f"{segment(0).parent}: recovering it failed: Input/output error"
+    assert str(error) == f"{segment(0)}: recovering it failed: Input/output error"
     with pytest.raises(CorruptLog):
         manager.end_offset(0)
     assert content(manager, 1) == BATCHES[:2]

@@ -169,7 +169,7 @@ def test_a_partition_that_the_disk_cannot_read_at_a_start_is_given_to_nobody_and
     fs.unreadable.add(str(log))
     shared, settled = SharedDirectory.open(ROOT, SETTINGS, fs)
     assert [str(error) for error in settled.failed.values()] == [
-        f"{log.parent}: recovering it failed: Input/output error"
+        f"{log}: recovering it failed: Input/output error"
     ]
     assert shared.failed.keys() == {0}
     shared.close(clean=True)
