@@ -12,12 +12,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, Literal
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.facts import Facts, gather
 from audit.live import Live, LiveGroup, LiveOffset, OffsetKey
 from audit.options import AuditOptions
+from audit.schema import local_table
 from storage.placement import partition_for
 
 PAUSE_S: Final = 2.0
@@ -25,6 +27,17 @@ PAUSE_S: Final = 2.0
 LOOKED_AT_AGAIN: Final = 500
 """So many groups at most; if more differ, more than this is wrong."""
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+
+_LIVE: Final = pa.schema(
+    [
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("topic_partition", pa.int32()),
+        ("live_offset", pa.int64()),
+        ("live_epoch", pa.int32()),
+        ("live_metadata", pa.string()),
+    ]
+)
 
 Kind = Literal["differs", "meanwhile", "stuck"]
 Place = tuple[int | None, str | None, int | None]
@@ -135,10 +148,7 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
     """The groups of which anything differs, or changed: found by Spark, so that all others stay there."""
     spark = facts.spark
     rows = [(*key, value.offset, value.leader_epoch, value.metadata) for key, value in after.offsets.items()]
-    live = spark.createDataFrame(
-        rows,
-        "group string, topic string, topic_partition int, live_offset long, live_epoch int, live_metadata string",
-    )
+    live = local_table(spark, _LIVE, rows)
     key = ["group", "topic", "topic_partition"]
     same = F.expr(
         "live_offset <=> committed_offset and live_epoch <=> leader_epoch"
@@ -154,7 +164,7 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
 
 def logged(facts: Facts, groups: Collection[str], *, only: bool = False) -> Logged:
     """What the log says: all stored groups, and the offsets of `groups`; `only`: nothing of other groups."""
-    names = facts.spark.createDataFrame([(group,) for group in groups], "group string")
+    names = local_table(facts.spark, pa.schema([("group", pa.string())]), [(group,) for group in groups])
 
     def of(table: DataFrame) -> DataFrame:
         return table.join(names, "group", "left_semi")

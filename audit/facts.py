@@ -2,16 +2,19 @@
 """Everything that a check may ask: small tables, made from the log in one pass."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from audit.fold import FoldRules
 from audit.inventory import Inventory
 from audit.options import AuditOptions
 from audit.source import folded
-from audit.state import groups_state, of_kind, offsets_state, resolved
+from audit.state import groups_state, offsets_state, resolved
+
+KEYS_TOGETHER: Final = 500_000
+"""So many partial summaries of keys are merged in one task."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,11 +26,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     their names are read. `differences` are those to a running cluster (`audit.against`), None when none was asked.
     `previous_offsets` is the last audit's state, if there was one, `previous_runs` what earlier audits said of
     themselves, oldest first.
+    `spread` is over how many tasks the larger tables are spread. `ranges` has beside each range what the one before
+    it ended with.
     """
 
     options: AuditOptions
     inventory: Inventory
     folded: DataFrame
+    spread: int
     ranges: DataFrame
     sightings: DataFrame
     hours: DataFrame
@@ -55,6 +61,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def live_groups(self) -> DataFrame:
         """The stored groups that are there."""
         return self.groups.where("not tombstone")
+
+    def name_tables(self) -> None:
+        """Let SQL of the session find the tables by their names here; those of other facts lose these names."""
+        names = [field.name for field in msgspec.structs.fields(self)]
+        for name in [*names, "live_offsets", "live_groups"]:
+            table = getattr(self, name)
+            if isinstance(table, DataFrame):
+                table.createOrReplaceTempView(name)
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,37 +104,72 @@ def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
 
 def sightings_by_file(sightings: DataFrame) -> DataFrame:
     """check, partition, file, position, at_offset, count, message: for each check and file, of the first."""
-    first = F.expr("min(struct(at_position as position, at_offset, detail as message))").alias("first")
-    merged = sightings.groupBy("check", "partition", "file").agg(F.expr("sum(count)").alias("count"), first)
-    return merged.selectExpr(
-        "check", "partition", "file", "first.position", "first.at_offset", "count", "first.message"
+    return sightings.sparkSession.sql(
+        """
+        select check, partition, file, first.position, first.at_offset, count, first.message from (
+            select check, partition, file, sum(count) as count,
+                min(struct(at_position as position, at_offset, detail as message)) as first
+            from {sightings} group by check, partition, file
+        )
+        """,
+        sightings=sightings,
+    )
+
+
+def beside_neighbours(ranges: DataFrame) -> DataFrame:
+    """Every range, with its `number` in its partition and what those before it ended with.
+
+    That is null for the first of a partition, and behind damage.
+    """
+    return ranges.sparkSession.sql(
+        """
+        select *,
+            row_number() over in_order as number,
+            lag(next_offset) over in_order as expected_offset,
+            lag(first_base_offset) over in_order as earlier_base_offset,
+            lag(last_max_timestamp) over in_order as earlier_timestamp,
+            max(max_epoch) over earlier as earlier_epoch,
+            max(segment) over (partition by partition) as newest_segment
+        from {ranges} window
+            in_order as (partition by partition order by segment, position),
+            earlier as (partition by partition order by segment, position
+                rows between unbounded preceding and 1 preceding)
+        """,
+        ranges=ranges,
     )
 
 
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
-    """Plan the one pass over the log, and the tables that come of it; nothing is read before somebody asks."""
+    """Read the log, once, and plan the tables that come of it."""
     rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
-    summary = _kept(folded(spark, options.log_dirs, "summary", rules))
-
-    def small(kind: str) -> DataFrame:
-        # One partition: then nothing that is asked of it needs a shuffle, which costs more than these few rows.
-        return of_kind(summary, kind).coalesce(1)
-
-    transactions = _kept(small("transaction"))
-    offsets = resolved(of_kind(summary, "offset"), transactions)
+    summary = folded(spark, options.log_dirs, "summary", rules).localCheckpoint()
+    keys = summary.where("kind in ('offset', 'group')")
+    spread = 1 + keys.count() // KEYS_TOGETHER
+    # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
+    keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
+    small = _kept(summary.where("kind not in ('offset', 'group')").coalesce(1))
+    transactions = of_kind(small, "transaction")
     return Facts(
         options=options,
         inventory=inventory,
         folded=summary,
-        ranges=_kept(small("range")),
-        sightings=_kept(sightings_by_file(small("sighting"))),
-        hours=_kept(small("hour")),
-        rebalances=_kept(small("rebalances")),
-        arrivals=_kept(small("arrivals")),
+        spread=spread,
+        ranges=_kept(beside_neighbours(of_kind(small, "range"))),
+        sightings=_kept(sightings_by_file(of_kind(small, "sighting"))),
+        hours=of_kind(small, "hour"),
+        rebalances=of_kind(small, "rebalances"),
+        arrivals=of_kind(small, "arrivals"),
         transactions=transactions,
-        other_groups=_kept(small("other").select("partition", "group").distinct()),
-        offsets=_kept(offsets_state(offsets)),
-        groups=_kept(groups_state(of_kind(summary, "group"))),
+        other_groups=of_kind(small, "other").select("partition", "group").distinct(),
+        offsets=_kept(offsets_state(resolved(of_kind(keys, "offset"), transactions))),
+        groups=_kept(groups_state(of_kind(keys, "group"))),
+    )
+
+
+def of_kind(summary: DataFrame, kind: str) -> DataFrame:
+    """The partial summaries of one kind, its columns beside those of the place."""
+    return summary.where(f"kind = '{kind}'").selectExpr(
+        "partition", "file", "segment", "position", f"{kind}.*"
     )
 
 

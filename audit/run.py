@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from audit import tables
@@ -18,16 +19,30 @@ from audit.facts import Facts, gather
 from audit.inventory import take_inventory
 from audit.live import Live, ask
 from audit.options import AuditOptions
-from audit.report.collect import collect_findings, collect_report, collect_run
+from audit.report.collect import collect_findings, collect_report
 from audit.report.model import Report
 from audit.report.write import write_reports
+from audit.schema import local_table
+
+DIFFERENCES: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("partition", pa.int32()),
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("message", pa.string()),
+    ]
+)
 
 Step = Callable[[str], None]
 """Told what comes next, in words."""
 
 _ALL_QUERIES: Final = {
-    "spark.sql.adaptive.enabled": "false"
-}  # it would run parts of a query while that is planned
+    "spark.sql.adaptive.enabled": "false",  # it would run parts of a query while that is planned
+    # All tables are spread alike, by partition of the log, so that joins have both sides where they are.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
 _SMALL_QUERIES: Final = {
     **_ALL_QUERIES,
     # Dozens of queries over small tables: to compile code for each would take longer than to run it.
@@ -52,7 +67,6 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     step("reading the log")
     with _conf(spark, _ALL_QUERIES):
         facts = gather(spark, options, inventory)
-        facts.folded.count()
         # A cleaner may have come further meanwhile, and explain what is missing now.
         facts = msgspec.structs.replace(facts, inventory=take_inventory(options.log_dirs))
     with _conf(spark, _SMALL_QUERIES):
@@ -66,13 +80,11 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         step("writing the tables")
         for name, table in tables.tables(facts, found).items():
             tables.write(name, table, out, options.as_of_ms)
-        run = collect_run(facts, listed, time.monotonic() - started)
-        report = collect_report(facts, run, listed)
-        step("writing the reports")
-        report = msgspec.structs.replace(
-            report, run=msgspec.structs.replace(run, seconds=round(time.monotonic() - started, 3))
-        )
-        tables.write_run(spark, report.run, out)
+        report = collect_report(facts, listed)
+    step("writing the reports")
+    run = msgspec.structs.replace(report.run, seconds=round(time.monotonic() - started, 3))
+    report = msgspec.structs.replace(report, run=run)
+    tables.write_run(run, out)
     write_reports(report, out)
     return report
 
@@ -83,14 +95,13 @@ def _compared(facts: Facts, before: Live) -> Facts:
     assert address is not None
     found = differences(facts, before, lambda only: ask(address, only))
     rows = [(one.kind, *one.place, one.message) for one in found]
-    schema = "kind string, partition int, file string, position long, message string"
-    return msgspec.structs.replace(facts, differences=facts.spark.createDataFrame(rows, schema).coalesce(1))
+    return msgspec.structs.replace(facts, differences=local_table(facts.spark, DIFFERENCES, rows))
 
 
 def _with_earlier(facts: Facts, out: Path) -> Facts:
     """The facts with those of the audits before, if there were any."""
     options = facts.options
-    earlier = tables.earlier_runs(facts.spark, out, ",".join(options.log_dirs), options.as_of_ms)
+    earlier = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
     if not earlier:
         return facts
     return msgspec.structs.replace(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of the data source, as Spark sees them: `file`, `partition`, and what `storage.columns.schema` lists."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -33,3 +34,10 @@ def subschema(columns: Sequence[str]) -> StructType:
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark expects of rows with `schema`."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def local_table(spark: SparkSession, schema: pa.Schema, rows: Collection[Sequence[Any]]) -> DataFrame:
+    """These rows in Spark, in one partition. They go there as Arrow: Spark starts Python processes for tuples."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=schema)).coalesce(1)

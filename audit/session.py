@@ -9,7 +9,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from audit.errors import AuditError
-from audit.source.datasource import ConsumerOffsets
 
 MASTER_DEFAULT = "local[*]"
 
@@ -30,11 +29,13 @@ _LOCAL = {
     "spark.log.level": "ERROR",
     # The work is done in Python, and Java is mostly busy with starting: the quick compiler halves that.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    # Elsewhere the packages may come with --py-files, which only the workers see.
+    "spark.python.daemon.module": "audit.source.daemon",
 }
 
 
 def spark_session(master: str | None = None, *, settings: dict[str, str] | None = None) -> SparkSession:
-    """The session of this process, started if there is none yet, with the data source registered.
+    """The session of this process, started if there is none yet.
 
     `master` is Spark's own (default: all cores of this machine); a session that spark-submit prepared keeps its own.
     Raises AuditError when Spark cannot start, with what to install where Java is missing.
@@ -50,11 +51,9 @@ def spark_session(master: str | None = None, *, settings: dict[str, str] | None 
             builder = builder.config(map=dict(_LOCAL))
     builder = builder.config(map={**_SETTINGS, **(settings or {})})
     try:
-        spark = builder.getOrCreate()
+        return builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         raise AuditError(f"Spark does not start: {error}") from error
-    spark.dataSource.register(ConsumerOffsets)
-    return spark
 
 
 def _share_packages() -> None:

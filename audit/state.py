@@ -5,10 +5,10 @@ Offsets of a transaction count once its marker says commit, from their own place
 (OffsetMetadataManager.replayEndTransactionMarker keeps the record with the higher offset); never if it says abort.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 KEY: Final = ("partition", "group", "topic", "topic_partition")
 GROUP_KEY: Final = ("partition", "group")
@@ -20,92 +20,78 @@ NEWEST_GROUP: Final = (
     "log_offset", "file", "last_position", "generation", "protocol_type", "protocol", "leader", "state_timestamp",
     "members", "timestamp", "tombstone",
 )  # fmt: skip
-_PLACE: Final = ("segment", "position")
-
-
-def of_kind(folded: DataFrame, kind: str) -> DataFrame:
-    """The partial summaries of one kind, its columns beside those of the place."""
-    place = ("partition", "file", *_PLACE)
-    return folded.where(F.col("kind") == kind).select(*place, f"{kind}.*")
 
 
 def resolved(offsets: DataFrame, transactions: DataFrame) -> DataFrame:
     """The partial offsets that count: those outside of transactions, and those whose next marker says commit."""
-    pending = offsets.where(F.col("pending_of").isNotNull())
-    markers = transactions.where("has_marker").select(
-        "partition",
-        F.col("producer_id").alias("pending_of"),
-        F.struct(*_PLACE).alias("marked_at"),
-        "first_marker",
-    )
-    ended = (
-        pending.withColumn("at", F.struct(*_PLACE))
-        .join(markers, ["partition", "pending_of"])
-        .where("marked_at > at")
-        .groupBy(*KEY, "pending_of", "at")
-        .agg(
-            F.min_by("first_marker", "marked_at").alias("marker"),
-            F.first(F.struct(*offsets.columns)).alias("it"),
+    return offsets.sparkSession.sql(
+        """
+        select * from {offsets} where pending_of is null
+        union all
+        select it.* from (
+            select min_by(first_marker, marked_at) as marker, first(it) as it from (
+                select partition, pending_of, struct(segment, position) as at, struct(*) as it from {offsets}
+                where pending_of is not null
+            )
+            join (
+                select partition, producer_id as pending_of, struct(segment, position) as marked_at, first_marker
+                from {transactions} where has_marker
+            ) using (partition, pending_of)
+            where marked_at > at
+            group by it.partition, it.group, it.topic, it.topic_partition, pending_of, at
         )
+        where marker = 'commit'
+        """,
+        offsets=offsets,
+        transactions=transactions,
     )
-    committed = ended.where("marker = 'commit'").select("it.*")
-    return offsets.where(F.col("pending_of").isNull()).unionByName(committed)
 
 
 def offsets_state(partials: DataFrame) -> DataFrame:
     """One row for each key of the log: its newest record, and what is to be said of those before."""
-    before = Window.partitionBy(*KEY).orderBy(*_PLACE)
-    went_back = F.lag("committed_offset").over(before) > F.col("first_committed")
-    seen = partials.withColumn(
-        "back_between", F.coalesce(went_back & ~F.lag("tombstone").over(before), F.lit(False))
-    )
-    return _merged(seen, KEY, NEWEST_OFFSET)
+    back = "lag(committed_offset) over before > first_committed and not lag(tombstone) over before"
+    return _merged(partials, KEY, NEWEST_OFFSET, {"back_between": back})
 
 
 def groups_state(partials: DataFrame) -> DataFrame:
     """One row for each group that the log has a record of."""
-    before = Window.partitionBy(*GROUP_KEY).orderBy(*_PLACE)
-    earlier, first = F.lag("generation").over(before), F.col("first_generation")
-    both = ~F.lag("tombstone").over(before) & first.isNotNull()
-    seen = partials.withColumns(
-        {
-            "back_between": F.coalesce((earlier > first) & both, F.lit(False)),
-            "rebalanced_between": F.coalesce((earlier < first) & both, F.lit(False)),
-        }
-    )
-    rebalances = F.expr("sum(rebalances + cast(rebalanced_between as int))").alias("rebalances")
-    merged = _merged(seen, GROUP_KEY, NEWEST_GROUP, rebalances)
-    return merged.withColumn("state", F.when(F.size("members") > 0, "Stable").otherwise("Empty"))
+    both = "not lag(tombstone) over before and first_generation is not null"
+    between = {
+        "back_between": f"lag(generation) over before > first_generation and {both}",
+        "rebalanced_between": f"lag(generation) over before < first_generation and {both}",
+    }
+    rebalances = "sum(rebalances + cast(rebalanced_between as int)) as rebalances"
+    merged = _merged(partials, GROUP_KEY, NEWEST_GROUP, between, rebalances)
+    return merged.selectExpr("*", "if(size(members) > 0, 'Stable', 'Empty') as state")
 
 
-def _merged(partials: DataFrame, key: tuple[str, ...], newest: tuple[str, ...], *more: Column) -> DataFrame:
-    back_here = F.when(
-        F.col("backwards") > 0,
-        F.struct(
-            F.col("segment"),
-            F.col("file"),
-            F.col("back_position").alias("position"),
-            F.col("back_detail").alias("detail"),
-        ),
-    )
-    back_there = F.when(
-        F.col("back_between"),
-        F.struct(
-            F.col("segment"),
-            F.col("file"),
-            F.col("first_position").alias("position"),
-            F.lit("less than before").alias("detail"),
-        ),
-    )
-    merged = partials.groupBy(*key).agg(
+def _merged(
+    partials: DataFrame, key: Sequence[str], newest: Sequence[str], between: dict[str, str], *more: str
+) -> DataFrame:
+    """The partial summaries of each key as one; `between` compares a range with the one before it."""
+    keys = ", ".join(key)
+    compared = ", ".join(f"coalesce({value}, false) as {name}" for name, value in between.items())
+    sums = [
         # The last in the log, as whoever loads it sees it; by offset where a range has it in a transaction as well.
-        F.max_by(F.struct(*newest), F.struct(*_PLACE, "log_offset")).alias("newest"),
-        F.sum("count").alias("records"),
-        F.sum("tombstones").alias("tombstones"),
-        F.sum("cleaned").alias("cleaned"),
-        F.sum(F.col("backwards") + F.col("back_between").cast("int")).alias("backwards"),
-        F.min(F.coalesce(back_there, back_here)).alias("back"),
+        f"max_by(struct({', '.join(newest)}), struct(segment, position, log_offset)) as newest",
+        "sum(count) as records",
+        "sum(tombstones) as tombstones",
+        "sum(cleaned) as cleaned",
+        "sum(backwards + cast(back_between as int)) as backwards",
+        "min(if(back_between, struct(segment, file, first_position as position, 'less than before' as detail),"
+        " if(backwards > 0, struct(segment, file, back_position as position, back_detail as detail), null)))"
+        " as back",
         *more,
+    ]
+    return partials.sparkSession.sql(
+        f"""
+        select {keys}, newest.*, * except ({keys}, newest) from (
+            select {keys}, {", ".join(sums)} from (
+                select *, {compared} from {{partials}}
+                window before as (partition by {keys} order by segment, position)
+            )
+            group by {keys}
+        )
+        """,
+        partials=partials,
     )
-    kept = [name for name in merged.columns if name not in ("newest", *key)]
-    return merged.select(*key, "newest.*", *kept)

@@ -2,85 +2,124 @@
 """The audit's own tables: Parquet, by date and run, so that trends can be asked of them, and the next audit.
 
 `<out>/tables/<name>/date=2026-11-21/run=030000/`. The table `runs` is written last: a run that is not in it did not
-come to its end, and nobody looks at its rows.
+come to its end, and nobody looks at its rows. The files are written by pyarrow, in Spark's Python workers that run
+anyway: Spark's own writer takes seconds to get ready.
 """
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from audit.facts import Facts, RunFacts
+from audit.schema import arrow_schema
 
 DIRECTORY: Final = "tables"
 RUNS: Final = "runs"
 OFFSETS: Final = "offsets"
-_TYPES: Final = {int: "long", str: "string", float: "double"}
-RUNS_SCHEMA: Final = ", ".join(
-    f"{field.name} {_TYPES[field.type]}" for field in msgspec.structs.fields(RunFacts)
+ROW_GROUP: Final = 100_000
+"""Rows that are written together."""
+_TYPES: Final = {int: pa.int64(), str: pa.string(), float: pa.float64()}
+RUNS_SCHEMA: Final = pa.schema(
+    [(field.name, _TYPES[field.type]) for field in msgspec.structs.fields(RunFacts)]
 )
 
 
 def tables(facts: Facts, found: DataFrame) -> dict[str, DataFrame]:
     """All tables but `runs`, by name."""
-    records = facts.ranges.groupBy("partition", "file").agg(
-        *(
-            F.sum(name).alias(name)
-            for name in (
-                "bytes", "batches", "records", "commits", "group_records", "markers", "others", "tombstones"
-            )
-        ),
-        F.min("oldest_timestamp").alias("oldest_timestamp"),
-        F.max("newest_timestamp").alias("newest_timestamp"),
-        F.max("next_offset").alias("next_offset"),
-    )  # fmt: skip
-    hours = facts.hours.groupBy("partition", "hour_ms").agg(
-        *(F.sum(name).alias(name) for name in ("records", "commits", "group_records"))
+    sums = "bytes", "batches", "records", "commits", "group_records", "markers", "others", "tombstones"
+    facts.name_tables()
+    records = facts.spark.sql(
+        f"""
+        select partition, file, {", ".join(f"sum({name}) as {name}" for name in sums)},
+            min(oldest_timestamp) as oldest_timestamp, max(newest_timestamp) as newest_timestamp,
+            max(next_offset) as next_offset
+        from ranges group by partition, file
+        """
     )
-    groups = facts.live_groups.withColumn("members", F.size("members")).drop("back", "tombstone")
-    offsets = facts.live_offsets.drop("back", "tombstone")
+    hours = facts.spark.sql(
+        "select partition, hour_ms, sum(records) as records, sum(commits) as commits,"
+        " sum(group_records) as group_records from hours group by partition, hour_ms"
+    )
+    groups = facts.spark.sql(
+        "select * except (members, back, tombstone), size(members) as members from live_groups"
+    )
+    offsets = facts.spark.sql("select * except (back, tombstone) from live_offsets")
     return {"records": records, "hours": hours, "findings": found, "groups": groups, OFFSETS: offsets}
 
 
 def write(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:
     """Write a table of this run; what the same run wrote before is replaced."""
-    moment = datetime.fromtimestamp(as_of_ms / 1000, UTC)
-    (
-        table.withColumn("date", F.lit(f"{moment:%Y-%m-%d}"))
-        .withColumn("run", F.lit(f"{moment:%H%M%S}"))
-        .coalesce(2)
-        .write.mode("overwrite")
-        .option("partitionOverwriteMode", "dynamic")
-        .partitionBy("date", "run")
-        .parquet(str(out / DIRECTORY / name))
-    )
+    place, schema = _emptied(name, out, as_of_ms), arrow_schema(table.schema)
+
+    def save(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None, "this runs in a task"
+        rows = _save(place / f"part-{context.partitionId():05d}.parquet", batches, schema)
+        yield pa.RecordBatch.from_pydict({"rows": [rows]})
+
+    table.mapInArrow(save, "rows long").collect()
 
 
-def write_run(spark: SparkSession, run: RunFacts, out: Path) -> None:
+def write_run(run: RunFacts, out: Path) -> None:
     """Write the table `runs`: from now on this run counts."""
-    row = msgspec.structs.astuple(run)
-    write(RUNS, spark.createDataFrame([row], RUNS_SCHEMA), out, run.as_of_ms)
+    row = pa.RecordBatch.from_pylist([msgspec.structs.asdict(run)], RUNS_SCHEMA)
+    _save(_emptied(RUNS, out, run.as_of_ms) / "part-00000.parquet", [row], RUNS_SCHEMA)
 
 
-def earlier_runs(spark: SparkSession, out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
+def _place(name: str, out: Path, as_of_ms: int) -> Path:
+    moment = datetime.fromtimestamp(as_of_ms / 1000, UTC)
+    return out / DIRECTORY / name / f"date={moment:%Y-%m-%d}" / f"run={moment:%H%M%S}"
+
+
+def _emptied(name: str, out: Path, as_of_ms: int) -> Path:
+    place = _place(name, out, as_of_ms).absolute()
+    if place.exists():
+        shutil.rmtree(place)
+    place.mkdir(parents=True)
+    return place
+
+
+def _save(path: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Write a file, which is there when it is whole; returns its rows."""
+    path.parent.mkdir(parents=True, exist_ok=True)  # on another machine it is not
+    new = path.with_name(f".{path.name}.new")
+    rows = 0
+    with pq.ParquetWriter(new, schema) as writer:
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            rows += batch.num_rows
+            if sum(one.num_rows for one in waiting) >= ROW_GROUP:
+                writer.write_table(pa.Table.from_batches(waiting).cast(schema))
+                waiting = []
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting).cast(schema))
+    new.replace(path)
+    return rows
+
+
+def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
     """What earlier audits of the same directories said of themselves, oldest first."""
-    path = out / DIRECTORY / RUNS
-    if not path.exists():
-        return []
-    names = [field.name for field in msgspec.structs.fields(RunFacts)]
-    table = spark.read.schema(f"{RUNS_SCHEMA}, date string, run string").parquet(str(path))
-    rows = table.where((F.col("log_dirs") == log_dirs) & (F.col("as_of_ms") < as_of_ms)).orderBy("as_of_ms")
-    return [RunFacts(**{name: row[name] for name in names}) for row in rows.collect()]
+    files = (out / DIRECTORY / RUNS).glob("date=*/run=*/*.parquet")
+    names = RUNS_SCHEMA.names
+    found = [RunFacts(**row) for path in files for row in pq.ParquetFile(path).read(names).to_pylist()]
+    return sorted(
+        (run for run in found if run.log_dirs == log_dirs and run.as_of_ms < as_of_ms),
+        key=lambda run: run.as_of_ms,
+    )
 
 
 def offsets_of(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | None:
     """The state that an earlier run found; None when somebody has deleted that."""
-    moment = datetime.fromtimestamp(run.as_of_ms / 1000, UTC)
-    path = out / DIRECTORY / OFFSETS / f"date={moment:%Y-%m-%d}" / f"run={moment:%H%M%S}"
+    path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None
 
 

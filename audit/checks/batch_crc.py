@@ -7,5 +7,5 @@ CHECK = Check(
     name="batch_crc",
     severity="error",
     about="A batch does not have the bytes that were written: its checksum is another.",
-    find=sighted("batch_crc"),
+    query=sighted("batch_crc"),
 )

@@ -7,5 +7,5 @@ CHECK = Check(
     name="batch_damage",
     severity="error",
     about="Bytes in the log are no batch, or a batch holds no records that can be read.",
-    find=sighted("batch_damage"),
+    query=sighted("batch_damage"),
 )

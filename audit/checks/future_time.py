@@ -7,5 +7,5 @@ CHECK = Check(
     name="future_time",
     severity="warning",
     about="A record says that it is from the future: a clock was wrong, and it will expire late.",
-    find=sighted("future_time"),
+    query=sighted("future_time"),
 )

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generations that went back."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import Check, Sql, by_partition, joined, quoted
+from audit.checks.base import Check, by_partition, quoted, said
 from audit.facts import Facts
 
 
-def _find(facts: Facts) -> DataFrame:
-    rows = facts.groups.where("backwards > 0").withColumns(
-        {"file": F.col("back.file"), "position": F.col("back.position")}
+def _query(_: Facts) -> str:
+    return by_partition(
+        "select * except (file), back.file, back.position from groups where backwards > 0",
+        said("group %s: %s", quoted("group"), "back.detail"),
+        count="backwards",
     )
-    return by_partition(rows, joined("group ", quoted("group"), ": ", Sql("back.detail")), count="backwards")
 
 
 CHECK = Check(
     name="generation_back",
     severity="error",
     about="A group was stored with a lower generation than before, and had not been deleted between.",
-    find=_find,
+    query=_query,
 )

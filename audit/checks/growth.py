@@ -1,34 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Growth since the last audit."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import Check, nothing
+from audit.checks.base import Check, said
 from audit.facts import Facts
 
 
-def _find(facts: Facts) -> DataFrame:
+def _query(facts: Facts) -> str:
     if not facts.previous_runs:
-        return nothing(facts)
-    before, limits = facts.previous_runs[-1], facts.options.limits
-    total = facts.ranges.agg(F.sum("bytes").alias("bytes"))
-    grown = F.col("bytes") - before.bytes
-    much = (grown > limits.growth_bytes) & (F.col("bytes") > limits.growth_factor * before.bytes)
-    return total.where(much).select(
-        F.lit(None).cast("int").alias("partition"),
-        F.lit(None).cast("string").alias("file"),
-        F.lit(None).cast("long").alias("position"),
-        F.lit(1).cast("long").alias("count"),
-        F.format_string("the log has %d bytes; the last audit found %d", "bytes", F.lit(before.bytes)).alias(
-            "message"
-        ),
-    )
+        return ""
+    before, limits = facts.previous_runs[-1].bytes, facts.options.limits
+    message = said("the log has %s bytes; the last audit found %s", "bytes", str(before))
+    return f"""
+        select null as partition, cast(null as string) as file, null as position, 1 as count, {message} as message
+        from (select sum(bytes) as bytes from ranges)
+        where bytes - {before} > {limits.growth_bytes} and bytes > {limits.growth_factor} * {before}
+    """
 
 
 CHECK = Check(
     name="growth",
     severity="warning",
     about="The log has grown much since the last audit: compaction or expiry does not keep up, or a client runs wild.",
-    find=_find,
+    query=_query,
 )

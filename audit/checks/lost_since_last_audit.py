@@ -5,40 +5,35 @@ The newest record of a key may only be followed by newer ones. It can go altoget
 compaction has dropped since, which takes delete.retention.ms at least: after that, absence says nothing.
 """
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import Check, Sql, by_partition, joined, nothing, quoted
+from audit.checks.base import Check, by_partition, quoted, said
 from audit.facts import Facts
 from audit.state import KEY
 
 
-def _find(facts: Facts) -> DataFrame:
+def _query(facts: Facts) -> str:
     if facts.previous_offsets is None or not facts.previous_runs:
-        return nothing(facts)
-    now = facts.offsets.select(
-        *KEY,
-        F.col("log_offset").alias("now_at"),
-        F.col("committed_offset").alias("now_committed"),
-        "tombstone",
-    )
+        return ""
     elapsed_ms = facts.options.as_of_ms - facts.previous_runs[-1].as_of_ms
     gone = "false" if elapsed_ms >= facts.options.limits.delete_retention_ms else "now_at is null"
-    changed = "now_at = log_offset and (tombstone or now_committed != committed_offset)"
-    rows = facts.previous_offsets.join(now, list(KEY), "left").where(
-        f"{gone} or now_at < log_offset or ({changed})"
-    )
-    message = joined(
-        "group ", quoted("group"), " had ", Sql("committed_offset"), " for ", Sql("topic"), "-",
-        Sql("topic_partition"), " (offset ", Sql("log_offset"), " of the log); now ",
-        Sql("case when now_at is null then 'nothing' else concat('another record counts, at ', now_at) end"),
+    rows = f"""
+        select *, last_position as position from previous_offsets left join (
+            select {", ".join(KEY)}, log_offset as now_at, committed_offset as now_committed, tombstone as now_gone
+            from offsets
+        ) using ({", ".join(KEY)})
+        where {gone} or now_at < log_offset
+            or (now_at = log_offset and (now_gone or now_committed != committed_offset))
+    """
+    now = "if(now_at is null, 'nothing', concat('another record counts, at ', now_at))"
+    message = said(
+        "group %s had %s for %s-%s (offset %s of the log); now %s",
+        quoted("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
     )  # fmt: skip
-    return by_partition(rows.withColumnRenamed("last_position", "position"), message)
+    return by_partition(rows, message)
 
 
 CHECK = Check(
     name="lost_since_last_audit",
     severity="error",
     about="What a group had committed at the last audit is not in the log any more, and nothing newer is.",
-    find=_find,
+    query=_query,
 )

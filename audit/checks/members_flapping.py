@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members that come and go."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import Check, Sql, by_partition, joined, quoted
+from audit.checks.base import Check, by_partition, quoted, said
 from audit.facts import Facts
 
 
-def _find(facts: Facts) -> DataFrame:
-    limit = facts.options.limits.arrivals_per_hour
-    rows = (
-        facts.arrivals.groupBy("partition", "group", "who", "hour_ms")
-        .agg(
-            F.sum("arrivals").alias("arrivals"),
-            F.max("together").alias("together"),
-            F.min(F.struct("file", "position")).alias("at"),
+def _query(facts: Facts) -> str:
+    rows = f"""
+        select *, at.file, at.position from (
+            select
+                partition, group, who,
+                sum(arrivals) as arrivals, max(together) as together, min(struct(file, position)) as at
+            from arrivals group by partition, group, who, hour_ms
         )
-        .where(F.col("arrivals") > limit * F.col("together"))
-        .select("partition", "group", "who", "arrivals", "at.*")
-    )
-    message = joined(
-        "in group ", quoted("group"), " ", quoted("who"), " came ", Sql("arrivals"), " times within an hour"
-    )
+        where arrivals > {facts.options.limits.arrivals_per_hour} * together
+    """
+    message = said("in group %s %s came %s times within an hour", quoted("group"), quoted("who"), "arrivals")
     return by_partition(rows, message)
 
 
@@ -30,5 +23,5 @@ CHECK = Check(
     name="members_flapping",
     severity="warning",
     about="A member joins under a new id again and again: it crashes, or is too slow for its session timeout.",
-    find=_find,
+    query=_query,
 )

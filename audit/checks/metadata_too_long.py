@@ -7,5 +7,5 @@ CHECK = Check(
     name="metadata_too_long",
     severity="warning",
     about="A commit's metadata is longer than offset.metadata.max.bytes allows.",
-    find=sighted("metadata_too_long"),
+    query=sighted("metadata_too_long"),
 )

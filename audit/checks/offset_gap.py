@@ -5,57 +5,41 @@ Compaction leaves holes below the cleaner's checkpoint. Where no cleaner has not
 in every segment but the newest.
 """
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import FOUND_COLUMNS, Check, by_file
-from audit.checks.ranges import lookup, neighbours
+from audit.checks.base import FOUND_COLUMNS, Check, by_file, lookup, said
 from audit.facts import Facts
 
 
-def _find(facts: Facts) -> DataFrame:
-    return by_file(_inside(facts).unionByName(_across(facts)).unionByName(_at_the_start(facts)))
+def _query(facts: Facts) -> str:
+    return by_file(_inside(facts), _across(facts), _at_the_start(facts))
 
 
-def _inside(facts: Facts) -> DataFrame:
+def _inside(facts: Facts) -> str:
     """Those within a file; the checkpoint is asked anew, for a cleaner may have been there while the log was read."""
-    explained = F.col("at_offset") <= lookup(facts.inventory.cleaned_to)
-    seen = facts.sightings.where("check = 'offset_gap'").where(~F.coalesce(explained, F.lit(False)))
-    return seen.select(*FOUND_COLUMNS)
+    explained = f"coalesce(at_offset <= {lookup(facts.inventory.cleaned_to)}, false)"
+    return f"select {FOUND_COLUMNS} from sightings where check = 'offset_gap' and not {explained}"
 
 
-def _across(facts: Facts) -> DataFrame:
-    ranges = neighbours(facts).withColumn("cleaned_to", lookup(facts.inventory.cleaned_to))
-    missing = ranges.where("first_base_offset > expected_offset and first_base_offset > cleaned_to")
-    return missing.select(
-        "partition",
-        "file",
-        "position",
-        F.lit(1).cast("long").alias("count"),
-        F.format_string(
-            "offsets %d to %d are missing", F.col("expected_offset"), F.col("first_base_offset") - 1
-        ).alias("message"),
-    )
+def _across(facts: Facts) -> str:
+    message = said("offsets %s to %s are missing", "expected_offset", "first_base_offset - 1")
+    return f"""
+        select partition, file, position, 1L as count, {message} as message from ranges
+        where first_base_offset > expected_offset and first_base_offset > {lookup(facts.inventory.cleaned_to)}
+    """
 
 
-def _at_the_start(facts: Facts) -> DataFrame:
+def _at_the_start(facts: Facts) -> str:
     """The first segment keeps its name when it is compacted, so a log that starts later has lost one."""
-    log_start = F.coalesce(lookup(facts.inventory.log_start), F.lit(0))
-    first = neighbours(facts).where("number = 1").withColumn("log_start", log_start)
-    return first.where("segment > log_start").select(
-        "partition",
-        "file",
-        "position",
-        F.lit(1).cast("long").alias("count"),
-        F.format_string("the log starts at offset %d, and should at %d", "segment", "log_start").alias(
-            "message"
-        ),
-    )
+    log_start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
+    message = said("the log starts at offset %s, and should at %s", "segment", log_start)
+    return f"""
+        select partition, file, position, 1L as count, {message} as message from ranges
+        where number = 1 and segment > {log_start}
+    """
 
 
 CHECK = Check(
     name="offset_gap",
     severity="error",
     about="Offsets are missing where compaction has not been: records were lost.",
-    find=_find,
+    query=_query,
 )

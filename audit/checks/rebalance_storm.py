@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that rebalance again and again."""
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from audit.checks.base import Check, Sql, by_partition, joined, quoted
+from audit.checks.base import Check, by_partition, quoted, said
 from audit.facts import Facts
 
 
-def _find(facts: Facts) -> DataFrame:
-    hours = facts.rebalances.groupBy("partition", "group", "hour_ms").agg(
-        F.sum("count").alias("rebalances"), F.min(F.struct("file", "position")).alias("at")
+def _query(facts: Facts) -> str:
+    rows = f"""
+        select partition, group, worst.rebalances, worst.at.file, worst.at.position from (
+            select partition, group, max(struct(rebalances, hour_ms, at)) as worst from (
+                select partition, group, hour_ms, sum(count) as rebalances, min(struct(file, position)) as at
+                from rebalances group by partition, group, hour_ms
+            )
+            where rebalances > {facts.options.limits.rebalances_per_hour} group by partition, group
+        )
+    """
+    return by_partition(
+        rows, said("group %s had %s generations within an hour", quoted("group"), "rebalances")
     )
-    worst = (
-        hours.where(F.col("rebalances") > facts.options.limits.rebalances_per_hour)
-        .groupBy("partition", "group")
-        .agg(F.max(F.struct("rebalances", "hour_ms", "at")).alias("worst"))
-        .select("partition", "group", "worst.rebalances", "worst.at.*")
-    )
-    message = joined("group ", quoted("group"), " had ", Sql("rebalances"), " generations within an hour")
-    return by_partition(worst, message)
 
 
 CHECK = Check(
     name="rebalance_storm",
     severity="warning",
     about="A group goes through generation after generation: its members spend their time on rebalancing.",
-    find=_find,
+    query=_query,
 )

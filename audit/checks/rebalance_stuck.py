@@ -7,5 +7,5 @@ CHECK = Check(
     name="rebalance_stuck",
     severity="warning",
     about="A group was in a rebalance before the log was read, and still is: a member does not answer.",
-    find=differing("stuck"),
+    query=differing("stuck"),
 )

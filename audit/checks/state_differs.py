@@ -7,5 +7,5 @@ CHECK = Check(
     name="state_differs",
     severity="error",
     about="What the running coordinators report is not what the log says: one of them has lost something.",
-    find=differing("differs"),
+    query=differing("differs"),
 )

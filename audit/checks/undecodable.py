@@ -7,5 +7,5 @@ CHECK = Check(
     name="undecodable",
     severity="error",
     about="The key or the value of a record cannot be understood.",
-    find=sighted("undecodable"),
+    query=sighted("undecodable"),
 )

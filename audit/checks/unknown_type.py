@@ -7,5 +7,5 @@ CHECK = Check(
     name="unknown_type",
     severity="warning",
     about="A record is of a type that Kafka 4.3 does not have.",
-    find=sighted("unknown_type"),
+    query=sighted("unknown_type"),
 )

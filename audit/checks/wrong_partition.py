@@ -7,5 +7,5 @@ CHECK = Check(
     name="wrong_partition",
     severity="error",
     about="A group has records in a partition where no coordinator looks for it.",
-    find=sighted("wrong_partition"),
+    query=sighted("wrong_partition"),
 )

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From Spark's tables to the plain values of a report."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -28,90 +27,82 @@ def collect_findings(found: DataFrame) -> list[Finding]:
     return [Finding(**row.asDict()) for row in rows.collect()]
 
 
-def collect_run(facts: Facts, found: Sequence[Finding], seconds: float) -> RunFacts:
-    """The audit in one line; `seconds` is how long it took so far."""
-    totals = facts.ranges.agg(F.sum("records").alias("records"), F.sum("bytes").alias("bytes")).first()
-    assert totals is not None
-    groups = facts.live_offsets.select("partition", "group").union(
-        facts.live_groups.select("partition", "group")
-    )
-    severities = [finding.severity for finding in found]
-    return RunFacts(
-        log_dirs=",".join(facts.options.log_dirs),
-        as_of_ms=facts.options.as_of_ms,
-        partitions=len(facts.inventory.partitions),
-        records=totals["records"] or 0,
-        bytes=totals["bytes"] or 0,
-        groups=groups.distinct().count(),
-        offsets=facts.live_offsets.count(),
-        findings=len(found),
-        errors=severities.count("error"),
-        warnings=severities.count("warning"),
-        infos=severities.count("info"),
-        seconds=round(seconds, 3),
-    )
-
-
-def collect_report(facts: Facts, run: RunFacts, found: Sequence[Finding]) -> Report:
-    """Everything that the reports show."""
+def collect_report(facts: Facts, found: Sequence[Finding]) -> Report:
+    """Everything that the reports show; how long the audit took is still to be said."""
+    facts.name_tables()
+    sizes = _sizes(facts)
     return Report(
-        run=run,
+        run=_run(facts, found, sizes),
         against=facts.options.against,
         findings=found,
         abouts={check.name: check.about for check in all_checks()},
         hours=_hours(facts),
         states=_states(facts),
-        sizes=_sizes(facts),
+        sizes=[PartitionSize(number, *sizes.get(number, (0, 0))) for number in facts.inventory.partitions],
         rebalances=_rebalances(facts),
         earlier=facts.previous_runs,
     )
 
 
-def _hours(facts: Facts) -> list[Hour]:
-    first = facts.options.as_of_ms - HOURS_SHOWN * 3_600_000
-    rows = (
-        facts.hours.where(F.col("hour_ms").between(first, facts.options.as_of_ms))
-        .groupBy("hour_ms")
-        .agg(F.sum("commits"), F.sum("group_records"))
-        .orderBy("hour_ms")
+def _run(facts: Facts, found: Sequence[Finding], sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
+    """The audit in one line."""
+    (counted,) = facts.spark.sql(
+        "select count(distinct partition, group), coalesce(sum(number), 0) from ("
+        "select partition, group, 1 as number from live_offsets"
+        " union all select partition, group, 0 from live_groups)"
+    ).collect()
+    severities = [finding.severity for finding in found]
+    return RunFacts(
+        log_dirs=",".join(facts.options.log_dirs),
+        as_of_ms=facts.options.as_of_ms,
+        partitions=len(facts.inventory.partitions),
+        records=sum(records for records, _ in sizes.values()),
+        bytes=sum(size for _, size in sizes.values()),
+        groups=counted[0],
+        offsets=counted[1],
+        findings=len(found),
+        errors=severities.count("error"),
+        warnings=severities.count("warning"),
+        infos=severities.count("info"),
+        seconds=0.0,
     )
-    return [Hour(*row) for row in rows.collect()]
+
+
+def _hours(facts: Facts) -> list[Hour]:
+    now_ms = facts.options.as_of_ms
+    rows = facts.spark.sql(
+        "select hour_ms, sum(commits), sum(group_records) from hours"
+        f" where hour_ms between {now_ms - HOURS_SHOWN * 3_600_000} and {now_ms} group by hour_ms"
+    )
+    return sorted((Hour(*row) for row in rows.collect()), key=lambda hour: hour.hour_ms)
 
 
 def _states(facts: Facts) -> dict[str, int]:
-    stored = facts.live_groups.groupBy("state").agg(F.count("*").alias("groups"))
-    simple = (
-        facts.live_offsets.select("partition", "group")
-        .distinct()
-        .join(facts.live_groups, ["partition", "group"], "left_anti")
-        .join(facts.other_groups, ["partition", "group"], "left_anti")
-        .select(F.lit("Not stored").alias("state"))
-        .groupBy("state")
-        .agg(F.count("*").alias("groups"))
-    )
-    others = (
-        facts.other_groups.select(F.lit("Other protocol").alias("state"))
-        .groupBy("state")
-        .agg(F.count("*").alias("groups"))
-    )
-    rows = stored.union(simple).union(others).collect()
+    rows = facts.spark.sql(
+        """
+        select state, count(*) as groups from (
+            select state from live_groups
+            union all
+            select 'Not stored' from (select distinct partition, group from live_offsets)
+                left anti join live_groups using (partition, group)
+                left anti join other_groups using (partition, group)
+            union all
+            select 'Other protocol' from other_groups
+        ) group by state
+        """
+    ).collect()
     return {row["state"]: row["groups"] for row in sorted(rows, key=lambda row: -row["groups"])}
 
 
-def _sizes(facts: Facts) -> list[PartitionSize]:
-    rows = facts.ranges.groupBy("partition").agg(
-        F.sum("records").alias("records"), F.sum("bytes").alias("bytes")
-    )
-    found: dict[int, Any] = {row["partition"]: row for row in rows.collect()}
-    return [
-        PartitionSize(number, found[number]["records"], found[number]["bytes"])
-        if number in found
-        else PartitionSize(number, 0, 0)
-        for number in facts.inventory.partitions
-    ]
+def _sizes(facts: Facts) -> dict[int | None, tuple[int, int]]:
+    """Records and bytes by partition; None is a file that belongs to none."""
+    rows = facts.spark.sql("select partition, sum(records), sum(bytes) from ranges group by partition")
+    return {row[0]: (row[1], row[2]) for row in rows.collect()}
 
 
 def _rebalances(facts: Facts) -> list[tuple[str, int]]:
-    rows = facts.rebalances.groupBy("group").agg(F.sum("count").alias("count"))
-    top = rows.orderBy(F.desc("count"), "group").limit(GROUPS_SHOWN)
-    return [(row["group"], row["count"]) for row in top.collect()]
+    rows = facts.spark.sql(
+        "select group, sum(count) as count from rebalances group by group"
+        f" order by count desc, group limit {GROUPS_SHOWN}"
+    )
+    return [(row["group"], row["count"]) for row in rows.collect()]

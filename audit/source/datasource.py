@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spark's data source `consumer_offsets`: the log of local directories as rows.
 
+    spark.dataSource.register(ConsumerOffsets)
     spark.read.format("consumer_offsets").option("log_dirs", "/var/lib/kafka").load()
 
 Options: `log_dirs`, one or several with commas between them (or the path given to `load`); `columns`, names with
 commas between them, for those that are needed, which makes reading cheaper; `range_bytes`, how much of a large segment
-goes into one task; `fold`, the name of a summary (see `audit.source.folding`), whose rows come then in place of the
-log's, and `fold_rules`, a text for it. A file system that only Spark can read: see `audit.source.records`.
+goes into one task. A file system that only Spark can read: see `audit.source.records`.
 """
 
 from collections.abc import Iterator, MutableMapping
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import SCHEMA, arrow_schema, subschema
-from audit.source.folding import Fold, fold_named
 from audit.source.plan import RANGE_BYTES, Task, plan
 from audit.source.read import read_part
 
@@ -34,10 +32,7 @@ class ConsumerOffsets(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """All columns, or those of the option `columns`; with a fold, what that gives."""
-        fold = self.options.get("fold")
-        if fold:
-            return from_arrow_schema(fold_named(fold).schema)
+        """All columns, or those of the option `columns`."""
         columns = self.options.get("columns")
         return subschema([name.strip() for name in columns.split(",")]) if columns else SCHEMA
 
@@ -59,10 +54,7 @@ class ConsumerOffsetsReader(DataSourceReader):
     def __init__(self, options: MutableMapping[str, str], schema: StructType) -> None:
         self._log_dirs = split_dirs(options.get("log_dirs") or options.get("path") or "")
         self._range_bytes = int(options.get("range_bytes", RANGE_BYTES))
-        fold = options.get("fold")
-        self._fold: Fold | None = fold_named(fold) if fold else None
-        self._fold_rules = options.get("fold_rules", "")
-        self._columns = subschema(self._fold.columns if self._fold else schema.names).names
+        self._columns = subschema(schema.names).names
         self._schema = arrow_schema(schema)
 
     def partitions(self) -> list[InputPartition]:
@@ -70,11 +62,10 @@ class ConsumerOffsetsReader(DataSourceReader):
         return [TaskPartition(task) for task in plan(self._log_dirs, range_bytes=self._range_bytes)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, or what each of its ranges is folded to."""
+        """The rows of a task."""
         if isinstance(partition, TaskPartition):
             for part in partition.value:
-                rows = read_part(part, self._columns)
-                for batch in rows if self._fold is None else self._fold.run(rows, self._fold_rules):
+                for batch in read_part(part, self._columns):
                     yield batch.cast(self._schema)
 
 

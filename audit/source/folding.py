@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Summaries made where the log is read.
 
-Ten million rows cost more on their way into the JVM and back than in reading. So the data source can take a *fold*,
-which sees the rows of one range as Arrow batches, in the order of the log, and gives a few rows in their place.
-Spark then merges those.
+Ten million rows cost more on their way into the JVM and back than in reading. So a *fold* sees the rows of one range
+as Arrow batches, in the order of the log, and gives a few rows in their place. Spark then merges those.
+
+This does not go through the data source `consumer_offsets`: Spark starts three more Python processes to plan one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,18 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
+from audit.schema import arrow_schema
+from audit.source.plan import Task, plan
+from audit.source.read import read_part
+
+TASKS_PER_CORE: Final = 8
+"""So many, if there is enough to read: then no core waits long for the last."""
+JOINED_ROWS: Final = 100_000
+"""Rows of a summary that leave a task together."""
 
 
 class Fold(msgspec.Struct, frozen=True):
@@ -39,3 +50,35 @@ def fold_named(name: str) -> Fold:
     module, _, attribute = FOLDS[name].partition(":")
     found: Fold = getattr(import_module(module), attribute)
     return found
+
+
+def fold_tasks(
+    spark: SparkSession, log_dirs: Sequence[str], fold: str, rules: str, schema: StructType
+) -> DataFrame:
+    """The fold of some local directories, read in ranges that are planned now. Raises AuditError."""
+    tasks = plan(log_dirs, tasks_wanted=TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from _fold_task(tasks[number], fold, rules, schema)
+
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
+
+
+def _fold_task(task: Task, name: str, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """What all ranges of a task are folded to, in few batches: each costs its way to the JVM, empty columns as well."""
+    fold, arrow = fold_named(name), arrow_schema(schema)
+    waiting: list[pa.RecordBatch] = []
+    for part in task:
+        for batch in fold.run(read_part(part, fold.columns), rules):
+            waiting.append(batch)
+            if sum(one.num_rows for one in waiting) >= JOINED_ROWS:
+                yield from _joined(waiting, arrow)
+                waiting = []
+    yield from _joined(waiting, arrow)
+
+
+def _joined(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().cast(schema).to_batches()

@@ -48,10 +48,15 @@ Task = tuple[Range | JournalDamage, ...]
 
 
 def plan(
-    log_dirs: Sequence[str], *, range_bytes: int = RANGE_BYTES, task_bytes: int = TASK_BYTES
+    log_dirs: Sequence[str],
+    *,
+    range_bytes: int = RANGE_BYTES,
+    task_bytes: int = TASK_BYTES,
+    tasks_wanted: int | None = None,
 ) -> list[Task]:
     """All there is under some directories, each partition's ranges in the order of its log.
 
+    A task has `task_bytes` or little more; with `tasks_wanted` up to RANGE_BYTES, as long as there are that many tasks.
     A log directory holds directories named __consumer_offsets-<partition>, or is one of them. Raises AuditError
     where there is none, or when they cannot be read.
     """
@@ -62,6 +67,9 @@ def plan(
             parts += _plan(Path(log_dir), range_bytes)
         except OSError as error:
             raise AuditError(f"{error.filename or log_dir}: {error.strerror or error}") from error
+    if tasks_wanted is not None:
+        total = sum(_length(part) for part in parts)
+        task_bytes = max(task_bytes, min(RANGE_BYTES, total // tasks_wanted))
     return _tasks(parts, task_bytes)
 
 
@@ -147,7 +155,7 @@ def _tasks(parts: Sequence[Range | JournalDamage], task_bytes: int) -> list[Task
     gathered: list[Range | JournalDamage] = []
     size = 0
     for part in parts:
-        length = part.end - part.start if isinstance(part, Range) else 0
+        length = _length(part)
         if gathered and size + length > task_bytes:
             tasks.append(tuple(gathered))
             gathered, size = [], 0
@@ -156,3 +164,7 @@ def _tasks(parts: Sequence[Range | JournalDamage], task_bytes: int) -> list[Task
     if gathered:
         tasks.append(tuple(gathered))
     return tasks
+
+
+def _length(part: Range | JournalDamage) -> int:
+    return part.end - part.start if isinstance(part, Range) else 0

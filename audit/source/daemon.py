@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Spark forks its Python workers from (`spark.python.daemon.module`): its own daemon, with the imports done.
+
+Spark's own imports little, so that each worker would need a second for pyarrow, numpy and pandas.
+"""
+
+import numpy  # noqa: F401 - imported for the workers, as is all that follows
+import pyspark.worker  # noqa: F401
+from pyspark.daemon import manager
+
+import audit.fold
+import audit.source.folding  # noqa: F401
+
+if __name__ == "__main__":
+    manager()
