@@ -46,6 +46,7 @@ METRICS_TIMEOUT_S: Final = 30.0
 LONGEST_PAUSE: Final = "groupkeeper_loop_pause_seconds_max"
 CLEANINGS: Final = "groupkeeper_log_cleanings_total"
 FREED: Final = "groupkeeper_log_cleaning_freed_bytes_total"
+PERCENTILES: Final = ("p50", "p99", "max")
 UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -108,8 +109,8 @@ def _round(groups: Sequence[str]) -> tuple[bytearray, list[int]]:
 
 def play(node: WatchedNode, seconds: float) -> Iterator[Phase]:
     """Let the node load, stand idle, commit, and commit while it compacts. Raises NotStarted and Unprepared."""
-    began = time.monotonic()
     node.start()
+    began = time.monotonic()
     with Cluster(node.address, timeout_s=TIMEOUT_S) as cluster:
         cluster.wait_until_served(
             [next(filter(is_in_full, map(str, count())))],
@@ -165,20 +166,18 @@ def metric(node: WatchedNode, name: str) -> float:
 
 def table(phases: Iterable[Phase], turns: Sequence[Turn]) -> Iterator[str]:
     """A line for each phase: its commits, and its turns by processor time and by the clock."""
-    yield f"{'':16}{'commits/s':>10}{'turns':>8}  CPU ms: p50   p99   max   clock ms: p50   p99   max{'pause ms':>11}"
+    titles = "".join(f"{kind} {name}".rjust(11) for kind in ("CPU", "clock") for name in PERCENTILES)
+    yield f"{'ms':16}{'commits/s':>10}{'turns':>9}{titles}{'pause':>9}"
     for phase in phases:
         mine = [turn for turn in turns if phase.began <= turn.ended <= phase.ended]
         rate = phase.commits / phase.commit_s if phase.commits else 0
-        cells = [_cells([turn.cpu_s for turn in mine]), _cells([turn.wall_s for turn in mine])]
-        yield (
-            f"{phase.name:16}{rate:>10,.0f}{len(mine):>8}  {cells[0]:>24}   {cells[1]:>26}"
-            f"{phase.longest_pause_s * 1000:>11.0f}"
-        )
+        cells = _cells([turn.cpu_s for turn in mine]) + _cells([turn.wall_s for turn in mine])
+        yield f"{phase.name:16}{rate:>10,.0f}{len(mine):>9,}{cells}{phase.longest_pause_s * 1000:>9,.0f}"
 
 
 def _cells(seconds: Sequence[float]) -> str:
     found = percentiles_ms(seconds) or {}
-    return "".join(f"{found.get(name, 0):>6.1f}" for name in ("p50", "p99", "max"))
+    return "".join(f"{found.get(name, 0):>11,.1f}" for name in PERCENTILES)
 
 
 def main(arguments: Sequence[str]) -> int:
