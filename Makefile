@@ -58,6 +58,10 @@ $(DEMO_STAMP): $(STAMP)
 install: $(STAMP) ## prepare .venv with the command .venv/bin/groupkeeper
 
 install-audit: $(AUDIT_STAMP) ## the same plus Spark, for `groupkeeper audit` (needs Java 17 as well)
+	@if [ -z "$$(ls $(VENV)/share/groupkeeper/*.jsa 2>/dev/null)" ] && command -v java >/dev/null; then \
+		echo "letting Java write down Spark's classes, so that audits start sooner"; \
+		$(BIN)/python -m audit.class_archive || echo "audits will start as slowly as before"; \
+	fi
 
 install-dev: $(DEV_STAMP) ## all that plus what the tests, lint and bench need
 

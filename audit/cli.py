@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -153,10 +154,13 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
         progress.step("starting Spark")
         from pyspark.errors import PySparkException
 
-        from audit.run import audit
         from audit.session import spark_session
 
-        spark = spark_session(master)
+        with ThreadPoolExecutor(1) as starting:
+            started = starting.submit(spark_session, master)
+            from audit.run import audit  # which imports much, while Java starts
+
+            spark = started.result()
         progress.watch(spark)
         try:
             return audit(spark, options, step=progress.step)

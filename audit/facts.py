@@ -13,8 +13,8 @@ from audit.options import AuditOptions
 from audit.source import folded
 from audit.state import groups_state, offsets_state, resolved
 
-KEYS_TOGETHER: Final = 500_000
-"""So many partial summaries of keys are merged in one task."""
+ROWS_TOGETHER: Final = 500_000
+"""Up to so many partial summaries are merged in one task."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,9 +142,12 @@ def beside_neighbours(ranges: DataFrame) -> DataFrame:
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
     """Read the log, once, and plan the tables that come of it."""
     rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
-    summary = folded(spark, options.log_dirs, "summary", rules).localCheckpoint()
+    summary = _kept(folded(spark, options.log_dirs, "summary", rules))
+    # This reads the log. A query for the count would need a shuffle, and all that Java has to get ready for one.
+    rows: int = summary._jdf.queryExecution().toRdd().count()
+    spread = 1 + rows // ROWS_TOGETHER
+    _compile_queries(spark, spread > 1)
     keys = summary.where("kind in ('offset', 'group')")
-    spread = 1 + keys.count() // KEYS_TOGETHER
     # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
     keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
     small = _kept(summary.where("kind not in ('offset', 'group')").coalesce(1))
@@ -164,6 +167,12 @@ def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> 
         offsets=_kept(offsets_state(resolved(of_kind(keys, "offset"), transactions))),
         groups=_kept(groups_state(of_kind(keys, "group"))),
     )
+
+
+def _compile_queries(spark: SparkSession, worth_it: bool) -> None:
+    """For dozens of queries over small tables it takes longer to compile code than to do without."""
+    spark.conf.set("spark.sql.codegen.wholeStage", worth_it)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if worth_it else "NO_CODEGEN")
 
 
 def of_kind(summary: DataFrame, kind: str) -> DataFrame:

@@ -2,8 +2,8 @@
 """One audit from beginning to end."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
@@ -37,19 +37,6 @@ DIFFERENCES: Final = pa.schema(
 Step = Callable[[str], None]
 """Told what comes next, in words."""
 
-_ALL_QUERIES: Final = {
-    "spark.sql.adaptive.enabled": "false",  # it would run parts of a query while that is planned
-    # All tables are spread alike, by partition of the log, so that joins have both sides where they are.
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
-_SMALL_QUERIES: Final = {
-    **_ALL_QUERIES,
-    # Dozens of queries over small tables: to compile code for each would take longer than to run it.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
 
 def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
     """Read the log, ask every check, and write all results to `options.out`.
@@ -65,22 +52,23 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = ask(options.against)
         time.sleep(PAUSE_S)  # what it has told of is on its way into the segments
     step("reading the log")
-    with _conf(spark, _ALL_QUERIES):
-        facts = gather(spark, options, inventory)
-        # A cleaner may have come further meanwhile, and explain what is missing now.
-        facts = msgspec.structs.replace(facts, inventory=take_inventory(options.log_dirs))
-    with _conf(spark, _SMALL_QUERIES):
-        facts = _with_earlier(facts, out)
-        if before is not None:
-            step("asking the cluster again")
-            facts = _compared(facts, before)
-        step("asking the checks")
-        found = findings(facts).localCheckpoint()
+    facts = gather(spark, options, inventory)
+    # A cleaner may have come further meanwhile, and explain what is missing now.
+    facts = msgspec.structs.replace(facts, inventory=take_inventory(options.log_dirs))
+    facts = _with_earlier(facts, out)
+    if before is not None:
+        step("asking the cluster again")
+        facts = _compared(facts, before)
+    step("asking the checks")
+    found = findings(facts)
+    with ThreadPoolExecutor(1) as beside:  # each of these keeps less than one core busy
+        written = beside.submit(tables.write_all, facts, out)
+        found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
-        for name, table in tables.tables(facts, found).items():
-            tables.write(name, table, out, options.as_of_ms)
-        report = collect_report(facts, listed)
+        written.result()
+    tables.write("findings", found, out, options.as_of_ms)
+    report = collect_report(facts, listed)
     step("writing the reports")
     run = msgspec.structs.replace(report.run, seconds=round(time.monotonic() - started, 3))
     report = msgspec.structs.replace(report, run=run)
@@ -116,18 +104,3 @@ def _made(out: str) -> Path:
     except OSError as error:
         raise AuditError(f"{out}: {error.strerror or error}") from error
     return path
-
-
-@contextmanager
-def _conf(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    before = {name: spark.conf.get(name, None) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)

@@ -4,7 +4,9 @@
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -15,7 +17,13 @@ MASTER_DEFAULT = "local[*]"
 _SETTINGS = {
     # The audit's tables are small once the log has been read: many tasks would cost more than they do.
     "spark.sql.shuffle.partitions": "4",
-    "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "4",
+    "spark.sql.adaptive.enabled": "false",  # it would run parts of a query while that is planned
+    # All large tables are spread alike, by partition of the log, so that joins have both sides where they are.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # What leaves the reading tasks is little: to compile code for it takes longer (see audit.facts).
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -23,12 +31,18 @@ _SETTINGS = {
     # Whole files come as rows where only Spark can read them: one at a time.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 20),
 }
+CLASS_ARCHIVE: Final = Path(sys.prefix, "share", "groupkeeper", f"spark-{pyspark.__version__}.jsa")
+"""Where `audit.class_archive` keeps Spark's classes for this installation."""
+LOCAL_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The work is done in Python, and Java is mostly busy with starting: what is quick to start halves that."""
+QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
+"""Without this, Java says on standard output that an archive does not fit."""
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
-    # The work is done in Python, and Java is mostly busy with starting: the quick compiler halves that.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+}
+_ONE_PROCESS = {
     # Elsewhere the packages may come with --py-files, which only the workers see.
     "spark.python.daemon.module": "audit.source.daemon",
 }
@@ -48,12 +62,20 @@ def spark_session(master: str | None = None, *, settings: dict[str, str] | None 
     if chosen is not None:
         builder = builder.master(chosen)
         if chosen.startswith("local"):
-            builder = builder.config(map=dict(_LOCAL))
+            builder = builder.config(map={**_LOCAL, "spark.driver.extraJavaOptions": _java_options()})
+            if not chosen.startswith("local-cluster"):
+                builder = builder.config(map=dict(_ONE_PROCESS))
     builder = builder.config(map={**_SETTINGS, **(settings or {})})
     try:
         return builder.getOrCreate()
     except (PySparkException, OSError, RuntimeError) as error:
         raise AuditError(f"Spark does not start: {error}") from error
+
+
+def _java_options() -> str:
+    if not CLASS_ARCHIVE.exists() or " " in str(CLASS_ARCHIVE):
+        return LOCAL_JAVA
+    return f"{LOCAL_JAVA} -XX:SharedArchiveFile={CLASS_ARCHIVE} {QUIET}"
 
 
 def _share_packages() -> None:

@@ -32,10 +32,14 @@ RUNS_SCHEMA: Final = pa.schema(
 )
 
 
-def tables(facts: Facts, found: DataFrame) -> dict[str, DataFrame]:
-    """All tables but `runs`, by name."""
+def write_all(facts: Facts, out: Path) -> None:
+    """Write all tables but `findings` and `runs`; the facts' tables have their names."""
+    for name, table in _tables(facts).items():
+        write(name, table, out, facts.options.as_of_ms)
+
+
+def _tables(facts: Facts) -> dict[str, DataFrame]:
     sums = "bytes", "batches", "records", "commits", "group_records", "markers", "others", "tombstones"
-    facts.name_tables()
     records = facts.spark.sql(
         f"""
         select partition, file, {", ".join(f"sum({name}) as {name}" for name in sums)},
@@ -52,7 +56,7 @@ def tables(facts: Facts, found: DataFrame) -> dict[str, DataFrame]:
         "select * except (members, back, tombstone), size(members) as members from live_groups"
     )
     offsets = facts.spark.sql("select * except (back, tombstone) from live_offsets")
-    return {"records": records, "hours": hours, "findings": found, "groups": groups, OFFSETS: offsets}
+    return {"records": records, "hours": hours, "groups": groups, OFFSETS: offsets}
 
 
 def write(name: str, table: DataFrame, out: Path, as_of_ms: int) -> None:

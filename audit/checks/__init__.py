@@ -22,7 +22,10 @@ def all_checks() -> list[Check]:
 
 
 def findings(facts: Facts) -> DataFrame:
-    """What all checks find, with FINDING_COLUMNS: one query for all of them, planned once."""
+    """What all checks find, with FINDING_COLUMNS: one query for all of them, planned once.
+
+    It gives the facts' tables their names in SQL.
+    """
     facts.name_tables()
     asked = ((check, check.query(facts)) for check in all_checks())
     query = "\nunion all\n".join(_found(check, query) for check, query in asked if query)

@@ -28,8 +28,7 @@ def collect_findings(found: DataFrame) -> list[Finding]:
 
 
 def collect_report(facts: Facts, found: Sequence[Finding]) -> Report:
-    """Everything that the reports show; how long the audit took is still to be said."""
-    facts.name_tables()
+    """Everything that the reports show but how long the audit took; the facts' tables have their names."""
     sizes = _sizes(facts)
     return Report(
         run=_run(facts, found, sizes),

@@ -4,6 +4,8 @@
 Spark's own imports little, so that each worker would need a second for pyarrow, numpy and pandas.
 """
 
+import gc
+
 import numpy  # noqa: F401 - imported for the workers, as is all that follows
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
@@ -12,4 +14,5 @@ import audit.fold
 import audit.source.folding  # noqa: F401
 
 if __name__ == "__main__":
+    gc.freeze()  # Spark's workers collect after each task, and need not look at all that was imported
     manager()

@@ -21,7 +21,7 @@ from audit.schema import arrow_schema
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
 
-TASKS_PER_CORE: Final = 8
+TASKS_PER_CORE: Final = 4
 """So many, if there is enough to read: then no core waits long for the last."""
 JOINED_ROWS: Final = 100_000
 """Rows of a summary that leave a task together."""

@@ -27,11 +27,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip("Spark needs Java 17 or later, and there is none")
     session = spark_session(
         "local[2]",
-        settings={
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "1g",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        },
+        settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"},
     )
     yield session
     session.stop()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark's classes as Java keeps them in memory, so that they are mapped and not loaded one by one.
+
+`python -m audit.class_archive` makes that archive (`make install-audit` does, too): it audits a small log and lets
+Java write down what it loaded for that, some 200 MB. Every audit of this installation takes it if it is there
+(`audit.session`); where it does not fit any more (another Java, other jars), Java leaves it alone.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from audit.options import AuditOptions
+from audit.run import audit
+from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, spark_session
+from storage.batch import BatchBuilder
+from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
+from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
+
+WRITING_S: Final = 600
+"""Java needs some seconds to write it, on a busy machine far more."""
+
+
+def write_archive(path: Path) -> None:
+    """Make the archive. Raises RuntimeError when Java did not write it, AuditError, and OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    options = f"{LOCAL_JAVA} -XX:ArchiveClassesAtExit={new} {QUIET}"
+    spark = spark_session("local[2]", settings={"spark.driver.extraJavaOptions": options})
+    gateway = spark.sparkContext._gateway  # there is no other way to wait for Java
+    assert gateway is not None, "Spark has started"
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-") as work:
+        log_dir, out = Path(work, "log"), Path(work, "out")
+        now_ms = int(time.time() * 1000)
+        _write_log(log_dir, now_ms)
+        audit(spark, AuditOptions(log_dirs=(str(log_dir),), out=str(out), as_of_ms=now_ms, num_partitions=50))
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(WRITING_S)
+    if not new.exists():
+        raise RuntimeError(f"Java did not write {new}")
+    os.replace(new, path)  # noqa: PTH105 - says what it does to what is there
+
+
+def _write_log(log_dir: Path, now_ms: int) -> None:
+    builder = BatchBuilder()
+    value = OffsetAndMetadata(1, -1, "", now_ms)
+    builder.append([OffsetCommitRecord("group", "topic", 0, value), GroupMetadataRecord("group", None)])
+    place = partition_dir(log_dir, OFFSETS_TOPIC, 0)
+    place.mkdir(parents=True)
+    (place / segment_name(0)).write_bytes(b"".join(builder.build(0, 0, now_ms)))
+
+
+if __name__ == "__main__":
+    write_archive(CLASS_ARCHIVE)
+    sys.stdout.write(f"{CLASS_ARCHIVE}\n")
