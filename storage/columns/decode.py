@@ -164,9 +164,14 @@ class _Decoded:
         count = len(self._good)
         if not self._slow:
             return pa.nulls(count, RECORD_COLUMNS.field(name).type)
-        index = np.zeros(count, np.int64)
-        index[self._slow_at] = np.arange(len(self._slow))
-        return self._rare_values(name).take(pa.array(index, mask=self._good))
+        return self._rare_values(name).take(self._slow_index)
+
+    @cached_property
+    def _slow_index(self) -> pa.Array:
+        """For each row its place among the slow ones; null for the others."""
+        index = np.zeros(len(self._good), np.int32)
+        index[self._slow_at] = np.arange(len(self._slow_at))
+        return pa.array(index, mask=self._good)
 
     def _numbers(self, name: str, values: Longs, valid: Bools) -> pa.Array:
         kind = RECORD_COLUMNS.field(name).type

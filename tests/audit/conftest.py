@@ -19,12 +19,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session on two threads; skips where there is no Java, and fails there in CI."""
+def java() -> None:
+    """Skips where there is no Java, and fails there in CI."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
             pytest.fail("Spark needs Java 17 or later, and there is none")
         pytest.skip("Spark needs Java 17 or later, and there is none")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
+    """A session on two threads."""
     session = spark_session(
         "local[2]",
         settings={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"},
