@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log beside the cluster that writes it: ours, and a real Kafka, while clients go on committing."""
 
+import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +20,10 @@ from audit.live import Live, LiveGroup, LiveOffset, ask
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run import audit
+from storage.log_manager import LogManager
+from storage.placement import partition_for
+from storage.settings import LogSettings
+from tests.audit.logs import commit, make_batch
 from tests.kafka.broker import KafkaBroker
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -111,6 +117,37 @@ def test_our_own_log_says_what_we_say_while_commits_go_on(spark: SparkSession, t
         check_while_commits_go_on(spark, service.bootstrap, service.data_dir, tmp_path / "out")
     finally:
         service.close()
+
+
+def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Of two groups: one has a commit in the log that the node never had, the other one has not."""
+    service = Service(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0})
+    try:
+        service.start()
+        admin = AdminClient({"bootstrap.servers": service.bootstrap})
+        admin.create_topics([NewTopic("work", 1)])["work"].result(30)
+        for name in ("right", "wrong"):
+            member = consumer(service.bootstrap, name)
+            member.commit(offsets=[TopicPartition("work", 0, 7)], asynchronous=False)
+            member.close()
+        service.terminate()
+        log_dir = tmp_path / "copy"
+        shutil.copytree(service.data_dir, log_dir)
+        service.start()
+        manager = LogManager.open(log_dir, LogSettings())
+        partition = partition_for("wrong", 50)
+        end, now_ms = manager.end_offset(partition), int(time.time() * 1000)
+        batch = make_batch([commit("wrong", 4_242, topic="work", at=now_ms)], end, at=now_ms)
+        manager.append([(partition, end, batch)], sync=True)
+        manager.close()
+        report = audited(spark, log_dir, tmp_path / "out", service.bootstrap)
+    finally:
+        service.close()
+    (found,) = [one for one in report.findings if one.check == "state_differs"]
+    assert (found.severity, found.partition, found.count) == ("error", partition, 1)
+    assert found.message == "group 'wrong', work-0: the log says 4242 (epoch -1), the cluster 7 (epoch -1)"
+    assert found.file is not None
+    assert Path(found.file).parent == log_dir / f"__consumer_offsets-{partition}"
 
 
 @pytest.mark.kafka
