@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The zips for a cluster hold all that an executor imports."""
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from zipfile import ZipFile
 
+import pyspark
+import pytest
+
 from audit.package import CODE_ZIP, write_package
+from tests.audit.damaged import flipped_bit
+from tests.audit.logs import Log, healthy
 from tests.storage.strategies import batch
 
 READ = """
@@ -34,3 +41,39 @@ def test_an_executor_reads_a_log_with_what_is_in_them(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", READ, str(code), str(libraries), str(tmp_path / "log")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "[0, 1, 2]\n"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("java")
+def test_a_cluster_audits_with_them(tmp_path: Path) -> None:
+    """As docs/audit.md says it, on two executors that are processes of their own."""
+    code, libraries = write_package(tmp_path / "dist")
+    healthy(Log(tmp_path / "log", 3))
+    flipped_bit(Log(tmp_path / "log", 4))
+    home = (
+        tmp_path / "spark"
+    )  # its workers put what they get into it, which must not stay in the installed one
+    home.mkdir()
+    for path in Path(pyspark.__file__).parent.iterdir():
+        (home / path.name).symlink_to(path)
+    submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    submit += ["--py-files", str(code), "--archives", f"{libraries}#libraries"]
+    submit += ["--conf", "spark.executorEnv.PYTHONPATH=libraries", "--conf", "spark.ui.enabled=false"]
+    script = str(Path(__file__).parents[2] / "audit" / "__main__.py")
+    flags = ["--log-dirs", str(tmp_path / "log"), "--out", str(tmp_path / "out"), "--partitions", "50"]
+    flags += ["--as-of", "2026-09-21T14:13:20"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment["SPARK_HOME"] = str(home)
+    done = subprocess.run(
+        [*submit, script, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr[-4_000:]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [finding["check"] for finding in summary["findings"]] == ["batch_crc"]
+    assert (summary["partitions"], summary["groups"]) == (2, 2)
+    tables = tmp_path / "out" / "tables"
+    assert all(
+        list(tables.glob(f"{name}/*/*/*.parquet")) for name in ("offsets", "groups", "findings", "runs")
+    )
