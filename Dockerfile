@@ -3,14 +3,16 @@
 #
 # Clients outside of the host need the address they use: -e GROUPKEEPER_ADVERTISE=kafka.example:9092.
 
-FROM python:3.13-slim AS build
+# not slim: it has a C compiler
+FROM python:3.13 AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 # Locked packages first: this layer changes only with the locks.
 COPY requirements.lock requirements-build.lock ./
-RUN python -m venv /opt/build && /opt/build/bin/pip install --require-hashes -r requirements-build.lock
+RUN python -m venv /opt/build \
+    && /opt/build/bin/pip install --require-hashes -r requirements.lock -r requirements-build.lock
 RUN python -m venv /opt/groupkeeper && /opt/groupkeeper/bin/pip install --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY protocol protocol
 COPY storage storage
 COPY coordinator coordinator

@@ -13,13 +13,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 LOCKS := requirements.lock requirements-build.lock
 # A stamp is named after what it depends on, so an unchanged tree costs one checksum, whatever the file times say.
 sum = $(shell cat $(1) 2>/dev/null | cksum | cut -d ' ' -f 1)
-STAMP := $(VENV)/.run-$(call sum,$(LOCKS) pyproject.toml)
+SOURCES := $(shell find audit coordinator protocol storage -name '*.py' -o -name '*.j2') hatch_build.py pyproject.toml
+STAMP := $(VENV)/.run-$(call sum,$(LOCKS) $(SOURCES))
 AUDIT_STAMP := $(VENV)/.audit-$(call sum,requirements-audit.lock)
 DEV_STAMP := $(VENV)/.dev-$(call sum,$(LOCKS) pyproject.toml requirements-audit.lock requirements-dev.lock)
 DEMO_STAMP := $(VENV)/.demo-$(call sum,requirements-demo.lock)
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
+OURS := --no-deps --no-build-isolation --force-reinstall .
 
-CHECKED = $(wildcard audit coordinator protocol storage tests bench)
+CHECKED = hatch_build.py $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
 .PHONY: help audit-package install install-audit install-dev run test golden lint format demo bench lock clean
@@ -35,7 +37,10 @@ $(BIN)/python:
 $(STAMP): | $(BIN)/python
 	@echo "installing Groupkeeper into $(VENV)"
 	@$(PIP) --require-hashes $(addprefix -r ,$(LOCKS))
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@echo "compiling what every request passes, which takes a minute or two"
+	@$(PIP) $(OURS) >$(VENV)/compile.log 2>&1 || { cat $(VENV)/compile.log >&2; test -z "$$CI" && \
+		echo "not compiled (see above; it wants a C compiler and Python's headers): it works, at half the speed" >&2 && \
+		HATCH_BUILD_NO_HOOKS=true $(PIP) $(OURS); }
 	@rm -f $(VENV)/.run-* && touch $@
 
 # pyspark comes as source, half a gigabyte with its jars

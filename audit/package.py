@@ -40,7 +40,7 @@ def write_package(directory: Path) -> tuple[Path, Path]:
 def _code() -> Iterator[Path]:
     for package in PACKAGES:
         for path in sorted((_ROOT / package).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts:
                 yield path
 
 

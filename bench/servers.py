@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import textwrap
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple, Self
 
 from bench import wire
 from bench.cluster import Address, Peer
+from bench.installed import groupkeeper
 from bench.wire import BadReply
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
@@ -154,7 +154,7 @@ class Server(ABC):
 
 
 class Groupkeeper(Server):
-    """`groupkeeper serve` of this working tree, run by this interpreter."""
+    """`groupkeeper serve` of this working tree."""
 
     def __init__(self, name: str, work: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(name, work)
@@ -164,7 +164,7 @@ class Groupkeeper(Server):
 
     def command(self) -> list[str]:
         """`groupkeeper serve …`."""
-        serve = [sys.executable, "-m", "coordinator.cli.main", "serve"]
+        serve = [*groupkeeper(), "serve"]
         where = [
             "--listen",
             str(self.address),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.installed import groupkeeper
 from tests.support.missing import skip_or_fail
 from tests.support.ports import free_ports
 from tests.support.service import Service
@@ -113,7 +114,7 @@ def test_the_code_commits_and_the_commands_show_it(service: Service, printed: st
     assert "committed: 42" in printed
     shown = {
         arguments: subprocess.run(
-            [sys.executable, "-m", "coordinator.cli.main", *arguments, "--bootstrap", service.bootstrap],
+            [*groupkeeper(), *arguments, "--bootstrap", service.bootstrap],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -135,7 +136,7 @@ def test_the_audit_finds_nothing_wrong(service: Service, tmp_path: Path) -> None
     arguments = AUDIT.split()[1:]
     places = {"data": str(service.data_dir), "audit-results": str(tmp_path), ADDRESS: service.bootstrap}
     ran = subprocess.run(
-        [sys.executable, "-m", "coordinator.cli.main", *(places.get(word, word) for word in arguments)],
+        [*groupkeeper(), *(places.get(word, word) for word in arguments)],
         cwd=ROOT,
         capture_output=True,
         text=True,

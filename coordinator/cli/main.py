@@ -10,7 +10,7 @@ from coordinator.cli.audit import ACCEPT_ALL, audit
 from coordinator.cli.errors import one_line_errors
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.serve import serve
-from coordinator.version import __version__
+from coordinator.version import __version__, is_compiled
 
 app = typer.Typer(
     name="groupkeeper",
@@ -39,7 +39,7 @@ def settings() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"groupkeeper {__version__}")
+        typer.echo(f"groupkeeper {__version__}{' (compiled)' if is_compiled() else ''}")
         raise typer.Exit
 
 

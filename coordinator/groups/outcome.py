@@ -63,9 +63,9 @@ class Reply(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct):
     """Records are appended and applied first, in order; replies leave once these are durable."""
 
-    records: list[Record] = msgspec.field(default_factory=list)
-    replies: list[Reply] = msgspec.field(default_factory=list)
-    events: list[Event] = msgspec.field(default_factory=list)
+    records: list[Record] = []
+    replies: list[Reply] = []
+    events: list[Event] = []
 
     def reply(self, caller: Caller, response: Any) -> "Outcome":
         """Answer `caller`; returns self, so that a refusal can be one expression."""

@@ -4,10 +4,10 @@
 import os
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.installed import groupkeeper
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.cluster.orders import Answer, Drain, ListPartitions, Move
@@ -50,7 +50,7 @@ class Nodes:
     def launch(self) -> None:
         """Start and return at once."""
         assert self._process is None, "running already"
-        command = [sys.executable, "-m", "coordinator.cli.main", "serve", "--listen", self.address(1)]
+        command = [*groupkeeper(), "serve", "--listen", self.address(1)]
         command += ["--metrics", f"127.0.0.1:{self.port + 8}", "--data-dir", str(self.data_dir)]
         for key, value in {**self.settings, "workers": self.workers}.items():
             command += ["--set", f"{key}={value}"]

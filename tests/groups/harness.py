@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-import msgspec
-
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
-from coordinator.api.context import PARKED
+from coordinator.api.context import PARKED, RequestContext
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
@@ -106,18 +104,25 @@ class MemoryLog:
         return shard
 
 
-class Call(msgspec.Struct, eq=False):
-    """One request: the caller that groups see, and its reply once there is one."""
+class Call:
+    """One request, and its reply once there is one."""
 
-    client_id: str = "client"
-    client_host: str = "/127.0.0.1"
-    api_version: int = 9
-    response: Any = None
-    replies: int = 0
-    flush: int = 0
+    def __init__(self, client_id: str = "client", api_version: int = 9) -> None:
+        self.ctx = RequestContext(
+            sink=self,
+            api_key=-1,
+            api_version=api_version,
+            correlation_id=0,
+            client_id=client_id,
+            client_host="/127.0.0.1",
+        )
+        self.response: Any = None
+        self.replies = 0
 
-    def wait_for(self, flush: int) -> None:
-        self.flush = max(self.flush, flush)
+    def complete(self, ctx: RequestContext, response: Any) -> None:
+        """Hear the reply, as a connection does."""
+        self.response = response
+        self.replies += 1
 
     @property
     def answered(self) -> bool:
@@ -152,9 +157,8 @@ class Cluster:
         self.manager.finish_load(loaded, self.log)
 
     def deliver(self, reply: Reply, flush: int) -> None:
-        assert isinstance(reply.caller, Call)
-        reply.caller.response = reply.response
-        reply.caller.replies += 1
+        assert isinstance(reply.caller, RequestContext)
+        reply.caller.complete(reply.response)
 
     def group(self, group_id: str = "g") -> GroupMetadata:
         group = self.manager.get_group(group_id)
@@ -278,10 +282,9 @@ class Cluster:
         self, handle: Callable[..., Any], request: Any, version: int, client_id: str = "client"
     ) -> Call:
         call = Call(client_id=client_id, api_version=version)
-        response = handle(self, request, call)
+        response = handle(self, request, call.ctx)
         if response is not PARKED:
-            call.response = response
-            call.replies += 1
+            call.complete(call.ctx, response)
         return call
 
     # --- what handlers see of a node ---

@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.groups.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from protocol.errors import ErrorCode
-from tests.groups.harness import Cluster
+from tests.groups.harness import Call, Cluster
 
 NONE = ErrorCode.NONE
 
@@ -185,8 +185,7 @@ def test_joining_member_that_is_removed_hears_that_it_is_unknown() -> None:
     cluster.stable_group(2)
     new = cluster.member()
     assert not new.answered
-    waiting_id = next(m.member_id for m in cluster.group().members.values() if m.awaiting_join is new)
-    assert cluster.leave(waiting_id) == [NONE]
+    assert cluster.leave(_id_of(cluster, new)) == [NONE]
     assert new.response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert new.response.member_id == ""
 
@@ -244,8 +243,8 @@ def test_protocol_with_the_most_votes_among_the_common_ones_wins() -> None:
     assert second_again.response.protocol_name == third.response.protocol_name == "B"
 
 
-def _id_of(cluster: Cluster, call: object) -> str:
-    return next(m.member_id for m in cluster.group().members.values() if m.awaiting_join is call)
+def _id_of(cluster: Cluster, call: Call) -> str:
+    return next(m.member_id for m in cluster.group().members.values() if m.awaiting_join is call.ctx)
 
 
 def test_join_without_a_common_protocol_is_refused() -> None:

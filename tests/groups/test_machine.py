@@ -6,6 +6,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from coordinator.api.context import RequestContext
 from coordinator.groups.member import NEVER
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
@@ -113,8 +114,9 @@ class GroupMachine(RuleBasedStateMachine):
         self.cluster.manager.remove_groups_for_partition(0)
         for call in waiting:
             if call is not None:
-                assert isinstance(call, Call)
-                assert call.response.error_code == ErrorCode.NOT_COORDINATOR
+                assert isinstance(call, RequestContext)
+                assert isinstance(call.sink, Call)
+                assert call.sink.response.error_code == ErrorCode.NOT_COORDINATOR
         loading = self.cluster.manager.begin_load(0)
         loading.groups = self.cluster.log.replay().groups
         self.cluster.serve(loading)

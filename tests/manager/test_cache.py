@@ -246,7 +246,7 @@ def test_a_partition_cannot_be_loaded_while_it_is_owned(cluster: Cluster) -> Non
 
 def ask(cluster: Cluster, handle: Callable[..., Any], request: Any, version: int) -> Any:
     call = Call(api_version=version)
-    response = handle(cluster, request, call)
+    response = handle(cluster, request, call.ctx)
     return call.response if response is PARKED else response
 
 

@@ -165,7 +165,14 @@ def _sample_field(field: Any, version: int) -> Any:
     if field.is_struct():
         return sample(field, version)
     kind = field.array_of.type_str if field.is_array() else field.type_str
-    scalar = {"string": "ab", "bytes": b"cd", "records": b"ef", "uuid": UUID(int=7), "bitfield": {3}}
+    scalar = {
+        "string": "ab",
+        "bytes": b"cd",
+        "records": b"ef",
+        "uuid": UUID(int=7),
+        "bitfield": {3},
+        "bool": True,
+    }
     value = scalar.get(kind, 1)
     return [value] if field.is_array() else value
 

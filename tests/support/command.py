@@ -2,14 +2,11 @@
 """The command, as somebody runs it who types it."""
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench import installed
 from tests.support.processes import REPOSITORY, environment
-
-_COMMAND = (sys.executable, "-m", "coordinator.cli.main")
-"""`groupkeeper`, also where it is not installed."""
 
 
 def groupkeeper(
@@ -17,7 +14,7 @@ def groupkeeper(
 ) -> "subprocess.CompletedProcess[str]":
     """Run `groupkeeper` until it ends by itself, with `extra` in its environment."""
     return subprocess.run(
-        [*_COMMAND, *map(str, arguments)],
+        [*installed.groupkeeper(), *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

@@ -3,10 +3,10 @@
 
 import http.client
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.installed import groupkeeper
 from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
@@ -50,7 +50,7 @@ class Service:
         flags += ["--metrics", f"127.0.0.1:{self.metrics_port}"]
         for key, value in self.settings.items():
             flags += ["--set", f"{key}={value}"]
-        return [sys.executable, "-m", "coordinator.cli.main", "serve", *flags]
+        return [*groupkeeper(), "serve", *flags]
 
     def launch(self) -> None:
         """Start it and return at once, while it is still starting."""
