@@ -38,10 +38,12 @@ _RECORD_START: Final = tuple(b"\x00\x00" + delta for delta in ZIGZAG)
 _INT: Final = Struct(">i")
 
 # What follows the names in the record of an offset without metadata or expiry, the usual one: partition,
-# size of the value (24, in zig-zag 48), then the value, and no headers. Version 3 has an empty STRING
-# where version 4 has an empty COMPACT_STRING, and version 4 ends with no tagged fields.
-_PLAIN_3: Final = Struct(">iBhqihqB")
-_PLAIN_4: Final = Struct(">iBhqiBqBB")
+# size of the value (24, in zig-zag 48) and its version, then offset, leader epoch, metadata, time, and no headers.
+# Version 3 has an empty STRING where version 4 has an empty COMPACT_STRING, and version 4 ends with no tagged fields.
+_PLAIN_3: Final = Struct(">i3sqixxqx")
+_PLAIN_4: Final = Struct(">i3sqiBqxx")
+_VALUE_3: Final = b"\x30\x00\x03"
+_VALUE_4: Final = b"\x30\x00\x04"
 
 
 class BatchBuilder:
@@ -143,9 +145,7 @@ class BatchBuilder:
                 start = _RECORD_START[delta] if delta < TABLE_SIZE else b"\x00\x00" + zigzag(delta)
                 before = tail
                 if version == 3 and not value.metadata and value.expire_timestamp is None:
-                    tail = pack(
-                        partition, 48, 3, value.offset, value.leader_epoch, 0, value.commit_timestamp, 0
-                    )
+                    tail = pack(partition, _VALUE_3, value.offset, value.leader_epoch, value.commit_timestamp)
                     length = len(start) + size
                 else:
                     record = OffsetCommitRecord(commit.group, commit.topic, partition, value)
@@ -173,14 +173,7 @@ class BatchBuilder:
                 value = record.value
                 if version == 3 and value and not value.metadata and value.expire_timestamp is None:
                     tail = _PLAIN_3.pack(
-                        record.partition,
-                        48,
-                        3,
-                        value.offset,
-                        value.leader_epoch,
-                        0,
-                        value.commit_timestamp,
-                        0,
+                        record.partition, _VALUE_3, value.offset, value.leader_epoch, value.commit_timestamp
                     )
                 else:
                     tail = _offset_tail(record, version)
@@ -211,7 +204,7 @@ def _offset_tail(record: OffsetCommitRecord, version: int) -> bytes:
         and not value.topic_id
     ):
         return _PLAIN_4.pack(
-            record.partition, 48, 4, value.offset, value.leader_epoch, 1, value.commit_timestamp, 0, 0
+            record.partition, _VALUE_4, value.offset, value.leader_epoch, 1, value.commit_timestamp
         )
     return _INT.pack(record.partition) + _sized(encode_record_value(record, version))
 

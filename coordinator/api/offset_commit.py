@@ -137,8 +137,9 @@ def _refuse(node: Node, request: OffsetCommitRequest, error: ErrorCode, version:
     """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
     decided = _decide(node, request, version, node.manager.clock.now())
     for _, topic in decided.taken:
-        for partition in topic.partitions:
-            partition.error_code = error
+        topic.partitions = [
+            OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
+        ]
     return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
 
 

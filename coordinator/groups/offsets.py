@@ -2,6 +2,7 @@
 """Committing, fetching and deleting a group's offsets."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.metadata import GroupMetadata
@@ -19,6 +20,9 @@ from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 INVALID_OFFSET = -1
 NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
+
+_TAKEN: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
+"""By partition: what is answered for an offset that was taken. All commits share them, so nobody may change one."""
 
 
 def validate_commit(group: GroupMetadata, request: OffsetCommitRequest) -> ErrorCode:
@@ -91,7 +95,7 @@ def commit_topic(
             wall,
             expire_timestamp,
         )
-        answers.append(OffsetCommitResponsePartition(index, 0))
+        answers.append(_TAKEN[index] if index < len(_TAKEN) else OffsetCommitResponsePartition(index, 0))
     return OffsetCommits(group_id, name, values), answers, missing
 
 
