@@ -176,6 +176,14 @@ def test_a_refused_commit_is_no_sign_of_life() -> None:
     assert group.members[members.dynamic].session_deadline_ms == before
 
 
+def test_answers_of_commits_that_were_taken_stay_good_after_one_that_was_refused() -> None:
+    cluster, members = group_in(GroupState.STABLE)
+    generation = cluster.group().generation_id
+    for _ in range(2):
+        assert cluster.commit(1, member_id=members.dynamic, generation=generation) is ErrorCode.NONE
+        assert cluster.commit(1, member_id=members.dynamic, generation=generation - 1) is ILLEGAL
+
+
 def test_the_empty_group_id_is_a_group_like_any_other() -> None:
     cluster = Cluster()
     assert cluster.commit(5, group="") is NONE
