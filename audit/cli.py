@@ -9,6 +9,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -76,6 +77,13 @@ def parser(prog: str) -> argparse.ArgumentParser:
         help="compare with what this cluster says over Kafka's protocol",
     )
     add(
+        "--compacted",
+        nargs="?",
+        const=tempfile.gettempdir(),
+        metavar="DIR",
+        help="compact a copy of each log below DIR (default: the system's temporary directory), and compare",
+    )
+    add(
         "--fail-on",
         choices=SEVERITIES,
         default="error",
@@ -108,6 +116,7 @@ def _options(arguments: argparse.Namespace) -> AuditOptions:
         log_dirs=tuple(part.strip() for part in arguments.log_dirs.split(",") if part.strip()),
         out=arguments.out,
         against=arguments.against,
+        compacted=arguments.compacted,
         as_of_ms=_moment("--as-of", arguments.as_of) if arguments.as_of else int(time.time() * 1000),
         since_ms=_moment("--since", arguments.since) if arguments.since else 0,
         num_partitions=arguments.partitions,
@@ -148,8 +157,12 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
         )
     from audit.inventory import take_inventory
     from audit.progress import Progress
+    from audit.source.compacted import check_work_dir
 
-    take_inventory(options.log_dirs)  # before Spark takes its seconds to start
+    # Before Spark takes its seconds to start.
+    take_inventory(options.log_dirs)
+    if options.compacted is not None:
+        check_work_dir(options.compacted, options.log_dirs)
     with Progress(sys.stderr) as progress:
         progress.step("starting Spark")
         from pyspark.errors import PySparkException

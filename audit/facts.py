@@ -23,7 +23,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `offsets` and `groups` have one row for each key, `live_offsets` and `live_groups` those that are not deleted.
     `ranges`, `hours`, `rebalances`, `arrivals` and `transactions` are partial summaries as `audit.fold.partials` has
     them, `sightings` those of each check and file together, `other_groups` the groups of protocols of which only
-    their names are read. `differences` are those to a running cluster (`audit.against`), None when none was asked.
+    their names are read. `differences` are those to a running cluster (`audit.against`) and to the log once compacted
+    (`audit.compaction`), None when neither was asked for.
     `previous_offsets` is the last audit's state, if there was one, `previous_runs` what earlier audits said of
     themselves, oldest first.
     `spread` is over how many tasks the larger tables are spread. `ranges` has beside each range what the one before

@@ -39,12 +39,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One audit. `as_of_ms` is its now, in milliseconds since the epoch; `since_ms` leaves older history out."""
+    """One audit. `as_of_ms` is its now, in milliseconds since the epoch; `since_ms` leaves older history out.
+
+    `compacted` is the directory below which copies of the logs are compacted; None: they are not.
+    """
 
     log_dirs: tuple[str, ...]
     out: str
     as_of_ms: int
     against: str | None = None
+    compacted: str | None = None
     since_ms: int = 0
     num_partitions: int | None = None
     limits: Limits = Limits()

@@ -5,15 +5,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
 
 import msgspec
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from audit import tables
 from audit.against import PAUSE_S, differences
 from audit.checks import findings
+from audit.compaction import compacted_differences
 from audit.errors import AuditError
 from audit.facts import Facts, gather
 from audit.inventory import take_inventory
@@ -22,17 +21,8 @@ from audit.options import AuditOptions
 from audit.report.collect import collect_findings, collect_report
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.schema import local_table
-
-DIFFERENCES: Final = pa.schema(
-    [
-        ("kind", pa.string()),
-        ("partition", pa.int32()),
-        ("file", pa.string()),
-        ("position", pa.int64()),
-        ("message", pa.string()),
-    ]
-)
+from audit.schema import DIFFERENCES, local_table
+from audit.source.compacted import check_work_dir
 
 Step = Callable[[str], None]
 """Told what comes next, in words."""
@@ -46,6 +36,8 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     started = time.monotonic()
     out = _made(options.out)
     inventory = take_inventory(options.log_dirs)
+    if options.compacted is not None:
+        check_work_dir(options.compacted, options.log_dirs)
     before = None
     if options.against is not None:
         step("asking the cluster")
@@ -58,7 +50,10 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     facts = _with_earlier(facts, out)
     if before is not None:
         step("asking the cluster again")
-        facts = _compared(facts, before)
+        facts = _with_differences(facts, _to_cluster(facts, before))
+    if options.compacted is not None:
+        step("compacting a copy of each log")
+        facts = _with_differences(facts, compacted_differences(facts))
     step("asking the checks")
     found = findings(facts)
     with ThreadPoolExecutor(1) as beside:  # each of these keeps less than one core busy
@@ -77,13 +72,19 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     return report
 
 
-def _compared(facts: Facts, before: Live) -> Facts:
-    """The facts with what differs from the running cluster."""
+def _to_cluster(facts: Facts, before: Live) -> DataFrame:
+    """What differs from the running cluster."""
     address = facts.options.against
     assert address is not None
     found = differences(facts, before, lambda only: ask(address, only))
     rows = [(one.kind, *one.place, one.message) for one in found]
-    return msgspec.structs.replace(facts, differences=local_table(facts.spark, DIFFERENCES, rows))
+    return local_table(facts.spark, DIFFERENCES, rows)
+
+
+def _with_differences(facts: Facts, more: DataFrame) -> Facts:
+    """The facts with more differences than they have."""
+    known = facts.differences
+    return msgspec.structs.replace(facts, differences=more if known is None else known.unionByName(more))
 
 
 def _with_earlier(facts: Facts, out: Path) -> Facts:

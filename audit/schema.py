@@ -17,6 +17,17 @@ FILE_COLUMNS: Final = pa.schema([("file", pa.string()), ("partition", pa.int32()
 
 SCHEMA: Final[StructType] = from_arrow_schema(pa.schema([*FILE_COLUMNS, *COLUMNS]))
 
+DIFFERENCES: Final = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("partition", pa.int32()),
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("message", pa.string()),
+    ]
+)
+"""What is not the same in the log and elsewhere; a check asks for the rows of one `kind`."""
+
 CHANGED_MEANWHILE: Final = "changed meanwhile"
 """How `damage` starts in the row for a file that went away during the audit, with nothing in its place."""
 

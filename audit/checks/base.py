@@ -31,7 +31,7 @@ def sighted(check: str) -> Callable[[Facts], str]:
 
 
 def differing(kind: str) -> Callable[[Facts], str]:
-    """For a check that compares with a running cluster: one finding for each partition, if there was one to ask."""
+    """For a check that compares the log with something else, if that was asked for: one finding for each partition."""
     rows = f"select * from differences where kind = '{kind}'"
     return lambda facts: "" if facts.differences is None else by_partition(rows, "message")
 

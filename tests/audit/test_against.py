@@ -81,7 +81,12 @@ def commits_going_on(member: Consumer) -> Iterator[Callable[[], int]]:
 def audited(spark: SparkSession, log_dir: Path, out: Path, against: str) -> Report:
     looked = ask(against)
     options = AuditOptions(
-        log_dirs=(str(log_dir),), out=str(out), as_of_ms=looked.ended_ms, against=against, num_partitions=50
+        log_dirs=(str(log_dir),),
+        out=str(out),
+        as_of_ms=looked.ended_ms,
+        against=against,
+        compacted=str(out.parent),
+        num_partitions=50,
     )
     return audit(spark, options)
 

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state that the log says beside the state that is left of it once it is compacted.
+
+A copy of each partition is folded as the log itself is, compacted by storage's own cleaner, and folded again; Spark
+merges both and compares. One task does this for one partition after the other, so the disk has to have room for
+the largest only: twice, as both the copy and what becomes of it are there at a time.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from audit.errors import AuditError
+from audit.facts import Facts, fold_rules, of_kind
+from audit.fold import PARTIALS, SUMMARY
+from audit.fold.partials import partial_rows
+from audit.schema import DIFFERENCES, arrow_schema, local_table
+from audit.source.compacted import Clean, Gone, compact, copy_log
+from audit.source.plan import Range, plan
+from audit.source.read import read_part
+from audit.state import GROUP_KEY, KEY, NEWEST_GROUP, NEWEST_OFFSET, groups_state, offsets_state, resolved
+from storage.cleaner.plan import CleanerSettings
+from storage.cleaner.work import OffsetMapTooSmall, clean
+from storage.errors import CorruptBatch, CorruptLog, StorageError
+from storage.layout import OFFSETS_TOPIC
+
+_FAILED: Final = "failed"
+_STATE: Final = ("offset", "group", "transaction")
+"""The kinds of partial summaries that a state is merged of."""
+_PLACE: Final = ("file", "last_position")
+_SAID_LENGTH: Final = 500
+
+
+def compacted_differences(facts: Facts, clean: Clean = clean) -> DataFrame:
+    """What differs between the state of a copy of each local log and that of the copy once compacted.
+
+    Rows have DIFFERENCES: of kind `compacted` also for a partition that is damaged and so left out, `meanwhile` for
+    one that went away. Raises AuditError when it cannot be done.
+    """
+    rows = _both_states(facts, clean).localCheckpoint(eager=False)
+    kinds, left_out = [], []
+    for row in of_kind(rows, "sighting").collect():
+        if row["check"] == _FAILED:
+            raise AuditError(f"partition {row['partition']} could not be compacted: {row['detail']}")
+        kinds.append((row["check"], row["partition"], row["file"], row["at_position"], row["detail"]))
+        left_out.append(row["partition"])
+    whole = rows.where(~rows["partition"].isin(left_out)) if left_out else rows
+    differing = _compared(facts, whole)
+    return differing.unionByName(local_table(facts.spark, DIFFERENCES, kinds)).localCheckpoint(eager=False)
+
+
+# --- in the task ---
+
+
+class _Task(msgspec.Struct, frozen=True):
+    """What is done with each log, and where; `rules` are those of the fold, as JSON."""
+
+    work: str
+    now_ms: int
+    settings: CleanerSettings
+    rules: str
+    clean: Clean
+
+    def run(self, log: Sequence[Range]) -> Iterator[tuple[bool, pa.RecordBatch]]:
+        """Partial summaries of a partition, and whether it was compacted by then; a sighting where it cannot be."""
+        partition, audited = log[0].partition, log[0].directory
+        try:
+            yield from self._both(log)
+        except (CorruptLog, CorruptBatch) as error:
+            file = str(Path(audited, Path(error.path).name)) if isinstance(error, CorruptLog) else audited
+            reason = f"partition {partition} is damaged, and so was not compacted: {error.reason}"
+            yield False, _sighting(partition, file, "compacted", reason, error.position)
+        except Gone as error:
+            yield False, _sighting(partition, audited, "meanwhile", str(error))
+        except (StorageError, OffsetMapTooSmall, OSError) as error:
+            yield False, _sighting(partition, audited, _FAILED, str(error))
+
+    def _both(self, log: Sequence[Range]) -> Iterator[tuple[bool, pa.RecordBatch]]:
+        with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-", dir=self.work) as scratch:
+            directory = Path(scratch, f"{OFFSETS_TOPIC}-{log[0].partition}")
+            directory.mkdir()
+            copy = copy_log(log, directory)
+            if copy is not None:
+                yield from ((False, part) for part in _folded(directory, log[0].directory, self.rules))
+                compact(copy, self.now_ms, self.settings, self.clean)
+                yield from ((True, part) for part in _folded(directory, log[0].directory, self.rules))
+
+
+def _both_states(facts: Facts, clean: Clean) -> DataFrame:
+    """Partial summaries of every log, `compacted` and not, and sightings of those that could not be compacted."""
+    options = facts.options
+    assert options.compacted is not None
+    settings = CleanerSettings(delete_retention_ms=options.limits.delete_retention_ms)
+    rules = msgspec.json.encode(fold_rules(options, facts.inventory)).decode()
+    task = _Task(options.compacted, options.as_of_ms, settings, rules, clean)
+    logs = _by_partition(options.log_dirs)
+    schema = from_arrow_schema(pa.schema([("compacted", pa.bool_()), *PARTIALS]))
+    arrow = arrow_schema(schema)
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for is_compacted, part in task.run(logs[number]):
+                    flags = pa.repeat(pa.scalar(is_compacted), part.num_rows)
+                    table = pa.table([flags, *part.columns], names=arrow.names)
+                    yield from table.cast(arrow).to_batches()
+
+    return facts.spark.range(0, len(logs), 1, 1).mapInArrow(run, schema)
+
+
+def _by_partition(log_dirs: Sequence[str]) -> list[list[Range]]:
+    """What there is to read of each partition, in the order of its log."""
+    found: dict[int, list[Range]] = {}
+    for task in plan(log_dirs):
+        for part in task:
+            if isinstance(part, Range):
+                found.setdefault(part.partition, []).append(part)
+    return list(found.values())
+
+
+def _folded(directory: Path, audited: str, rules: str) -> Iterator[pa.RecordBatch]:
+    """The partial summaries that a state is merged of; their files are named as the audited ones are."""
+    for task in plan([str(directory)]):
+        for part in task:
+            for batch in SUMMARY.run(read_part(part, SUMMARY.columns), rules):
+                if batch.num_rows and batch.column("kind")[0].as_py() in _STATE:
+                    name = Path(batch.column("file")[0].as_py()).name
+                    files = pa.repeat(pa.scalar(str(Path(audited, name))), batch.num_rows)
+                    yield batch.set_column(PARTIALS.get_field_index("file"), PARTIALS.field("file"), files)
+
+
+def _sighting(
+    partition: int, file: str, check: str, detail: str, position: int | None = None
+) -> pa.RecordBatch:
+    values = {"check": check, "count": 1, "at_position": position, "at_offset": None, "detail": detail}
+    return partial_rows(
+        "sighting", (partition, file, 0, 0), {name: [value] for name, value in values.items()}
+    )
+
+
+# --- in Spark ---
+
+
+def _compared(facts: Facts, rows: DataFrame) -> DataFrame:
+    """One row with DIFFERENCES for each offset and each group that is not the same before and after."""
+    states = []
+    for flag in ("not compacted", "compacted"):
+        summary = rows.where(flag)
+        keys = summary.where("kind in ('offset', 'group')")
+        keys = keys.coalesce(1) if facts.spread == 1 else keys.repartition(facts.spread, "partition")
+        counting = resolved(of_kind(keys, "offset"), of_kind(summary, "transaction"))
+        states.append((offsets_state(counting), groups_state(of_kind(keys, "group"))))
+    (offsets, groups), (offsets_left, groups_left) = states
+    offset = "concat('group \\'', group, '\\', ', topic, '-', topic_partition)"
+    group = "concat('group \\'', group, '\\'')"
+    return _differing(offsets, offsets_left, KEY, NEWEST_OFFSET, offset).union(
+        _differing(groups, groups_left, GROUP_KEY, NEWEST_GROUP, group)
+    )
+
+
+def _differing(
+    before: DataFrame, after: DataFrame, key: Sequence[str], newest: Iterable[str], what: str
+) -> DataFrame:
+    """The keys whose newest record is another, or that are there on one side only; what is deleted is not there."""
+    values = ", ".join(name for name in newest if name not in _PLACE)
+
+    def there(table: str) -> str:
+        return f"""
+            select {", ".join(key)}, {", ".join(_PLACE)},
+                if(tombstone, null, struct({values})) as value from {table}
+        """
+
+    def said(value: str) -> str:
+        return f"coalesce(left(to_json({value}), {_SAID_LENGTH}), 'nothing')"
+
+    return before.sparkSession.sql(
+        f"""
+        select 'compacted' as kind, partition, coalesce(before.file, after.file) as file,
+            before.last_position as position, concat('partition ', partition, ', ', {what}, ': ',
+            {said("before.value")}, ' in the log, ', {said("after.value")}, ' once it is compacted') as message
+        from ({there("{before}")}) before full outer join ({there("{after}")}) after using ({", ".join(key)})
+        where not before.value <=> after.value
+        """,
+        before=before,
+        after=after,
+    )

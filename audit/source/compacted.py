@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A copy of one partition's log, and what storage's own cleaner leaves of it.
+
+The copy is made of the batches that the audit reads, so a log that is written and compacted meanwhile has one, too,
+and what a node has in its journal only is in it. Nothing is written but into the copy.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from audit.errors import AuditError
+from audit.schema import CHANGED_MEANWHILE
+from audit.source.plan import Range
+from audit.source.read import read_range
+from audit.source.remote import is_url
+from audit.source.segments import list_segments
+from storage.batch_format import batch_extent
+from storage.cleaner.plan import CleanerSettings
+from storage.cleaner.work import Job, Result, Source
+from storage.columns.walk import Chunk
+from storage.errors import CorruptLog
+from storage.filesystem import FileSystem, RealFileSystem
+from storage.layout import segment_name
+from storage.settings import LogSettings
+from storage.swap import swap_in
+
+Clean = Callable[[FileSystem, Job], Result]
+"""As `storage.cleaner.work.clean`."""
+
+_INDEX_INTERVAL_BYTES: Final = LogSettings().index_interval_bytes
+
+
+class Gone(Exception):
+    """A part of the log went away before it was read, with nothing in its place."""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A partition's log in a directory of its own: its offsets from `start` up to `end`."""
+
+    directory: Path
+    start: int
+    end: int
+
+
+def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
+    """Raises AuditError where copies of these logs cannot be made below `work`, or must not."""
+    if not Path(work).is_dir():
+        raise AuditError(f"--compacted {work}: there is no such directory")
+    for log_dir in log_dirs:
+        if is_url(log_dir):
+            raise AuditError(f"--compacted: {log_dir} is no local directory, and so is not copied")
+        if Path(work).resolve().is_relative_to(Path(log_dir).resolve()):
+            raise AuditError(f"--compacted {work}: this is in {log_dir}, where an audit writes nothing")
+
+
+def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
+    """Write the batches of a partition into an empty directory, segment by segment; None where there are none.
+
+    Raises CorruptLog for a log that is damaged or out of order, Gone, and OSError.
+    """
+    start, end = -1, 0
+    for part in log:
+        for path, chunk in read_range(part):
+            first, following = _extent(path, chunk, end)
+            if first is None:
+                continue
+            start = first if start < 0 else start
+            base_offset = first if part.segment is None else part.segment.base_offset
+            _append(chunk, directory / segment_name(base_offset))
+            end = following
+    return Copy(directory, start, end) if end else None
+
+
+def _extent(path: str, chunk: Chunk, end: int) -> tuple[int | None, int]:
+    """The first offset of a chunk's batches and the one behind the last; they must be in order from `end` on."""
+    first = None
+    for index, begin in enumerate(chunk.starts):
+        position = chunk.position + begin if chunk.positions is None else chunk.positions[index]
+        damage = chunk.damages.get(index)
+        if damage is not None:
+            _blame(path, position, damage.reason)
+            continue
+        extent = batch_extent(chunk.data, begin)
+        assert extent is not None, "a piece without damage is a batch"
+        if extent[0] < end:
+            raise CorruptLog(path, f"offset {extent[0]} follows {end - 1}", position=position)
+        first = extent[0] if first is None else first
+        end = extent[1]
+    return first, end
+
+
+def _blame(path: str, position: int, reason: str | None) -> None:
+    """Raise for a piece that is no batch, unless it is what somebody is writing just now."""
+    if reason is None:
+        return
+    if reason.startswith(CHANGED_MEANWHILE):
+        raise Gone(reason)
+    raise CorruptLog(path, reason, position=position)
+
+
+def _append(chunk: Chunk, path: Path) -> None:
+    with path.open("ab") as stream:
+        for index, (begin, stop) in enumerate(zip(chunk.starts, chunk.ends, strict=True)):
+            if index not in chunk.damages:
+                stream.write(memoryview(chunk.data)[begin:stop])
+
+
+def compact(copy: Copy, now_ms: int, settings: CleanerSettings, clean: Clean) -> None:
+    """Compact all of a copy, as far as its transactions have ended, and again once all delete horizons are over.
+
+    The first time tombstones get their horizon, and the second time they go: neither may bring anything back.
+    Raises CorruptLog, OffsetMapTooSmall, and OSError.
+    """
+    for at_ms in (now_ms, now_ms + settings.delete_retention_ms + 1):
+        cleaned_to = copy.start
+        while cleaned_to < copy.end:
+            reached = _compact_from(copy, cleaned_to, at_ms, settings, clean)
+            if reached <= cleaned_to:
+                break  # a transaction is open from here on
+            cleaned_to = reached
+
+
+def _compact_from(
+    copy: Copy, first_dirty_offset: int, now_ms: int, settings: CleanerSettings, clean: Clean
+) -> int:
+    """Compact once, and return up to where; that is less than all where the offset map has no room."""
+    file_system = RealFileSystem()
+    job = Job(
+        directory=str(copy.directory),
+        groups=[[Source(found.base_offset, found.size_bytes)] for found in list_segments(copy.directory)],
+        first_dirty_offset=first_dirty_offset,
+        bound=copy.end,
+        now_ms=now_ms,
+        delete_retention_ms=settings.delete_retention_ms,
+        dedupe_buffer_bytes=settings.dedupe_buffer_bytes,
+        io_bytes_per_second=None,
+        index_interval_bytes=_INDEX_INTERVAL_BYTES,
+    )
+    result = clean(file_system, job)
+    for cleaned in result.segments:
+        swap_in(file_system, copy.directory, cleaned.base_offsets[0], cleaned.base_offsets)
+    return result.end_offset
