@@ -30,6 +30,7 @@ from storage.cleaner.work import Job, Result
 from storage.filesystem import FileSystem
 from storage.layout import CLEANED_SUFFIX, segment_name
 from storage.log_manager import LogManager
+from storage.records import UnknownRecord
 from storage.settings import LogSettings
 from tests.audit.damaged import flipped_bit, wrong_record_lengths
 from tests.audit.logs import HOUR, MINUTE, NOW, Log, commit, group_in, healthy, make_batch, member, stored
@@ -176,15 +177,18 @@ def test_a_cleaner_that_forgets_aborted_transactions_is_told(
 def test_a_damaged_partition_is_left_out_and_the_others_are_compared(
     found: Callable[..., list[Told]], tmp_path: Path
 ) -> None:
-    logs = {number: Log(tmp_path / "log", number) for number in (3, 4, 5, 6)}
+    logs = {number: Log(tmp_path / "log", number) for number in (3, 4, 5, 6, 7)}
     flipped_bit(logs[3])
     wrong_record_lengths(logs[4])
     healthy(logs[5]).add(commit(logs[5].group, 8, topic="last"))
     healthy(logs[6]).raw(logs[6].file.read_bytes())
+    cut_marker = make_batch([UnknownRecord(0, b"\0", b"")], logs[7].next_offset, producer=9, control=True)
+    logs[7].raw(cut_marker)
     told = found(drops_a_key)
-    assert [one.partition for one in told] == [3, 4, 5, 6]
+    assert [one.partition for one in told] == [3, 4, 5, 6, 7]
     left_out = [one for one in told if "is damaged, and so was not compacted: " in one.message]
-    assert [(one.partition, one.file) for one in left_out] == [(n, str(logs[n].file)) for n in (3, 4, 6)]
+    assert [one.partition for one in left_out] == [3, 4, 6, 7]
+    assert [one.file for one in left_out[:3]] == [str(logs[number].file) for number in (3, 4, 6)]
 
 
 # ------------------------------------------------------------------ what must pass
