@@ -17,7 +17,6 @@ from tests.support.missing import skip_or_fail
 # Tests of compiled parts. They use real parts only: a compiled function takes nothing that looks like its argument.
 SUITES = (
     "tests/groups",
-    "tests/offsets",
     "tests/protocol",
     "tests/storage/test_batch.py",
     "tests/storage/test_records.py",
