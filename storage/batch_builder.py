@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records into RecordBatch v2 bytes. Every commit passes here, so it is written for speed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from typing import Final
@@ -77,7 +77,12 @@ class BatchBuilder:
         Raises RecordTooLarge, and changes nothing, when no batch can hold them together, or when a
         string among them is longer than its field can be.
         """
-        self._add(len(records), lambda delta: self._encode(records, delta))
+        chunk = self._encode(records, self._records)
+        if self._size + len(chunk) > self.max_bytes:
+            if self._records:
+                chunk = self._encode(records, 0)
+            self._next_batch(len(records), len(chunk))
+        self._take(len(records), chunk)
 
     def append_offsets(self, commits: Sequence[OffsetCommits]) -> None:
         """Add one commit's offsets, which are written together; the quick way for what happens most.
@@ -85,25 +90,26 @@ class BatchBuilder:
         Raises RecordTooLarge, and changes nothing, as `append` does.
         """
         added = sum([len(commit.values) for commit in commits])
-        self._add(added, lambda delta: self._encode_offsets(commits, delta))
-
-    def _add(self, added: int, encode: Callable[[int], bytes]) -> None:
-        """Add so many records, whose bytes `encode` gives for the offset delta of the first."""
-        chunk = encode(self._records)
-        size = self._size + len(chunk)
-        if size > self.max_bytes:
+        chunk = self._encode_offsets(commits, self._records)
+        if self._size + len(chunk) > self.max_bytes:
             if self._records:
-                chunk = encode(0)
-            size = HEADER_BYTES + len(chunk)
-            if size > self.max_bytes:
-                raise RecordTooLarge(
-                    f"{added} records need {size} bytes, a batch has at most {self.max_bytes}"
-                )
-            self._closed.append((self._records, self._chunks))
-            self._chunks = []
-            self._records = 0
+                chunk = self._encode_offsets(commits, 0)
+            self._next_batch(added, len(chunk))
+        self._take(added, chunk)
+
+    def _next_batch(self, added: int, chunk_bytes: int) -> None:
+        """Begin another batch, for records that are too long for what is left of this one."""
+        size = HEADER_BYTES + chunk_bytes
+        if size > self.max_bytes:
+            raise RecordTooLarge(f"{added} records need {size} bytes, a batch has at most {self.max_bytes}")
+        self._closed.append((self._records, self._chunks))
+        self._chunks = []
+        self._records = 0
+        self._size = HEADER_BYTES
+
+    def _take(self, added: int, chunk: bytes) -> None:
         self._chunks.append(chunk)
-        self._size = size
+        self._size += len(chunk)
         self._records += added
         self.count += added
 

@@ -5,8 +5,6 @@ import enum
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from protocol.errors import ErrorCode
 
 
@@ -37,23 +35,49 @@ class Sink(Protocol):
         """Answer a parked request."""
 
 
-class RequestContext(msgspec.Struct, gc=False, eq=False):
+class RequestContext:
     """One request: who sent it, and what its reply has to wait for.
 
     It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one,
     `flush` the number of the flush that must be durable before the reply may leave (0: none).
     """
 
-    sink: Sink
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str
-    client_host: str  # as Kafka shows it: "/127.0.0.1"
-    api: Any = None  # the `Api` that serves it
-    request: Any = None
-    frame: bytes | None = None
-    flush: int = 0
+    __slots__ = (
+        "api",
+        "api_key",
+        "api_version",
+        "client_host",
+        "client_id",
+        "correlation_id",
+        "flush",
+        "frame",
+        "request",
+        "sink",
+    )
+
+    def __init__(
+        self,
+        sink: Sink,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str,
+        client_host: str,
+        api: Any = None,
+        request: Any = None,
+    ) -> None:
+        self.sink = sink
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.client_host = client_host
+        """As Kafka shows it: "/127.0.0.1"."""
+        self.api = api
+        """The `Api` that serves it."""
+        self.request = request
+        self.frame: bytes | None = None
+        self.flush = 0
 
     def complete(self, response: Any) -> None:
         """Answer a request that was parked. Only the first answer counts."""

@@ -5,8 +5,6 @@ v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
 """
 
-from typing import NamedTuple
-
 from coordinator.api.context import RequestContext
 from coordinator.api.merging import merge_topics
 from coordinator.append_errors import append_error, commit_error
@@ -31,6 +29,8 @@ from storage.records import OffsetCommits
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
 
+Taken = list[tuple[str | bytes, OffsetCommitResponseTopic]]
+"""What is committed, by the name or id that the request gives it, in the order of the request."""
 Refused = dict[str | bytes, OffsetCommitResponseTopic]
 """What does not exist, by the name or id that the request gives it."""
 
@@ -51,14 +51,14 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         ctx.wait_for(shard.absence_flush)
         return _refuse(node, request, error, ctx.api_version)
     now = manager.clock.now()
-    decided = _decide(node, request, ctx.api_version, now)
-    if decided.taken and group.state is not GroupState.EMPTY:
+    stored, taken, refused = _decide(node, request, ctx.api_version, now)
+    if taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    if decided.stored:
-        error = _store(node, shard, group, decided.stored, ctx)
+    if stored:
+        error = _store(node, shard, group, stored, ctx)
         if error is not ErrorCode.NONE:
             return _refuse(node, request, error, ctx.api_version)
-    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+    return OffsetCommitResponse(topics=merge_topics(refused, taken))
 
 
 def _group(shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
@@ -84,19 +84,14 @@ def _store(
     return ErrorCode.NONE
 
 
-class _Decided(NamedTuple):
-    """What a commit comes to if the group lets it: `stored` goes to the log, the rest is the answer."""
-
-    stored: list[OffsetCommits]
-    taken: list[tuple[str | bytes, OffsetCommitResponseTopic]]
-    refused: Refused
-
-
-def _decide(node: Node, request: OffsetCommitRequest, version: int, now: Instant) -> _Decided:
+def _decide(
+    node: Node, request: OffsetCommitRequest, version: int, now: Instant
+) -> tuple[list[OffsetCommits], Taken, Refused]:
+    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
     config = node.manager.env.config
     group_id, retention_time_ms = request.group_id, request.retention_time_ms
     stored: list[OffsetCommits] = []
-    taken: list[tuple[str | bytes, OffsetCommitResponseTopic]] = []
+    taken: Taken = []
     refused: Refused = {}
     for topic in request.topics:
         key, known = _find(node, topic, version)
@@ -112,7 +107,7 @@ def _decide(node: Node, request: OffsetCommitRequest, version: int, now: Instant
             taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
         if commits.values:
             stored.append(commits)
-    return _Decided(stored, taken, refused)
+    return stored, taken, refused
 
 
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
@@ -135,12 +130,12 @@ def _add(
 
 def _refuse(node: Node, request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
     """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
-    decided = _decide(node, request, version, node.manager.clock.now())
-    for _, topic in decided.taken:
+    _, taken, refused = _decide(node, request, version, node.manager.clock.now())
+    for _, topic in taken:
         topic.partitions = [
             OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
         ]
-    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+    return OffsetCommitResponse(topics=merge_topics(refused, taken))
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:

@@ -88,8 +88,11 @@ class Server:
         return any(connection.busy for connection in self.connections)
 
 
-class Connection(asyncio.Protocol):
-    """The protocol of one socket (see the module's docstring)."""
+class Connection:
+    """The asyncio.Protocol of one socket (see the module's docstring).
+
+    It does not inherit from that, which has nothing to inherit: so it can be compiled to a class of its own.
+    """
 
     __slots__ = (
         "_backlog",
@@ -164,6 +167,9 @@ class Connection(asyncio.Protocol):
         self._repeated.clear()
         # The garbage collector does not look into a request's context, which refers to its connection.
         self._parked = None
+
+    def eof_received(self) -> None:
+        """The peer sends no more: the transport closes itself."""
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""

@@ -3,7 +3,7 @@
 
 import asyncio
 import socket
-from typing import Final
+from typing import Final, cast
 
 from coordinator.config import Address
 from coordinator.net.connection import Connection, Server
@@ -40,9 +40,10 @@ class Listener:
 
     async def start(self) -> None:
         """Serve whoever connects, and whoever waits in the socket's queue."""
-        self._listening = await self._loop.create_server(
-            lambda: Connection(self._server), sock=self._sock, backlog=BACKLOG
-        )
+        self._listening = await self._loop.create_server(self._connect, sock=self._sock, backlog=BACKLOG)
+
+    def _connect(self) -> asyncio.BaseProtocol:
+        return cast(asyncio.BaseProtocol, Connection(self._server))
 
     def stop_accepting(self) -> None:
         """Take no new connections; those that are open stay."""

@@ -255,7 +255,7 @@ class Edge:
     def connect(self, peer: tuple[str, int] = PEER) -> "Client":
         transport = FakeTransport(peer)
         connection = Connection(self.server)
-        transport.protocol = connection
+        transport.protocol = cast(asyncio.Protocol, connection)
         connection.connection_made(transport)
         return Client(connection, transport)
 
