@@ -8,6 +8,7 @@ the map knows are written again without what is superseded. Nothing that others 
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -138,8 +139,9 @@ class _Cleaner:
         groups = self._job.groups
         for group in groups:
             for source in group:
-                for _, batch in self._batches(source, only_of_producers=True):
-                    self._transactions.scan(batch)
+                for position, batch in self._batches(source, only_of_producers=True):
+                    with self._told_where(source, position):
+                        self._transactions.scan(batch)
         stable = self._transactions.last_stable_offset(self._bound)
         if stable >= self._bound:
             return groups
@@ -163,11 +165,9 @@ class _Cleaner:
                 if batch.last_offset < start:
                     continue
                 if not batch.is_control and not self._transactions.on_data(batch):
-                    try:
+                    with self._told_where(source, position):
                         if not self._note(batch, start):
                             return True
-                    except CorruptBatch as error:
-                        raise self._corrupt(source, position, error) from error
                 self._map.latest_offset = batch.last_offset
         return False
 
@@ -193,10 +193,8 @@ class _Cleaner:
         run = Run()
         for source in group:
             for position, batch in self._batches(source):
-                try:
+                with self._told_where(source, position):
                     data = self._filtered(batch)
-                except CorruptBatch as error:
-                    raise self._corrupt(source, position, error) from error
                 before += batch.count
                 after += _add(run, data)
                 if run.size_bytes >= _CHUNK_BYTES:
@@ -294,8 +292,14 @@ class _Cleaner:
         finally:
             file.close()
 
-    def _corrupt(self, source: Source, position: int, error: CorruptBatch) -> CorruptLog:
-        return CorruptLog(self._directory / segment_name(source.base_offset), error.reason, position=position)
+    @contextmanager
+    def _told_where(self, source: Source, position: int) -> Iterator[None]:
+        """Damage of a batch is damage of the log, at that place."""
+        try:
+            yield
+        except CorruptBatch as error:
+            path = self._directory / segment_name(source.base_offset)
+            raise CorruptLog(path, error.reason, position=position) from error
 
 
 def _has_producer(data: bytes, pos: int) -> bool:

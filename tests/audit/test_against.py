@@ -20,6 +20,7 @@ from audit.live import Live, LiveGroup, LiveOffset, ask
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run import audit
+from storage.layout import OFFSETS_TOPIC
 from storage.log_manager import LogManager
 from storage.placement import partition_for
 from storage.settings import LogSettings
@@ -102,6 +103,10 @@ def check_while_commits_go_on(spark: SparkSession, bootstrap: str, log_dir: Path
     try:
         with commits_going_on(busy) as count:
             wait_until(lambda: count() > 10, 30, what=lambda: "commits")
+            # a node writes what it has acknowledged to its journal first, to the partition's directory soon after
+            wait_until(
+                lambda: any(log_dir.glob(f"{OFFSETS_TOPIC}-*")), 30, what=lambda: "a partition's directory"
+            )
             report = audited(spark, log_dir, out, bootstrap)
         assert told(report) == {}
         assert report.run.groups >= 3

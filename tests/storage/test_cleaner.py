@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage.batch import Batch, iter_batches, iter_records
+from storage.batch_format import CONTROL, TRANSACTIONAL
 from storage.checkpoint_file import read_offsets, write_offsets
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
@@ -15,7 +16,7 @@ from storage.cleaner.work import Aborted, Job, Result, clean
 from storage.filesystem import RealFileSystem, read_file
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
-from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, content, replay
+from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay
 from tests.storage.faulty import FaultyFileSystem
 from tests.storage.test_index import check
 from tests.storage.test_old_messages import message_set
@@ -308,6 +309,18 @@ def test_damage_is_left_where_it_is() -> None:
         bench.clean()
     assert bytes(bench.fs.inode(path).data) == before
     assert not [name for name in bench.fs.listdir(path.parent) if name.endswith(".cleaned")]
+
+
+def test_a_marker_that_cannot_be_read_is_damage_with_a_place() -> None:
+    bench = Bench()
+    for number in range(100):
+        bench.history.value(f"k{number % 3}", "x" * 20)
+    end = bench.manager.end_offset(0)
+    marker = build(end, [(b"\0", b"")], attributes=TRANSACTIONAL | CONTROL, producer_id=9)
+    bench.manager.append([(0, end, marker)], sync=True)
+    bench.roll()
+    with pytest.raises(CleaningFailed, match=r"\.log at byte \d+: "):
+        bench.clean()
 
 
 def test_a_young_log_waits_and_an_old_one_does_not() -> None:
