@@ -11,14 +11,21 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGES: Final = ("coordinator", "protocol", "storage")
 
+_COMMAND: Final = Path(sys.executable).with_name("groupkeeper")
+
 
 @cache
 def groupkeeper() -> tuple[str, ...]:
     """The command beside this interpreter, if it was made from this very tree; else this tree's sources."""
-    command = Path(sys.executable).with_name("groupkeeper")
-    if command.exists() and _made_from(ROOT):
-        return (str(command),)
+    if is_installed():
+        # Isolated: PYTHONPATH may name this tree, and its sources would be found first.
+        return (sys.executable, "-I", str(_COMMAND))
     return (sys.executable, "-m", "coordinator.cli.main")
+
+
+def is_installed() -> bool:
+    """Whether the installed command was made from this tree as it stands."""
+    return _COMMAND.exists() and _made_from(ROOT)
 
 
 def _made_from(tree: Path) -> bool:

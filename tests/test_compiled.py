@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.installed import ROOT, groupkeeper
+from bench.installed import ROOT, groupkeeper, is_installed
 from tests.support.missing import skip_or_fail
 
 # Tests of compiled parts. They use real parts only: a compiled function takes nothing that looks like its argument.
@@ -23,17 +23,16 @@ SUITES = (
 )
 
 
-@pytest.fixture(scope="module")
-def command() -> Path:
-    """The installed command, which was made from this tree."""
-    found = groupkeeper()
-    if len(found) != 1:
+@pytest.fixture(scope="module", autouse=True)
+def made_from_this_tree() -> None:
+    if not is_installed():
         skip_or_fail("the installed groupkeeper was not made from this tree: make install")
-    return Path(found[0])
 
 
-def test_every_module_that_should_be_is_compiled(command: Path, tmp_path: Path) -> None:
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True, cwd=tmp_path)
+def test_every_module_that_should_be_is_compiled(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [*groupkeeper(), "--version"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
     if not said.stdout.endswith(" (compiled)\n"):
         skip_or_fail("groupkeeper was installed without a C compiler")
     hook = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
@@ -51,7 +50,7 @@ def test_every_module_that_should_be_is_compiled(command: Path, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_compiled_parts_pass_the_tests_of_their_sources(command: Path, tmp_path: Path) -> None:
+def test_compiled_parts_pass_the_tests_of_their_sources(tmp_path: Path) -> None:
     # Where the sources are not: so the tests find the installed modules.
     for folder in ("tests", "bench"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
