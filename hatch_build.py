@@ -2,7 +2,7 @@
 """Compiles the hot path with mypyc while a wheel is built.
 
 The modules are named in pyproject.toml; the sources stay in the wheel beside what is made of them, and are what runs
-where nothing was compiled. `GROUPKEEPER_BUILD=pure` leaves it out: for machines without a C compiler.
+where nothing was compiled. `HATCH_BUILD_NO_HOOKS=true` leaves it out: for machines without a C compiler.
 """
 
 import os
@@ -12,9 +12,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PARALLEL = 2
-"""So many C compilers at once; each takes some 300 MB."""
-
 
 class CompileHook(BuildHookInterface[Any]):
     """Adds the compiled modules to a wheel, which is for one Python and one platform then."""
@@ -23,7 +20,7 @@ class CompileHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile. An editable install is for editing: there the sources run."""
-        if version == "editable" or os.environ.get("GROUPKEEPER_BUILD") == "pure":
+        if version == "editable":
             return
         self._work = tempfile.TemporaryDirectory(prefix="groupkeeper-build-")
         made = Path(self._work.name) / "made"
@@ -59,6 +56,6 @@ def _compile(modules: list[str], work: Path, made: Path) -> None:
         modules, opt_level="1", debug_level="0", multi_file=True, target_dir=str(work / "c")
     )
     command = build_ext(Distribution({"name": "groupkeeper", "ext_modules": extensions}))
-    command.build_lib, command.build_temp, command.parallel = str(made), str(work / "objects"), PARALLEL
+    command.build_lib, command.build_temp = str(made), str(work / "objects")
     command.ensure_finalized()
     command.run()

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from audit.session import spark_session
+from tests.support.missing import skip_or_fail
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,9 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def java() -> None:
     """Skips where there is no Java, and fails there in CI."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
-            pytest.fail("Spark needs Java 17 or later, and there is none")
-        pytest.skip("Spark needs Java 17 or later, and there is none")
+        skip_or_fail("Spark needs Java 17 or later, and there is none")
 
 
 @pytest.fixture(scope="session")
