@@ -6,9 +6,8 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
-# The first interpreter that is new enough; PYTHON=... chooses another one.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
-	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+# Looked for only when .venv is made; PYTHON=... chooses another one.
+PYTHON ?= $(shell deploy/which-python)
 
 LOCKS := requirements.lock requirements-build.lock
 # A stamp is named after what it depends on, so an unchanged tree costs one checksum, whatever the file times say.
@@ -30,9 +29,10 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "Groupkeeper needs Python 3.11 or later: install it, or name one with PYTHON=..." >&2; exit 1; }
-	@echo "creating $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "could not create $(VENV); on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@python="$(PYTHON)"; \
+	test -n "$$python" || { echo "Groupkeeper needs Python 3.11 or later (on Debian and Ubuntu with python3-venv): install it, or name one with PYTHON=..." >&2; exit 1; }; \
+	echo "creating $(VENV) with $$("$$python" --version), $$python"; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); echo "could not create $(VENV); on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 
 $(STAMP): | $(BIN)/python
 	@echo "installing Groupkeeper into $(VENV)"

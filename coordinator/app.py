@@ -6,13 +6,13 @@ import contextlib
 import gc
 import signal
 import sys
-import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
 from msgspec.structs import asdict
 
+from coordinator.api.context import deliver
 from coordinator.append_errors import append_error, group_error
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.store import CatalogueStore
@@ -20,7 +20,6 @@ from coordinator.cluster.leaders_file import next_single_epochs
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Address, Settings
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.groups.outcome import Reply
 from coordinator.leadership import Leadership
 from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
@@ -38,6 +37,7 @@ from coordinator.runtime.expiry_task import delete_expired_offsets
 from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
+from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.scheduler import End, Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
@@ -162,7 +162,7 @@ class App:
             compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
         )
         self.manager = GroupMetadataManager(
-            Environment(group_config(settings), lambda: str(uuid.uuid4())),
+            Environment(group_config(settings), MemberIdSuffixes().next),
             self.clock,
             self.timers,
             self.stats,
@@ -396,13 +396,6 @@ class App:
         self.flush_thread.close()
         self.io.close()
         tell("stopped")
-
-
-def deliver(reply: Reply, flush: int) -> None:
-    """Give a group's reply to the request that it answers."""
-    caller: Any = reply.caller
-    caller.wait_for(flush)
-    caller.complete(reply.response)
 
 
 def group_config(settings: Settings) -> GroupConfig:

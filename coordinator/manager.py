@@ -58,6 +58,7 @@ class GroupMetadataManager:
         self.owned_partitions: dict[int, Shard] = {}
         self.loading_partitions: dict[int, Shard] = {}
         self._timers = timers
+        self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
 
     # --- finding a group ---
@@ -181,7 +182,7 @@ class GroupMetadataManager:
         for reply in outcome.replies:
             self._deliver(reply, flush)
         for event in outcome.events:
-            (log.info if event.notable else log.debug)(event.name, **event.fields)
+            (self._log.info if event.notable else self._log.debug)(event.name, **event.fields)
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
 

@@ -8,8 +8,8 @@ def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
     result = 0
     units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        result = (result * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    for at in range(0, len(units), 2):
+        result = (result * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
     return result - (1 << 32) if result >= 1 << 31 else result
 
 

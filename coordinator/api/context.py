@@ -3,8 +3,9 @@
 
 import enum
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
+from coordinator.groups.outcome import Reply
 from protocol.errors import ErrorCode
 
 
@@ -86,6 +87,13 @@ class RequestContext:
     def wait_for(self, flush: int) -> None:
         """Hold the reply until this flush is durable, too."""
         self.flush = max(self.flush, flush)
+
+
+def deliver(reply: Reply, flush: int) -> None:
+    """Give a group's reply to the request that it answers, to leave once `flush` is durable."""
+    request = cast(RequestContext, reply.caller)
+    request.wait_for(flush)
+    request.complete(reply.response)
 
 
 Handler = Callable[[Any, Any, RequestContext], Any]

@@ -5,12 +5,19 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
 
 log = get_logger("timers")
+
+
+class Handle(Protocol):
+    """What every event loop's `call_later` gives."""
+
+    def cancel(self) -> None:
+        """Take the call back."""
 
 
 class Timer:
@@ -36,7 +43,7 @@ class Timers:
         self._clock = clock
         self._heap: list[tuple[int, int, Timer]] = []
         self._tie = count()
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: Handle | None = None
         self._armed_ms = 0
 
     def __len__(self) -> int:

@@ -11,8 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
+from coordinator.api.context import deliver
 from coordinator.api.table import Apis
-from coordinator.app import deliver
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster.view import Broker, Cluster

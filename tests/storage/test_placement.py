@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java import java_string_hash
-from storage.placement import CACHED_ID_LENGTH_MAX, _partition_for, partition_for
+from storage.placement import partition_for
 
 # From Java: "...".hashCode()
 KNOWN = {
@@ -66,12 +66,3 @@ def test_the_smallest_int_has_no_absolute_value_and_counts_as_zero() -> None:
 )
 def test_partitions_of_fifty(group: str, partition: int) -> None:
     assert partition_for(group, 50) == partition
-
-
-def test_long_ids_are_not_kept() -> None:
-    """An id may have 32,767 bytes: a client that asks for ever new ones must not fill the memory with them."""
-    _partition_for.cache_clear()
-    for number in range(100):
-        partition_for(f"{number:0{CACHED_ID_LENGTH_MAX + 1}}", 50)
-        partition_for(f"{number}", 50)
-    assert _partition_for.cache_info().currsize == 100
