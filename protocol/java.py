@@ -7,9 +7,13 @@ from collections.abc import Collection
 def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
     result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        result = (result * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    if text.isascii():  # what every request asks for: shifted, as that compiles to machine integers
+        for at in range(len(text)):
+            result = ((result << 5) - result + ord(text[at])) & 0xFFFFFFFF
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        for at in range(0, len(units), 2):
+            result = (result * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
     return result - (1 << 32) if result >= 1 << 31 else result
 
 
