@@ -2,6 +2,7 @@
 """Everything that a check may ask: small tables, made from the log in one pass."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import msgspec
@@ -144,10 +145,26 @@ def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> 
     """Read the log, once, and plan the tables that come of it."""
     rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
     summary = _kept(folded(spark, options.log_dirs, "summary", rules))
-    # This reads the log. A query for the count would need a shuffle, and all that Java has to get ready for one.
+    _compile_queries(spark, False)
+    with ThreadPoolExecutor(1) as reading:
+        rows = reading.submit(_read, summary)
+        facts = _planned(options, inventory, summary, 1)  # which takes Java seconds; it is seldom more
+    spread = 1 + rows.result() // ROWS_TOGETHER
+    if spread > 1:
+        _compile_queries(spark, True)
+        facts = _planned(options, inventory, summary, spread)
+    return facts
+
+
+def _read(summary: DataFrame) -> int:
+    """Read the log; returns how many partial summaries came of it."""
+    # A query for the count would need a shuffle, and all that Java has to get ready for one.
     rows: int = summary._jdf.queryExecution().toRdd().count()
-    spread = 1 + rows // ROWS_TOGETHER
-    _compile_queries(spark, spread > 1)
+    return rows
+
+
+def _planned(options: AuditOptions, inventory: Inventory, summary: DataFrame, spread: int) -> Facts:
+    """The tables of a summary, which need not have been read yet."""
     keys = summary.where("kind in ('offset', 'group')")
     # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
     keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")

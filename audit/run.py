@@ -18,7 +18,7 @@ from audit.facts import Facts, gather
 from audit.inventory import take_inventory
 from audit.live import Live, ask
 from audit.options import AuditOptions
-from audit.report.collect import collect_findings, collect_report
+from audit.report.collect import collect_findings, collect_report, completed
 from audit.report.model import Report
 from audit.report.write import write_reports
 from audit.schema import DIFFERENCES, local_table
@@ -56,18 +56,17 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         facts = _with_differences(facts, compacted_differences(facts))
     step("asking the checks")
     found = findings(facts)
-    with ThreadPoolExecutor(1) as beside:  # each of these keeps less than one core busy
+    with ThreadPoolExecutor(2) as beside:  # each of these keeps less than one core busy
         written = beside.submit(tables.write_all, facts, out)
+        collected = beside.submit(collect_report, facts)
         found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
+        tables.write("findings", found, out, options.as_of_ms)
         written.result()
-    tables.write("findings", found, out, options.as_of_ms)
-    report = collect_report(facts, listed)
+        report = completed(collected.result(), listed, time.monotonic() - started)
     step("writing the reports")
-    run = msgspec.structs.replace(report.run, seconds=round(time.monotonic() - started, 3))
-    report = msgspec.structs.replace(report, run=run)
-    tables.write_run(run, out)
+    tables.write_run(report.run, out)
     write_reports(report, out)
     return report
 

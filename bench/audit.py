@@ -8,7 +8,6 @@ the log; every two hundredth batch is a group's metadata.
 import argparse
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
 from storage.batch import BatchBuilder
@@ -34,7 +34,6 @@ GROUPS_PER_PARTITION: Final = 20
 TOPIC_PARTITIONS: Final = 10
 METADATA_EVERY: Final = 200  # batches
 SEGMENT_BYTES: Final = 100 << 20
-COMMAND: Final = ("-c", "import sys; from coordinator.cli.main import main; sys.exit(main())", "audit")
 SAMPLE_S: Final = 0.2
 
 
@@ -111,7 +110,7 @@ def _metadata(group: str, generation: int, now_ms: int) -> GroupMetadataRecord:
 
 def audit(log_dir: Path, out: Path, master: str) -> dict[str, Any]:
     """Run the command; returns its summary with what it took. Raises RuntimeError when it could not run."""
-    command = [sys.executable, *COMMAND, "--log-dirs", str(log_dir), "--out", str(out), "--master", master]
+    command = [*groupkeeper(), "audit", "--log-dirs", str(log_dir), "--out", str(out), "--master", master]
     started = time.monotonic()
     cpu_s, rss_bytes = 0.0, 0
     with subprocess.Popen(command, cwd=REPOSITORY) as process:

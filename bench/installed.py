@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-PACKAGES: Final = ("coordinator", "protocol", "storage")
+PACKAGES: Final = ("audit", "coordinator", "protocol", "storage")
 
 _COMMAND: Final = Path(sys.executable).with_name("groupkeeper")
 

@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,13 +28,13 @@ def collect_findings(found: DataFrame) -> list[Finding]:
     return [Finding(**row.asDict()) for row in rows.collect()]
 
 
-def collect_report(facts: Facts, found: Sequence[Finding]) -> Report:
-    """Everything that the reports show but how long the audit took; the facts' tables have their names."""
+def collect_report(facts: Facts) -> Report:
+    """What the reports show, without findings and how long the audit took; the facts' tables have their names."""
     sizes = _sizes(facts)
     return Report(
-        run=_run(facts, found, sizes),
+        run=_run(facts, sizes),
         against=facts.options.against,
-        findings=found,
+        findings=(),
         abouts={check.name: check.about for check in all_checks()},
         hours=_hours(facts),
         states=_states(facts),
@@ -43,14 +44,27 @@ def collect_report(facts: Facts, found: Sequence[Finding]) -> Report:
     )
 
 
-def _run(facts: Facts, found: Sequence[Finding], sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
-    """The audit in one line."""
+def completed(report: Report, found: Sequence[Finding], seconds: float) -> Report:
+    """The report with what was found, and how long that took."""
+    severities = [finding.severity for finding in found]
+    run = msgspec.structs.replace(
+        report.run,
+        findings=len(found),
+        errors=severities.count("error"),
+        warnings=severities.count("warning"),
+        infos=severities.count("info"),
+        seconds=round(seconds, 3),
+    )
+    return msgspec.structs.replace(report, run=run, findings=found)
+
+
+def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
+    """The audit in one line, as far as it has come."""
     (counted,) = facts.spark.sql(
         "select count(distinct partition, group), coalesce(sum(number), 0) from ("
         "select partition, group, 1 as number from live_offsets"
         " union all select partition, group, 0 from live_groups)"
     ).collect()
-    severities = [finding.severity for finding in found]
     return RunFacts(
         log_dirs=",".join(facts.options.log_dirs),
         as_of_ms=facts.options.as_of_ms,
@@ -59,10 +73,10 @@ def _run(facts: Facts, found: Sequence[Finding], sizes: Mapping[int | None, tupl
         bytes=sum(size for _, size in sizes.values()),
         groups=counted[0],
         offsets=counted[1],
-        findings=len(found),
-        errors=severities.count("error"),
-        warnings=severities.count("warning"),
-        infos=severities.count("info"),
+        findings=0,
+        errors=0,
+        warnings=0,
+        infos=0,
         seconds=0.0,
     )
 
