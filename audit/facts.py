@@ -141,19 +141,50 @@ def beside_neighbours(ranges: DataFrame) -> DataFrame:
     )
 
 
+class Reading:
+    """A log that is being read, once; its facts can be asked about already, and their queries planned meanwhile.
+
+    Planning takes Java seconds, and the readers are other processes.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        options: AuditOptions,
+        inventory: Inventory,
+        previous_runs: Sequence[RunFacts] = (),
+        previous_offsets: DataFrame | None = None,
+    ) -> None:
+        rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
+        self._summary = _kept(folded(spark, options.log_dirs, "summary", rules))
+        _compile_queries(spark, False)
+        self._thread = ThreadPoolExecutor(1)
+        self._rows = self._thread.submit(_read, self._summary)
+        self.facts = msgspec.structs.replace(
+            _planned(options, inventory, self._summary, 1),
+            previous_runs=previous_runs,
+            previous_offsets=previous_offsets,
+        )
+        """Planned for a summary that one task can hold, as it seldom is larger."""
+
+    def finish(self) -> Facts:
+        """Wait for the end; returns `facts`, or others that more tasks make, from a large log."""
+        spread = 1 + self._rows.result() // ROWS_TOGETHER
+        self._thread.shutdown()
+        if spread > 1:
+            _compile_queries(self.facts.spark, True)
+            known = self.facts
+            return msgspec.structs.replace(
+                _planned(known.options, known.inventory, self._summary, spread),
+                previous_runs=known.previous_runs,
+                previous_offsets=known.previous_offsets,
+            )
+        return self.facts
+
+
 def gather(spark: SparkSession, options: AuditOptions, inventory: Inventory) -> Facts:
-    """Read the log, once, and plan the tables that come of it."""
-    rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
-    summary = _kept(folded(spark, options.log_dirs, "summary", rules))
-    _compile_queries(spark, False)
-    with ThreadPoolExecutor(1) as reading:
-        rows = reading.submit(_read, summary)
-        facts = _planned(options, inventory, summary, 1)  # which takes Java seconds; it is seldom more
-    spread = 1 + rows.result() // ROWS_TOGETHER
-    if spread > 1:
-        _compile_queries(spark, True)
-        facts = _planned(options, inventory, summary, spread)
-    return facts
+    """Read the log, and plan the tables that come of it."""
+    return Reading(spark, options, inventory).finish()
 
 
 def _read(summary: DataFrame) -> int:

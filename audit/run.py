@@ -14,7 +14,7 @@ from audit.against import PAUSE_S, differences
 from audit.checks import findings
 from audit.compaction import compacted_differences
 from audit.errors import AuditError
-from audit.facts import Facts, gather
+from audit.facts import Facts, Reading, RunFacts
 from audit.inventory import take_inventory
 from audit.live import Live, ask
 from audit.options import AuditOptions
@@ -44,10 +44,12 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = ask(options.against)
         time.sleep(PAUSE_S)  # what it has told of is on its way into the segments
     step("reading the log")
-    facts = gather(spark, options, inventory)
-    # A cleaner may have come further meanwhile, and explain what is missing now.
-    facts = msgspec.structs.replace(facts, inventory=take_inventory(options.log_dirs))
-    facts = _with_earlier(facts, out)
+    reading = Reading(spark, options, inventory, *_earlier(spark, options, out))
+    found = findings(reading.facts)
+    facts = reading.finish()
+    now = take_inventory(options.log_dirs)
+    if now != inventory:  # A cleaner may have come further meanwhile, and explain what is missing now.
+        facts = msgspec.structs.replace(facts, inventory=now)
     if before is not None:
         step("asking the cluster again")
         facts = _with_differences(facts, _to_cluster(facts, before))
@@ -55,7 +57,8 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         step("compacting a copy of each log")
         facts = _with_differences(facts, compacted_differences(facts))
     step("asking the checks")
-    found = findings(facts)
+    if facts is not reading.facts:  # more has become known
+        found = findings(facts)
     with ThreadPoolExecutor(2) as beside:  # each of these keeps less than one core busy
         written = beside.submit(tables.write_all, facts, out)
         collected = beside.submit(collect_report, facts)
@@ -86,15 +89,12 @@ def _with_differences(facts: Facts, more: DataFrame) -> Facts:
     return msgspec.structs.replace(facts, differences=more if known is None else known.unionByName(more))
 
 
-def _with_earlier(facts: Facts, out: Path) -> Facts:
-    """The facts with those of the audits before, if there were any."""
-    options = facts.options
-    earlier = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
-    if not earlier:
-        return facts
-    return msgspec.structs.replace(
-        facts, previous_runs=earlier, previous_offsets=tables.offsets_of(facts.spark, out, earlier[-1])
-    )
+def _earlier(
+    spark: SparkSession, options: AuditOptions, out: Path
+) -> tuple[list[RunFacts], DataFrame | None]:
+    """What the audits before said of themselves, and the state that the last one found."""
+    runs = tables.earlier_runs(out, ",".join(options.log_dirs), options.as_of_ms)
+    return runs, tables.offsets_of(spark, out, runs[-1]) if runs else None
 
 
 def _made(out: str) -> Path:
