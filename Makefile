@@ -47,7 +47,7 @@ $(STAMP): | $(BIN)/python
 # pyspark comes as source, half a gigabyte with its jars
 $(AUDIT_STAMP): $(STAMP)
 	@echo "installing Spark into $(VENV), for the audit"
-	@$(PIP) --require-hashes -r requirements-audit.lock
+	@$(PIP) --quiet --require-hashes -r requirements-audit.lock
 	@rm -f $(VENV)/.audit-* && touch $@
 
 $(DEV_STAMP): $(AUDIT_STAMP)
@@ -66,7 +66,8 @@ install: $(STAMP) ## prepare .venv with the command .venv/bin/groupkeeper
 install-audit: $(AUDIT_STAMP) ## the same plus Spark, for `groupkeeper audit` (needs Java 17 as well)
 	@if [ -z "$$(ls $(VENV)/share/groupkeeper/*.jsa 2>/dev/null)" ] && command -v java >/dev/null; then \
 		echo "letting Java write down Spark's classes, so that audits start sooner"; \
-		$(BIN)/python -m audit.class_archive || echo "audits will start as slowly as before"; \
+		$(BIN)/python -m audit.class_archive >$(VENV)/class-archive.log 2>&1 || \
+			echo "audits will start as slowly as before, as $(VENV)/class-archive.log says"; \
 	fi
 
 install-dev: $(DEV_STAMP) ## all that plus what the tests, lint and bench need

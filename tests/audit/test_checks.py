@@ -74,6 +74,26 @@ def test_it_is_all_the_same_how_the_files_are_cut(
         assertDataFrameEqual(*tables)
 
 
+def test_it_is_all_the_same_in_how_many_tasks_the_summaries_are_merged(
+    spark: SparkSession, audited: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of many groups is merged in several tasks, and with compiled queries."""
+    options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
+    inventory = take_inventory(options.log_dirs)
+    monkeypatch.setattr(facts, "ROWS_TOGETHER", 100)
+    many = facts.gather(spark, options, inventory)
+    assert many.spread > 2
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
+    assert collect_findings(findings(many)) == list(audited.report.findings)
+    monkeypatch.undo()
+    one = facts.gather(spark, options, inventory)
+    assert one.spread == 1
+    for name in ("offsets", "groups", "ranges", "sightings"):
+        keys = ["partition", "log_offset" if name in ("offsets", "groups") else "file"]
+        tables = [getattr(each, name).orderBy(*keys) for each in (one, many)]
+        assertDataFrameEqual(*tables)
+
+
 def test_nothing_is_said_of_all_the_other_logs(audited: Audited) -> None:
     told = {finding.partition for finding in audited.report.findings}
     assert told == set(range(len(MUST_FLAG)))
