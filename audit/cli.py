@@ -158,9 +158,13 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
     from audit.inventory import take_inventory
     from audit.progress import Progress
     from audit.source.compacted import check_work_dir
+    from audit.source.look import look
+    from audit.source.remote import is_url
 
-    # Before Spark takes its seconds to start.
-    take_inventory(options.log_dirs)
+    # Before Spark takes its seconds to start; it is needed to look at the others.
+    local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]
+    if local:
+        take_inventory({log_dir: look(log_dir) for log_dir in local})
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     with Progress(sys.stderr) as progress:

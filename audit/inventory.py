@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lies beside the segments and has to be known before they are read: which partitions, and how far compacted."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from audit.errors import AuditError
-from audit.source.segments import list_segments, partition_dirs
-from storage.checkpoint_file import read_offsets
-from storage.filesystem import RealFileSystem
-from storage.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC
+from audit.source.look import Look
+from storage.layout import OFFSETS_TOPIC
 
-LOG_START_FILE: Final = "log-start-offset-checkpoint"
-"""Kafka's, in a log directory: by partition the offset before which somebody had everything deleted."""
 PARTITIONS_DEFAULT: Final = 50
 """Kafka's default of offsets.topic.num.partitions."""
 
@@ -49,45 +44,37 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         return PARTITIONS_DEFAULT if highest < PARTITIONS_DEFAULT else None
 
 
-def take_inventory(log_dirs: Iterable[str]) -> Inventory:
-    """Look at local log directories. Raises AuditError where there is nothing to audit, or a partition twice."""
-    found: dict[int, Path] = {}
+def take_inventory(looks: Mapping[str, Look]) -> Inventory:
+    """What log directories hold together, by their names.
+
+    Raises AuditError where there is nothing to audit, or a partition twice.
+    """
+    directories: dict[int, str] = {}
+    newest: dict[int, int] = {}
+    homes: dict[int, str] = {}
     checkpoint: dict[int, int] = {}
     log_start: dict[int, int] = {}
-    has_checkpoint = False
-    for log_dir in map(Path, log_dirs):
-        for partition, directory in partition_dirs(log_dir):
-            if partition in found:
+    for log_dir, look in looks.items():
+        for partition, directory, newest_segment in look.partitions:
+            if partition in homes:
                 raise AuditError(
-                    f"{OFFSETS_TOPIC}-{partition} is in {found[partition].parent} and in {directory.parent}: "
+                    f"{OFFSETS_TOPIC}-{partition} is in {homes[partition]} and in {log_dir}: "
                     "audit one replica at a time"
                 )
-            found[partition] = directory
-        checkpoint |= _offsets(log_dir / CLEANER_OFFSET_FILE)
-        log_start |= _offsets(log_dir / LOG_START_FILE)
-        has_checkpoint |= (log_dir / CLEANER_OFFSET_FILE).exists()
-    if not found:
-        raise AuditError(
-            f"{', '.join(map(str, log_dirs))}: no directory {OFFSETS_TOPIC}-<partition> is in it"
-        )
-    segments = {partition: list_segments(directory) for partition, directory in found.items()}
+            homes[partition], directories[partition] = log_dir, directory
+            if newest_segment is not None:
+                newest[partition] = newest_segment
+        checkpoint |= look.cleaner_checkpoint or {}
+        log_start |= look.log_start or {}
+    if not directories:
+        raise AuditError(f"{', '.join(looks)}: no directory {OFFSETS_TOPIC}-<partition> is in it")
     return Inventory(
-        partitions=sorted(found),
-        directories={partition: str(directory) for partition, directory in found.items()},
+        partitions=sorted(directories),
+        directories=directories,
         cleaner_checkpoint={
-            partition: offset for partition, offset in checkpoint.items() if partition in found
+            partition: offset for partition, offset in checkpoint.items() if partition in directories
         },
-        newest_segment={
-            partition: listed[-1].base_offset for partition, listed in segments.items() if listed
-        },
+        newest_segment=newest,
         log_start=log_start,
-        has_checkpoint=has_checkpoint,
+        has_checkpoint=any(look.cleaner_checkpoint is not None for look in looks.values()),
     )
-
-
-def _offsets(path: Path) -> dict[int, int]:
-    try:
-        offsets = read_offsets(RealFileSystem(), path) or {}
-    except OSError as error:
-        raise AuditError(f"{path}: {error.strerror or error}") from error
-    return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}

@@ -15,7 +15,7 @@ from audit.checks import findings
 from audit.compaction import compacted_differences
 from audit.errors import AuditError
 from audit.facts import Facts, Reading, RunFacts
-from audit.inventory import take_inventory
+from audit.inventory import Inventory, take_inventory
 from audit.live import Live, ask
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings, collect_report, completed
@@ -23,6 +23,8 @@ from audit.report.model import Report
 from audit.report.write import write_reports
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted import check_work_dir
+from audit.source.look import look
+from audit.source.remote import is_url, look_at
 
 Step = Callable[[str], None]
 """Told what comes next, in words."""
@@ -35,7 +37,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     """
     started = time.monotonic()
     out = _made(options.out)
-    inventory = take_inventory(options.log_dirs)
+    inventory = _inventory(spark, options)
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     before = None
@@ -47,7 +49,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     reading = Reading(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)
     facts = reading.finish()
-    now = take_inventory(options.log_dirs)
+    now = _inventory(spark, options)
     if now != inventory:  # A cleaner may have come further meanwhile, and explain what is missing now.
         facts = msgspec.structs.replace(facts, inventory=now)
     if before is not None:
@@ -72,6 +74,16 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     tables.write_run(report.run, out)
     write_reports(report, out)
     return report
+
+
+def _inventory(spark: SparkSession, options: AuditOptions) -> Inventory:
+    """What there is to audit, now. Raises AuditError."""
+    return take_inventory(
+        {
+            log_dir: look_at(spark, log_dir) if is_url(log_dir) else look(log_dir)
+            for log_dir in options.log_dirs
+        }
+    )
 
 
 def _to_cluster(facts: Facts, before: Live) -> DataFrame:

@@ -30,13 +30,24 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, int] | None
     What it says only spares work or tells damage from a torn write, so that, as in Kafka, a node starts
     without it too. Raises OSError.
     """
-    rows = _read(fs, path, numbers=1)
+    try:
+        return parse_offsets(read_file(fs, path))
+    except FileNotFoundError:
+        return None
+
+
+def parse_offsets(data: bytes) -> dict[TopicPartition, int] | None:
+    """The offsets in the bytes of such a file; None when they make no sense."""
+    rows = _parsed(data, numbers=1)
     return None if rows is None else {key: offset for key, (offset,) in rows.items()}
 
 
 def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
     """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
-    rows = _read(fs, path, numbers=3) or {}
+    try:
+        rows = _parsed(read_file(fs, path), numbers=3) or {}
+    except FileNotFoundError:
+        return {}
     return {key: Position(*numbers) for key, numbers in rows.items()}
 
 
@@ -68,11 +79,8 @@ def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartitio
     replace_file(fs, path, _text(rows))
 
 
-def _read(fs: FileSystem, path: Path, *, numbers: int) -> dict[TopicPartition, tuple[int, ...]] | None:
-    try:
-        lines = read_file(fs, path).decode("utf-8", "replace").split("\n")
-    except FileNotFoundError:
-        return None
+def _parsed(data: bytes, *, numbers: int) -> dict[TopicPartition, tuple[int, ...]] | None:
+    lines = data.decode("utf-8", "replace").split("\n")
     try:
         version, count = int(lines[0]), int(lines[1])
         rows = {}

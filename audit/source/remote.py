@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -22,10 +23,12 @@ from pyspark.sql.types import StructType
 from audit.errors import AuditError
 from audit.schema import arrow_schema
 from audit.source.journals import journals
+from audit.source.look import LOG_START_FILE, Look, offsets_in
 from audit.source.plan import Range
 from audit.source.read import next_offset, read_range, rows
 from storage.columns.walk import Read, walk
 from storage.layout import (
+    CLEANER_OFFSET_FILE,
     JOURNAL_DIR,
     OFFSETS_TOPIC,
     SWAP_SUFFIX,
@@ -55,6 +58,27 @@ class _Segment(msgspec.Struct, frozen=True):
 def is_url(log_dir: str) -> bool:
     """Whether a log directory is named by a URL, such as s3a://bucket/logs or file:/var/lib/kafka."""
     return _URL.match(log_dir) is not None
+
+
+def look_at(spark: SparkSession, url: str) -> Look:
+    """Look at a log directory that a URL names. Raises AuditError."""
+    url = url.rstrip("/")
+    newest = {segment.partition: segment for segment in _list(spark, url) if segment.newest}
+    return Look(
+        [
+            (partition, segment.path.rsplit("/", 1)[0], segment.base_offset)
+            for partition, segment in newest.items()
+        ],
+        _offsets(spark, f"{url}/{CLEANER_OFFSET_FILE}"),
+        _offsets(spark, f"{url}/{LOG_START_FILE}"),
+    )
+
+
+def _offsets(spark: SparkSession, path: str) -> dict[int, int] | None:
+    if not _listed(spark, [path]):
+        return None
+    (row,) = _binary(spark, [path]).select("content").collect()
+    return offsets_in(row.content)
 
 
 def read_urls(
@@ -114,6 +138,8 @@ def _listed(spark: SparkSession, globs: Sequence[str]) -> dict[str, int]:
             if error.getCondition() == "PATH_NOT_FOUND":
                 continue
             raise AuditError(f"{glob}: {error}") from error
+        except Py4JJavaError as error:  # what a file system says that Spark has no words for
+            raise AuditError(f"{glob}: {error.java_exception.toString()}") from error
         found.update((row.path, row.length) for row in listed)
     return found
 

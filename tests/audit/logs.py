@@ -8,6 +8,9 @@ from typing import Self
 
 from crc32c import crc32c
 
+from audit.inventory import Inventory, take_inventory
+from audit.options import AuditOptions
+from audit.source.look import look
 from storage.batch import BatchBuilder, read_batch
 from storage.batch_format import CONTROL, CRC_START, HEADER_BYTES, TRANSACTIONAL
 from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
@@ -183,3 +186,8 @@ def healthy(log: Log) -> Log:
     log.add(stored(group, 2), at=NOW - 3 * HOUR)
     log.add(stored(group, 3, [member("b")]), at=NOW - 2 * HOUR)
     return log.add(commit(group, 100), at=NOW - HOUR)
+
+
+def inventory_of(options: AuditOptions) -> Inventory:
+    """What there is in the log directories of an audit, all of them local."""
+    return take_inventory({log_dir: look(log_dir) for log_dir in options.log_dirs})

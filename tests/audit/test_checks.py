@@ -11,13 +11,12 @@ from pyspark.testing import assertDataFrameEqual
 
 from audit import facts
 from audit.checks import findings
-from audit.inventory import take_inventory
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
 from audit.report.model import Report
 from audit.run import audit
 from tests.audit.damaged import ALSO, MUST_FLAG, MUST_PASS, write_all
-from tests.audit.logs import NOW, PARTITIONS
+from tests.audit.logs import NOW, PARTITIONS, inventory_of
 
 
 class Audited(msgspec.Struct):
@@ -60,7 +59,7 @@ def test_it_is_all_the_same_how_the_files_are_cut(
         facts, "fold_rules", lambda *about: msgspec.structs.replace(rules(*about), chunk_rows=1)
     )
     options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
-    cut = facts.gather(spark, options, take_inventory(options.log_dirs))
+    cut = facts.gather(spark, options, inventory_of(options))
     assert cut.ranges.count() > 300
     found = {(one.check, one.partition) for one in collect_findings(findings(cut))}
     expected = {(one.check, one.partition) for one in audited.report.findings}
@@ -68,7 +67,7 @@ def test_it_is_all_the_same_how_the_files_are_cut(
     by_record = {"rebalance_storm", "members_flapping"}
     assert {one for one in expected if one[0] not in by_record} == found
     monkeypatch.undo()
-    whole = facts.gather(spark, options, take_inventory(options.log_dirs))
+    whole = facts.gather(spark, options, inventory_of(options))
     for name in ("offsets", "groups"):
         tables = [getattr(one, name).drop("back").orderBy("partition", "log_offset") for one in (cut, whole)]
         assertDataFrameEqual(*tables)
@@ -79,7 +78,7 @@ def test_it_is_all_the_same_in_how_many_tasks_the_summaries_are_merged(
 ) -> None:
     """A log of many groups is merged in several tasks, and with compiled queries."""
     options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
-    inventory = take_inventory(options.log_dirs)
+    inventory = inventory_of(options)
     monkeypatch.setattr(facts, "ROWS_TOGETHER", 100)
     many = facts.gather(spark, options, inventory)
     assert many.spread > 2

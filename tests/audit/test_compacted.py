@@ -16,7 +16,6 @@ from pyspark.sql import SparkSession
 from audit.compaction import compacted_differences
 from audit.errors import AuditError
 from audit.facts import gather
-from audit.inventory import take_inventory
 from audit.options import AuditOptions
 from audit.run import audit
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
@@ -33,7 +32,19 @@ from storage.log_manager import LogManager
 from storage.records import UnknownRecord
 from storage.settings import LogSettings
 from tests.audit.damaged import flipped_bit, wrong_record_lengths
-from tests.audit.logs import HOUR, MINUTE, NOW, Log, commit, group_in, healthy, make_batch, member, stored
+from tests.audit.logs import (
+    HOUR,
+    MINUTE,
+    NOW,
+    Log,
+    commit,
+    group_in,
+    healthy,
+    inventory_of,
+    make_batch,
+    member,
+    stored,
+)
 from tests.audit.test_compaction import write_log
 from tests.kafka.broker import KafkaBroker
 from tests.storage.test_kafka_directory import once_ready
@@ -77,7 +88,7 @@ def compared(spark: SparkSession, log_dir: Path, scratch: Path, clean: Clean = w
     options = AuditOptions(
         log_dirs=(str(log_dir),), out="", as_of_ms=NOW, num_partitions=50, compacted=str(scratch)
     )
-    facts = gather(spark, options, take_inventory(options.log_dirs))
+    facts = gather(spark, options, inventory_of(options))
     try:
         rows = compacted_differences(facts, clean).orderBy("partition", "message").collect()
     finally:

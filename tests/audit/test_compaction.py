@@ -9,7 +9,6 @@ from pyspark.testing import assertDataFrameEqual
 
 from audit.checks import findings
 from audit.facts import Facts, gather
-from audit.inventory import take_inventory
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
 from storage.cleaner.log_cleaner import LogCleaner
@@ -18,7 +17,7 @@ from storage.cleaner.work import clean
 from storage.log_manager import LogManager
 from storage.records import Record
 from storage.settings import LogSettings
-from tests.audit.logs import HOUR, NOW, group_in, make_batch, marker, member, stored
+from tests.audit.logs import HOUR, NOW, group_in, inventory_of, make_batch, marker, member, stored
 from tests.audit.logs import commit as committed
 
 SEED = 20_261_121
@@ -48,7 +47,7 @@ def write_log(manager: LogManager) -> None:
 
 def looked_at(spark: SparkSession, log_dir: Path) -> Facts:
     options = AuditOptions(log_dirs=(str(log_dir),), out="", as_of_ms=NOW, num_partitions=50)
-    return gather(spark, options, take_inventory(options.log_dirs))
+    return gather(spark, options, inventory_of(options))
 
 
 def state(facts: Facts) -> list[DataFrame]:

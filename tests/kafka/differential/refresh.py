@@ -18,7 +18,8 @@ from tests.kafka.differential.catalogue import Scenario, all_scenarios
 from tests.kafka.differential.goldens import GROUPKEEPER, KAFKA, load, store
 from tests.kafka.differential.play import BROKEN, Transcript, play_all
 from tests.kafka.differential.servers import groupkeeper_servers, kafka_servers
-from tests.kafka.jars import Missing, locate_kafka
+from tests.kafka.jars import locate_kafka
+from tests.support.maven import Missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

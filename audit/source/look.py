@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What lies in one log directory, seen from outside of its segments."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from audit.errors import AuditError
+from audit.source.segments import list_segments, partition_dirs
+from storage.checkpoint_file import parse_offsets
+from storage.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC
+
+LOG_START_FILE: Final = "log-start-offset-checkpoint"
+"""Kafka's, in a log directory: by partition the offset before which somebody had everything deleted."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One log directory: by partition its directory and the base offset of its newest segment, if it has one.
+
+    `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file.
+    """
+
+    partitions: Sequence[tuple[int, str, int | None]]
+    cleaner_checkpoint: Mapping[int, int] | None
+    log_start: Mapping[int, int] | None
+
+
+def look(log_dir: str) -> Look:
+    """Look at a local log directory. Raises AuditError."""
+    place = Path(log_dir)
+    partitions = []
+    for partition, directory in partition_dirs(place):
+        segments = list_segments(directory)
+        partitions.append((partition, str(directory), segments[-1].base_offset if segments else None))
+    return Look(partitions, _offsets(place / CLEANER_OFFSET_FILE), _offsets(place / LOG_START_FILE))
+
+
+def _offsets(path: Path) -> dict[int, int] | None:
+    try:
+        return offsets_in(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise AuditError(f"{path}: {error.strerror or error}") from error
+
+
+def offsets_in(checkpoint: bytes) -> dict[int, int]:
+    """What a checkpoint file says of the partitions of the offsets topic; nothing, if it makes no sense."""
+    offsets = parse_offsets(checkpoint) or {}
+    return {partition: offset for (topic, partition), offset in offsets.items() if topic == OFFSETS_TOPIC}
