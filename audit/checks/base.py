@@ -30,6 +30,11 @@ def sighted(check: str) -> Callable[[Facts], str]:
     return lambda _: f"select {FOUND_COLUMNS} from sightings where check = '{check}'"
 
 
+def between(where: str, message: str) -> str:
+    """One finding for each range for which something is true: mostly of it and the range before it."""
+    return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
+
+
 def differing(kind: str) -> Callable[[Facts], str]:
     """For a check that compares the log with something else, if that was asked for: one finding for each partition."""
     rows = f"select * from differences where kind = '{kind}'"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks that were set back."""
 
-from audit.checks.base import Check, by_file, said, sighted
+from audit.checks.base import Check, between, by_file, said, sighted
 from audit.facts import Facts
 
 
@@ -10,10 +10,10 @@ def _query(facts: Facts) -> str:
         "a batch is %s s older than the one before it",
         "cast((earlier_timestamp - first_max_timestamp) / 1000 as long)",
     )
-    across = (
-        f"select partition, file, position, 1L as count, {message} as message from ranges"
-        f" where first_max_timestamp >= {facts.options.since_ms}"
-        f" and earlier_timestamp - first_max_timestamp > {facts.options.limits.clock_back_ms}"
+    across = between(
+        f"first_max_timestamp >= {facts.options.since_ms}"
+        f" and earlier_timestamp - first_max_timestamp > {facts.options.limits.clock_back_ms}",
+        message,
     )
     return by_file(sighted("clock_jump")(facts), across)
 

@@ -5,7 +5,7 @@ Compaction leaves holes below the cleaner's checkpoint. Where no cleaner has not
 in every segment but the newest.
 """
 
-from audit.checks.base import FOUND_COLUMNS, Check, by_file, lookup, said
+from audit.checks.base import FOUND_COLUMNS, Check, between, by_file, lookup, said
 from audit.facts import Facts
 
 
@@ -21,20 +21,15 @@ def _inside(facts: Facts) -> str:
 
 def _across(facts: Facts) -> str:
     message = said("offsets %s to %s are missing", "expected_offset", "first_base_offset - 1")
-    return f"""
-        select partition, file, position, 1L as count, {message} as message from ranges
-        where first_base_offset > expected_offset and first_base_offset > {lookup(facts.inventory.cleaned_to)}
-    """
+    lost = f"first_base_offset > expected_offset and first_base_offset > {lookup(facts.inventory.cleaned_to)}"
+    return between(lost, message)
 
 
 def _at_the_start(facts: Facts) -> str:
     """The first segment keeps its name when it is compacted, so a log that starts later has lost one."""
     log_start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
     message = said("the log starts at offset %s, and should at %s", "segment", log_start)
-    return f"""
-        select partition, file, position, 1L as count, {message} as message from ranges
-        where number = 1 and segment > {log_start}
-    """
+    return between(f"number = 1 and segment > {log_start}", message)
 
 
 CHECK = Check(

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that go back."""
 
-from audit.checks.base import Check, by_file, said, sighted
+from audit.checks.base import Check, between, by_file, said, sighted
 from audit.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     message = said("offset %s follows a file that starts at %s", "first_base_offset", "earlier_base_offset")
-    across = (
-        f"select partition, file, position, 1L as count, {message} as message from ranges"
-        " where first_base_offset < earlier_base_offset"
-    )
+    across = between("first_base_offset < earlier_base_offset", message)
     return by_file(sighted("offset_order")(facts), across)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are there twice."""
 
-from audit.checks.base import Check, by_file, said, sighted
+from audit.checks.base import Check, between, by_file, said, sighted
 from audit.facts import Facts
 
 
@@ -9,9 +9,8 @@ def _query(facts: Facts) -> str:
     message = said(
         "offset %s follows, where the file before goes up to %s", "first_base_offset", "expected_offset - 1"
     )
-    across = (
-        f"select partition, file, position, 1L as count, {message} as message from ranges"
-        " where first_base_offset < expected_offset and first_base_offset >= earlier_base_offset"
+    across = between(
+        "first_base_offset < expected_offset and first_base_offset >= earlier_base_offset", message
     )
     return by_file(sighted("offset_overlap")(facts), across)
 
