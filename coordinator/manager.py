@@ -14,7 +14,7 @@ from coordinator.groups.rebalance import refuse
 from coordinator.groups.state import GroupState
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.timers import Timers
+from coordinator.runtime.timers import Deadlines
 from coordinator.shard import Appender, Shard
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode
@@ -45,7 +45,7 @@ class GroupMetadataManager:
         self,
         env: Environment,
         clock: Clock,
-        timers: Timers,
+        timers: Deadlines,
         stats: Stats,
         *,
         num_partitions: int,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """All deadlines of a node in one heap, behind one timer of the event loop."""
 
-import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
@@ -14,10 +13,24 @@ log = get_logger("timers")
 
 
 class Handle(Protocol):
-    """What every event loop's `call_later` gives."""
+    """What an event loop's `call_later` gives."""
 
     def cancel(self) -> None:
         """Take the call back."""
+
+
+class Loop(Protocol):
+    """The part of an event loop that timers need."""
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> Handle:
+        """Call `callback` in so many seconds."""
+
+
+class Deadlines(Protocol):
+    """The part of timers that groups need."""
+
+    def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
+        """Call `callback(argument)` at `deadline_ms`."""
 
 
 class Timer:
@@ -38,7 +51,7 @@ class Timer:
 class Timers:
     """Calls functions at monotonic milliseconds; never early, in the order of their deadlines."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(self, loop: Loop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
         self._heap: list[tuple[int, int, Timer]] = []
@@ -53,8 +66,7 @@ class Timers:
         """Call `callback(argument)` at `deadline_ms`."""
         timer = Timer(callback, argument)
         heapq.heappush(self._heap, (deadline_ms, next(self._tie), timer))
-        if self._handle is None or deadline_ms < self._armed_ms:
-            self._arm(deadline_ms)
+        self._arm_first()
         return timer
 
     def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
@@ -68,9 +80,13 @@ class Timers:
             self._handle = None
         self._heap.clear()
 
-    def _arm(self, deadline_ms: int) -> None:
+    def _arm_first(self) -> None:
+        """Have the loop call at the first deadline, unless it will already."""
+        if not self._heap or (self._handle is not None and self._armed_ms <= self._heap[0][0]):
+            return
         if self._handle is not None:
             self._handle.cancel()
+        deadline_ms = self._heap[0][0]
         self._armed_ms = deadline_ms
         delay_ms = max(deadline_ms - self._clock.mono_ms(), 0)
         self._handle = self._loop.call_later(delay_ms / 1000, self._fire)
@@ -87,5 +103,4 @@ class Timers:
                 except Exception:
                     log.exception("a timer's call failed")  # those after it are due all the same
         # A call may have armed a deadline of its own, and what was in the heap before may come earlier.
-        if heap and (self._handle is None or heap[0][0] < self._armed_ms):
-            self._arm(heap[0][0])
+        self._arm_first()

@@ -142,7 +142,7 @@ class Cluster:
         self.manager = GroupMetadataManager(
             self.env,
             self.clock,
-            self.timers,  # type: ignore[arg-type]  # the part of Timers that the manager uses
+            self.timers,
             Stats(),
             num_partitions=1,
             deliver=self.deliver,

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -111,7 +112,11 @@ def _fetched(name: str, download: Callable[[Path], None]) -> Path:
                 packed.mkdir()
                 download(packed)
                 (archive,) = packed.iterdir()
-                shutil.unpack_archive(archive, unpacked, filter="data")
+                # what a registry has is what it was made for; older Pythons cannot filter
+                if hasattr(tarfile, "data_filter"):
+                    shutil.unpack_archive(archive, unpacked, filter="data")
+                else:
+                    shutil.unpack_archive(archive, unpacked)
                 (top,) = unpacked.iterdir()
                 top.rename(target)
         return target

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group whose rebalance never timed out: its deadline was passed over when another's call set a later one."""
 
-import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Timers
 from tests.groups.harness import FakeClock
 
@@ -44,7 +42,7 @@ class FakeLoop:
 def test_a_call_that_sets_a_later_deadline_does_not_hide_an_earlier_one() -> None:
     clock = FakeClock()
     loop = FakeLoop(clock)
-    timers = Timers(cast(asyncio.AbstractEventLoop, loop), cast(Clock, clock))
+    timers = Timers(loop, clock)
     called: list[str] = []
 
     def call_again_much_later(_: Any) -> None:
