@@ -140,6 +140,14 @@ class Script:
         wait_until(reached, 60, what=lambda: f"{told}; it is {self.watch(group_id)}", interval_s=0.01)
         self.record(f"until {told}")
 
+    def until_gone(self, member_id: str) -> None:
+        """Wait until the group has no member of this id; not in the transcript."""
+
+        def gone() -> bool:
+            return all(member.member_id != member_id for member in self.watch(self.group).members)
+
+        wait_until(gone, 60, what=f"{member_id} leaves {self.group}", interval_s=0.01)
+
     def settle(self) -> None:
         """Let the server handle what was sent: it has answered several later requests."""
         for _ in range(ROUND_TRIPS):

@@ -140,7 +140,7 @@ def the_replaced_id_is_fenced_everywhere(s: Script, state: State) -> None:
     group = state(s, instances=[None, "i"])
     s.connect().send_join(group_instance_id="i")
     old = group.follower
-    s.settle()
+    s.until_gone(old.id)
     for generation in (-1, 1, 2, 3):
         group.outsider.heartbeat(**old.identity, generation_id=generation)
         group.outsider.sync(**old.identity, generation_id=generation)
