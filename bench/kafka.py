@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kafka, one node of broker and controller, to measure beside."""
 
-import fcntl
 import os
-import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from bench.cluster import Address
+from bench.maven import Missing, locate_jars
 from bench.servers import HOST, REPOSITORY, NotStarted, Server, free_ports
 
 KAFKA_VERSION: Final = "4.3.0"
-JAVA_MIN: Final = 17
 POM: Final = REPOSITORY / "tests" / "kafka" / "pom.xml"  # names the jars for the tests and for us
 CLUSTER_ID: Final = "R3JvdXBrZWVwZXJCZW5jaA"
 # What bin/kafka-server-start.sh gives the JVM.
@@ -36,60 +32,19 @@ class KafkaUnavailable(Exception):
     """No Kafka can run here; the message says what is missing."""
 
 
-def java_version() -> str | None:
-    """The version of the Java on the PATH, as it names itself; None without one."""
-    java = shutil.which("java")
-    if java is None:
-        return None
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "([^"]+)"', said.stderr + said.stdout)
-    return found[1] if found else None
-
-
 def kafka_classpath() -> str:
     """A class path with Kafka and its tools.
 
     The jars come from the directory that KAFKA_LIBS names, or from the user's cache, which Maven fills the
     first time. Raises KafkaUnavailable.
     """
-    java = java_version()
-    if java is None or int(java.split(".")[0]) < JAVA_MIN:
-        raise KafkaUnavailable(f"Kafka needs Java {JAVA_MIN} or later on the PATH (found: {java or 'none'})")
     chosen = os.environ.get("KAFKA_LIBS")
     if chosen:
         return f"{chosen}/*"
-    jars = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "groupkeeper"
-        / f"kafka-{KAFKA_VERSION}"
-    )
-    jars.parent.mkdir(parents=True, exist_ok=True)
-    # The tests fill the same directory in the same way: whoever comes second waits and finds it complete.
-    with (jars.parent / f"{jars.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (jars / ".complete").exists():
-            _download(jars)
-    return f"{jars}/*"
-
-
-def _download(jars: Path) -> None:
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise KafkaUnavailable("Kafka's jars are fetched by Maven: there is no mvn on the PATH")
-    with tempfile.TemporaryDirectory(dir=jars.parent, prefix="download-") as work:
-        shutil.copy(POM, work)
-        unpacked = Path(work) / "jars"
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={unpacked}"]
-        done = subprocess.run(
-            [maven, "-q", "-B", *goal], cwd=work, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise KafkaUnavailable(
-                f"Maven could not fetch Kafka {KAFKA_VERSION}:\n{done.stdout}{done.stderr}".strip()
-            )
-        (unpacked / ".complete").touch()
-        shutil.rmtree(jars, ignore_errors=True)
-        unpacked.rename(jars)
+    found = locate_jars(f"kafka-{KAFKA_VERSION}", POM)
+    if isinstance(found, Missing):
+        raise KafkaUnavailable(found.reason)
+    return f"{found}/*"
 
 
 class Kafka(Server):

@@ -8,7 +8,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.kafka import KAFKA_VERSION, java_version
+from bench.kafka import KAFKA_VERSION
+from bench.maven import java_version
 from bench.procstat import filesystem_type
 from bench.servers import REPOSITORY
 

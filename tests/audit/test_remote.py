@@ -14,9 +14,9 @@ from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run import audit
 from bench.installed import groupkeeper
+from bench.maven import Missing, locate_jars
 from tests.audit.damaged import write_all
 from tests.audit.logs import NOW, Log, healthy
-from tests.support.maven import Missing, locate_jars
 from tests.support.missing import skip_or_fail
 from tests.support.processes import tied_to_us
 from tests.support.waiting import wait_until

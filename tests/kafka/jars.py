@@ -4,16 +4,14 @@
 import subprocess
 from pathlib import Path
 
-from tests.support.maven import Missing, locate_jars
+from bench.kafka import KAFKA_VERSION, POM
+from bench.maven import Missing, locate_jars
 from tests.support.missing import skip_or_fail
-
-KAFKA_VERSION = "4.3.0"
-_POM = Path(__file__).with_name("pom.xml")
 
 
 def locate_kafka() -> Path | Missing:
     """Return the directory of Kafka's jars, or what is missing for that."""
-    return locate_jars(f"kafka-{KAFKA_VERSION}", _POM)
+    return locate_jars(f"kafka-{KAFKA_VERSION}", POM)
 
 
 def kafka_classpath() -> str | None:

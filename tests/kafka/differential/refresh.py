@@ -14,12 +14,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.maven import Missing
 from tests.kafka.differential.catalogue import Scenario, all_scenarios
 from tests.kafka.differential.goldens import GROUPKEEPER, KAFKA, load, store
 from tests.kafka.differential.play import BROKEN, Transcript, play_all
 from tests.kafka.differential.servers import groupkeeper_servers, kafka_servers
 from tests.kafka.jars import locate_kafka
-from tests.support.maven import Missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -33,9 +33,9 @@ def locate_jars(name: str, pom: Path) -> Path | Missing:
 
     They are downloaded when it is the first time.
     """
-    if (major := java_major_version()) is None or major < OLDEST_JAVA:
-        found = "none" if major is None else f"Java {major}"
-        return Missing(f"{name} needs Java {OLDEST_JAVA} or later on the PATH (found: {found})")
+    java = java_version()
+    if java is None or not _is_new_enough(java):
+        return Missing(f"{name} needs Java {OLDEST_JAVA} or later on the PATH (found: {java or 'none'})")
     jars = cache_directory() / name
     if _complete(jars):
         return jars
@@ -48,15 +48,20 @@ def locate_jars(name: str, pom: Path) -> Path | Missing:
         return jars if _complete(jars) else _download(pom, jars)
 
 
-def java_major_version() -> int | None:
-    """Return the version of the `java` on the PATH, None when there is none."""
+def java_version() -> str | None:
+    """Return the version of the `java` on the PATH, as it names itself, None when there is none."""
     java = shutil.which("java")
     if java is None:
         return None
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    # Up to Java 8 the number came second: "1.8.0_292"; since then "17.0.15".
-    match = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    return int(match.group(1)) if match and said.returncode == 0 else None
+    match = re.search(r'version "([^"]+)"', said.stderr + said.stdout)
+    return match.group(1) if match and said.returncode == 0 else None
+
+
+def _is_new_enough(version: str) -> bool:
+    # Up to Java 8 the number came second: "1.8.0_292"; since then "17.0.15", or "21-ea".
+    numbers = re.findall(r"\d+", version)
+    return int(numbers[numbers[0] == "1"]) >= OLDEST_JAVA
 
 
 def _complete(jars: Path) -> bool:
