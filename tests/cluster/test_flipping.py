@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leadership that flips between two workers every 100 ms while clients commit.
 
-No acknowledged offset goes back, and every client goes on by itself. GROUPKEEPER_FLIP_SECONDS=60 makes it the full
+No acknowledged offset goes back, and every client goes on by itself. FLIP_SECONDS=60 makes it the full
 minute.
 """
 
@@ -27,7 +27,7 @@ from tests.support import raw
 from tests.support.waiting import wait_until
 
 FLIP_S = 0.1
-SECONDS = float(os.environ.get("GROUPKEEPER_FLIP_SECONDS") or 12)
+SECONDS = float(os.environ.get("FLIP_SECONDS") or 12)
 FLIPPED = (0, 1, 2)
 PATIENCE_S = 60
 
