@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -156,15 +157,12 @@ class Reading:
         previous_offsets: DataFrame | None = None,
     ) -> None:
         rules = msgspec.json.encode(fold_rules(options, inventory)).decode()
-        self._summary = _kept(folded(spark, options.log_dirs, "summary", rules))
+        summary = _kept(folded(spark, options.log_dirs, "summary", rules))
         _compile_queries(spark, False)
         self._thread = ThreadPoolExecutor(1)
-        self._rows = self._thread.submit(_read, self._summary)
-        self.facts = msgspec.structs.replace(
-            _planned(options, inventory, self._summary, 1),
-            previous_runs=previous_runs,
-            previous_offsets=previous_offsets,
-        )
+        self._rows = self._thread.submit(_read, summary)
+        self._plan = partial(_planned, options, inventory, summary, previous_runs, previous_offsets)
+        self.facts = self._plan(1)
         """Planned for a summary that one task can hold, as it seldom is larger."""
 
     def finish(self) -> Facts:
@@ -173,12 +171,7 @@ class Reading:
         self._thread.shutdown()
         if spread > 1:
             _compile_queries(self.facts.spark, True)
-            known = self.facts
-            return msgspec.structs.replace(
-                _planned(known.options, known.inventory, self._summary, spread),
-                previous_runs=known.previous_runs,
-                previous_offsets=known.previous_offsets,
-            )
+            return self._plan(spread)
         return self.facts
 
 
@@ -194,7 +187,14 @@ def _read(summary: DataFrame) -> int:
     return rows
 
 
-def _planned(options: AuditOptions, inventory: Inventory, summary: DataFrame, spread: int) -> Facts:
+def _planned(
+    options: AuditOptions,
+    inventory: Inventory,
+    summary: DataFrame,
+    previous_runs: Sequence[RunFacts],
+    previous_offsets: DataFrame | None,
+    spread: int,
+) -> Facts:
     """The tables of a summary, which need not have been read yet."""
     keys = summary.where("kind in ('offset', 'group')")
     # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
@@ -215,6 +215,8 @@ def _planned(options: AuditOptions, inventory: Inventory, summary: DataFrame, sp
         other_groups=of_kind(small, "other").select("partition", "group").distinct(),
         offsets=_kept(offsets_state(resolved(of_kind(keys, "offset"), transactions))),
         groups=_kept(groups_state(of_kind(keys, "group"))),
+        previous_runs=previous_runs,
+        previous_offsets=previous_offsets,
     )
 
 

@@ -15,7 +15,7 @@ from audit.checks import findings
 from audit.compaction import compacted_differences
 from audit.errors import AuditError
 from audit.facts import Facts, Reading, RunFacts
-from audit.inventory import Inventory, take_inventory
+from audit.inventory import take_inventory
 from audit.live import Live, ask
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings, collect_report, completed
@@ -37,7 +37,8 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     """
     started = time.monotonic()
     out = _made(options.out)
-    inventory = _inventory(spark, options)
+    looks = {place: look_at(spark, place) if is_url(place) else look(place) for place in options.log_dirs}
+    inventory = take_inventory(looks)
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
     before = None
@@ -49,8 +50,9 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     reading = Reading(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)
     facts = reading.finish()
-    now = _inventory(spark, options)
-    if now != inventory:  # A cleaner may have come further meanwhile, and explain what is missing now.
+    # A cleaner may have come further meanwhile, and explain what is missing now; what a URL names stays as it is.
+    now = take_inventory({place: seen if is_url(place) else look(place) for place, seen in looks.items()})
+    if now != inventory:
         facts = msgspec.structs.replace(facts, inventory=now)
     if before is not None:
         step("asking the cluster again")
@@ -74,16 +76,6 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     tables.write_run(report.run, out)
     write_reports(report, out)
     return report
-
-
-def _inventory(spark: SparkSession, options: AuditOptions) -> Inventory:
-    """What there is to audit, now. Raises AuditError."""
-    return take_inventory(
-        {
-            log_dir: look_at(spark, log_dir) if is_url(log_dir) else look(log_dir)
-            for log_dir in options.log_dirs
-        }
-    )
 
 
 def _to_cluster(facts: Facts, before: Live) -> DataFrame:

@@ -38,10 +38,7 @@ def kafka_classpath() -> str:
     The jars come from the directory that KAFKA_LIBS names, or from the user's cache, which Maven fills the
     first time. Raises KafkaUnavailable.
     """
-    chosen = os.environ.get("KAFKA_LIBS")
-    if chosen:
-        return f"{chosen}/*"
-    found = locate_jars(f"kafka-{KAFKA_VERSION}", POM)
+    found = locate_jars(f"kafka-{KAFKA_VERSION}", POM, os.environ.get("KAFKA_LIBS"))
     if isinstance(found, Missing):
         raise KafkaUnavailable(found.reason)
     return f"{found}/*"

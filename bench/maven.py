@@ -28,14 +28,16 @@ def cache_directory() -> Path:
 
 
 @functools.cache
-def locate_jars(name: str, pom: Path) -> Path | Missing:
+def locate_jars(name: str, pom: Path, chosen: str | None = None) -> Path | Missing:
     """Return the directory `name` of the cache with the dependencies of `pom`, or what is missing for that.
 
-    They are downloaded when it is the first time.
+    They are downloaded when it is the first time; a directory that somebody has `chosen` is taken in its place.
     """
     java = java_version()
     if java is None or not _is_new_enough(java):
         return Missing(f"{name} needs Java {OLDEST_JAVA} or later on the PATH (found: {java or 'none'})")
+    if chosen:
+        return Path(chosen)
     jars = cache_directory() / name
     if _complete(jars):
         return jars

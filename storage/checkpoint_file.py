@@ -30,10 +30,7 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, int] | None
     What it says only spares work or tells damage from a torn write, so that, as in Kafka, a node starts
     without it too. Raises OSError.
     """
-    try:
-        return parse_offsets(read_file(fs, path))
-    except FileNotFoundError:
-        return None
+    return parse_offsets(_contents(fs, path))
 
 
 def parse_offsets(data: bytes) -> dict[TopicPartition, int] | None:
@@ -44,10 +41,7 @@ def parse_offsets(data: bytes) -> dict[TopicPartition, int] | None:
 
 def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
     """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
-    try:
-        rows = _parsed(read_file(fs, path), numbers=3) or {}
-    except FileNotFoundError:
-        return {}
+    rows = _parsed(_contents(fs, path), numbers=3) or {}
     return {key: Position(*numbers) for key, numbers in rows.items()}
 
 
@@ -77,6 +71,14 @@ def write_positions(fs: FileSystem, path: Path, positions: Mapping[TopicPartitio
     """Replace the file. Not synced: whatever a crash leaves of it, it is only a hint. Raises OSError."""
     rows = {key: (at.offset, at.base_offset, at.position) for key, at in positions.items()}
     replace_file(fs, path, _text(rows))
+
+
+def _contents(fs: FileSystem, path: Path) -> bytes:
+    """The file's bytes; none where there is no file, which says as much as an empty one."""
+    try:
+        return read_file(fs, path)
+    except FileNotFoundError:
+        return b""
 
 
 def _parsed(data: bytes, *, numbers: int) -> dict[TopicPartition, tuple[int, ...]] | None:

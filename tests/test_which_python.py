@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from bench.installed import ROOT
 
 
 def chosen(path: str) -> subprocess.CompletedProcess[str]:

@@ -263,7 +263,7 @@ class GroupMetadata:
         for member in self.members.values():
             choice = member.vote(candidates)
             votes[choice] = votes.get(choice, 0) + 1
-        return choice if len(votes) == 1 else max(hash_map_order(votes), key=lambda name: votes[name])
+        return max(hash_map_order(votes), key=lambda name: votes[name])
 
     @property
     def uses_consumer_group_protocol(self) -> bool:

@@ -82,11 +82,13 @@ class Timers:
 
     def _arm_first(self) -> None:
         """Have the loop call at the first deadline, unless it will already."""
-        if not self._heap or (self._handle is not None and self._armed_ms <= self._heap[0][0]):
+        if not self._heap:
             return
-        if self._handle is not None:
-            self._handle.cancel()
         deadline_ms = self._heap[0][0]
+        if self._handle is not None:
+            if self._armed_ms <= deadline_ms:
+                return
+            self._handle.cancel()
         self._armed_ms = deadline_ms
         delay_ms = max(deadline_ms - self._clock.mono_ms(), 0)
         self._handle = self._loop.call_later(delay_ms / 1000, self._fire)

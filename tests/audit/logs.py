@@ -27,6 +27,7 @@ from storage.records import (
 
 PARTITIONS = 50
 NOW = 1_790_000_000_000
+AS_OF = "2026-09-21T14:13:20"  # NOW, as the command line takes it
 """When all audits of these logs are."""
 MINUTE = 60_000
 HOUR = 60 * MINUTE

@@ -20,11 +20,9 @@ from audit.report.model import reaches
 from audit.run import audit
 from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit
-from tests.audit.logs import DAY, NOW, Log, commit, healthy, member, stored
+from tests.audit.logs import AS_OF, DAY, NOW, Log, commit, healthy, member, stored
 
 ROOT = Path(__file__).parents[2]
-AS_OF = "2026-09-21T14:13:20"
-"""NOW, as the flag takes it."""
 HOSTILE = "<script>alert(1)</script>|`*[x](javascript:y)\u202e\n"
 
 

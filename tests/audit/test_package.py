@@ -13,7 +13,7 @@ import pytest
 
 from audit.package import CODE_ZIP, write_package
 from tests.audit.damaged import flipped_bit
-from tests.audit.logs import Log, healthy
+from tests.audit.logs import AS_OF, Log, healthy
 from tests.storage.strategies import batch
 
 READ = """
@@ -62,7 +62,7 @@ def test_a_cluster_audits_with_them(tmp_path: Path) -> None:
     submit += ["--conf", "spark.executorEnv.PYTHONPATH=libraries", "--conf", "spark.ui.enabled=false"]
     script = str(Path(__file__).parents[2] / "audit" / "__main__.py")
     flags = ["--log-dirs", str(tmp_path / "log"), "--out", str(tmp_path / "out"), "--partitions", "50"]
-    flags += ["--as-of", "2026-09-21T14:13:20"]
+    flags += ["--as-of", AS_OF]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     environment["SPARK_HOME"] = str(home)

@@ -16,13 +16,12 @@ from audit.run import audit
 from bench.installed import groupkeeper
 from bench.maven import Missing, locate_jars
 from tests.audit.damaged import write_all
-from tests.audit.logs import NOW, Log, healthy
+from tests.audit.logs import AS_OF, NOW, Log, healthy
 from tests.support.missing import skip_or_fail
 from tests.support.processes import tied_to_us
 from tests.support.waiting import wait_until
 
 START_TIMEOUT_S = 90
-AS_OF = "2026-09-21T14:13:20"  # NOW
 
 
 @pytest.fixture(scope="module")
