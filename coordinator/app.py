@@ -7,6 +7,7 @@ import gc
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
@@ -15,6 +16,7 @@ from msgspec.structs import asdict
 from coordinator.api.context import deliver
 from coordinator.append_errors import append_error, group_error
 from coordinator.catalogue.fitting import refuse_half_done
+from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster.leaders_file import next_single_epochs
 from coordinator.cluster.view import Broker, Cluster
@@ -23,18 +25,17 @@ from coordinator.groups.config import Environment, GroupConfig
 from coordinator.leadership import Leadership
 from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
+from coordinator.machine import Machine, real_machine
 from coordinator.manager import GroupMetadataManager
 from coordinator.net.connection import Server
 from coordinator.net.limits import Admission
-from coordinator.net.listener import Listener, bind
+from coordinator.net.listener import Listener
 from coordinator.node import Node
 from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
-from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
 from coordinator.runtime.disk_jobs import DiskJobs
 from coordinator.runtime.expiry_preview import preview_expiry
 from coordinator.runtime.expiry_task import delete_expired_offsets
-from coordinator.runtime.io_thread import IoThread
 from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.member_ids import MemberIdSuffixes
@@ -42,9 +43,9 @@ from coordinator.runtime.scheduler import End, Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
+from storage.cleaner.log_cleaner import LogCleaner
 from storage.compression import NAMES as COMPRESSIONS
 from storage.errors import StorageError, log_fields
-from storage.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.properties import MetaProperties, load_or_create_meta
 
@@ -100,9 +101,9 @@ async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int
     return 0
 
 
-def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
+def open_log(settings: Settings, machine: Machine) -> tuple[LogManager, MetaProperties]:
     """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
-    fs = RealFileSystem()
+    fs = machine.fs
     try:
         refuse_half_done(fs, settings.data_dir)
         log_manager = LogManager.open(settings.data_dir, log_settings(settings), fs)
@@ -125,7 +126,7 @@ def open_log(settings: Settings) -> tuple[LogManager, MetaProperties]:
 
 
 class App:
-    """One node, from its settings; alone, unless `log_manager` and `cluster_id` come from a supervisor."""
+    """One node, from its settings and its machine; alone, unless a supervisor gives `log_manager` and `cluster_id`."""
 
     def __init__(
         self,
@@ -133,23 +134,25 @@ class App:
         loop: asyncio.AbstractEventLoop,
         log_manager: LogManager | None = None,
         cluster_id: str = "",
+        machine: Machine | None = None,
     ) -> None:
         self.settings = settings
         self.loop = loop
+        self.machine = machine = machine or real_machine()
         if log_manager is None:
-            log_manager, meta = open_log(settings)
+            log_manager, meta = open_log(settings, machine)
             cluster_id = meta.cluster_id
         self.log = log_manager
         self.cluster_id = cluster_id
-        self.clock = SystemClock()
+        self.clock = machine.clock
         self.stats = Stats()
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
         self.loop_watch = LoopWatch(self.timers, self.clock, self.stats)
         # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
-        self.io = IoThread(loop, "groupkeeper-io")
-        self.flush_thread = IoThread(loop, "groupkeeper-flush")
+        self.io = machine.thread(loop, "groupkeeper-io")
+        self.flush_thread = machine.thread(loop, "groupkeeper-flush")
         self.committer = Committer(
             loop,
             self.log,
@@ -162,7 +165,7 @@ class App:
             compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
         )
         self.manager = GroupMetadataManager(
-            Environment(group_config(settings), MemberIdSuffixes().next),
+            Environment(group_config(settings), MemberIdSuffixes(machine.random_bytes).next),
             self.clock,
             self.timers,
             self.stats,
@@ -173,7 +176,14 @@ class App:
         self.leadership = Leadership(self.manager, self.loader, self.committer, self.log, self.io, self.stats)
         repair = self.leadership.start_repair
         self.disk_jobs = DiskJobs(self.log, self.io, settings.journal_checkpoint_bytes, repair)
-        self.cleaner = CleanerTask(loop, self.log, cleaner_settings(settings), self.clock, self.stats, repair)
+        self.cleaner = CleanerTask(
+            LogCleaner(self.log, cleaner_settings(settings), machine.compact, self.clock.wall_ms),
+            machine.thread(loop, "groupkeeper-cleaner"),
+            self.log,
+            self.clock,
+            self.stats,
+            repair,
+        )
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
@@ -189,7 +199,7 @@ class App:
         """
         settings = self.settings
         try:
-            sock = bind(settings.listen)
+            sock = self.machine.bind(settings.listen)
         except OSError as error:
             raise CannotStart(f"listen: {error.strerror}") from error
         port = sock.getsockname()[1]
@@ -220,7 +230,7 @@ class App:
         settings = self.settings
         count = settings.offsets_topic_num_partitions
         try:
-            epochs = next_single_epochs(RealFileSystem(), settings.data_dir, settings.node_id, count)
+            epochs = next_single_epochs(self.machine.fs, settings.data_dir, settings.node_id, count)
         except StorageError as error:
             raise CannotStart(str(error)) from error
         for partition, epoch in enumerate(epochs):
@@ -228,7 +238,13 @@ class App:
 
     def open_catalogue(self) -> CatalogueStore:
         """The topics. Raises CannotStart."""
-        store = CatalogueStore(self.settings.data_dir, self.io.submit)
+        machine = self.machine
+        store = CatalogueStore(
+            self.settings.data_dir,
+            self.io.submit,
+            fs=machine.fs,
+            new_topic_id=partial(random_topic_id, machine.new_uuid),
+        )
         try:
             store.load(self.settings.offsets_topic_num_partitions)
         except StorageError as error:

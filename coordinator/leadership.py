@@ -9,7 +9,7 @@ from typing import Final
 from coordinator.logs import get_logger
 from coordinator.manager import GroupMetadataManager
 from coordinator.runtime.committer import Committer, PartitionWriter
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Thread
 from coordinator.runtime.loader import Loader
 from coordinator.stats import Stats
 from storage.errors import CorruptLog, StorageError, StorageFailed, log_fields
@@ -33,7 +33,7 @@ class Leadership:
         loader: Loader,
         committer: Committer,
         log_manager: LogManager,
-        io: IoThread,
+        io: Thread,
         stats: Stats,
     ) -> None:
         self._manager = manager
@@ -47,6 +47,7 @@ class Leadership:
         self.failed_partitions: dict[int, str] = {}
         self._repair: asyncio.Task[None] | None = None
         self._is_start = True
+        self.retry_s = RETRY_S
         self.prepare: Callable[[int], Awaitable[None]] | None = None
         """What must be done before a partition's log can be read; can be done twice, and raises StorageError."""
         self.on_loaded: Callable[[int, int, str | None], None] = lambda _partition, _epoch, _failure: None
@@ -119,7 +120,7 @@ class Leadership:
 
     async def _load(self, partition: int) -> None:
         while await self._load_failed_for_now(partition):
-            await asyncio.sleep(RETRY_S)
+            await asyncio.sleep(self.retry_s)
             del self.failed_partitions[partition]
             self._manager.begin_load(partition)
 
@@ -176,7 +177,7 @@ class Leadership:
                 break
             except StorageError as error:
                 log.error("the journal is still not writable", reason=str(error))
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self.retry_s)
         for partition in self._out_of_step():
             self._drop(partition)
             self._manager.begin_load(partition)

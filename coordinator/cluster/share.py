@@ -10,7 +10,7 @@ from coordinator.cluster.messages import Lead, Loaded, Released, Resign
 from coordinator.leadership import RETRY_S, Leadership
 from coordinator.logs import get_logger
 from coordinator.runtime.committer import Committer
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Thread
 from coordinator.stats import Stats
 from storage.errors import StorageError
 from storage.log_manager import LogManager
@@ -29,7 +29,7 @@ class Share:
         leadership: Leadership,
         committer: Committer,
         log_manager: LogManager,
-        io: IoThread,
+        io: Thread,
         stats: Stats,
         send: Callable[[Any], None],
     ) -> None:

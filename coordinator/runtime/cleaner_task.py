@@ -5,14 +5,13 @@ It waits in a thread of its own for the process that does the work, so that neit
 checkpoint waits for it.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from coordinator.config import Settings
 from coordinator.config.settings import RATE_MAX
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Thread
 from coordinator.stats import Stats
 from storage.cleaner.log_cleaner import Cleaning, LogCleaner
 from storage.cleaner.plan import CleanerSettings
@@ -39,19 +38,19 @@ class CleanerTask:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        cleaner: LogCleaner,
+        thread: Thread,
         log_manager: LogManager,
-        settings: CleanerSettings,
         clock: Clock,
         stats: Stats,
         on_log_failed: Callable[[], None],
     ) -> None:
         self._log = log_manager
-        self._cleaner = LogCleaner(log_manager, settings, now_ms=clock.wall_ms)
+        self._cleaner = cleaner
         self._clock = clock
         self._stats = stats
         self._on_log_failed = on_log_failed
-        self._thread = IoThread(loop, "groupkeeper-cleaner")
+        self._thread = thread
         self._busy = False
         self._closed = False
 

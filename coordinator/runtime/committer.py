@@ -15,7 +15,7 @@ from time import perf_counter_ns
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Submitter
 from coordinator.stats import Stats
 from storage.batch import BatchBuilder
 from storage.log_manager import LogManager
@@ -83,7 +83,7 @@ class Committer:
         self,
         loop: asyncio.AbstractEventLoop,
         log: LogManager,
-        io: IoThread,
+        io: Submitter,
         clock: Clock,
         stats: Stats,
         mode: FlushMode,

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 
 from coordinator.logs import get_logger
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Submitter
 from coordinator.runtime.scheduler import End
 from storage.log_manager import LogManager
 
@@ -17,7 +17,7 @@ class DiskJobs:
     def __init__(
         self,
         log_manager: LogManager,
-        io: IoThread,
+        io: Submitter,
         checkpoint_bytes: int,
         on_log_failed: Callable[[], None],
     ) -> None:

@@ -5,9 +5,26 @@ import asyncio
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+
+
+class Submitter(Protocol):
+    """Takes blocking calls, which run one after the other, and brings their results to the event loop."""
+
+    def submit(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
+        """Run `call` elsewhere, then `on_done` on the event loop with its result or the exception it raised."""
+
+
+class Thread(Submitter, Protocol):
+    """What a node needs of a thread that may wait for the disk."""
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Run `call` elsewhere and return its result. Raises what `call` raised."""
+
+    def close(self) -> None:
+        """Finish what was submitted, and take nothing more."""
 
 
 class IoThread:
@@ -27,7 +44,7 @@ class IoThread:
         self._calls.put((call, on_done))
 
     async def run(self, call: Callable[[], T]) -> T:
-        """The same for coroutines. Raises what `call` raised."""
+        """Run `call` in the thread and return its result. Raises what `call` raised."""
         future: asyncio.Future[T] = self._loop.create_future()
 
         def settle(result: T | BaseException) -> None:

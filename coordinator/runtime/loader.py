@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import IoThread
+from coordinator.runtime.io_thread import Thread
 from coordinator.shard import Shard
 from coordinator.stats import Stats
 from storage.batch import iter_batches
@@ -55,7 +55,7 @@ class Loader:
     """Loads partitions side by side; the disk is read in the io thread, the records are applied on the loop."""
 
     def __init__(
-        self, log_manager: LogManager, io: IoThread, clock: Clock, stats: Stats, read_bytes_max: int
+        self, log_manager: LogManager, io: Thread, clock: Clock, stats: Stats, read_bytes_max: int
     ) -> None:
         self._log = log_manager
         self._io = io

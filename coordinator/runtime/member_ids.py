@@ -2,6 +2,7 @@
 """What makes the ids of new members unique."""
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 UUID_BYTES: Final = 16
@@ -12,14 +13,15 @@ DRAWN_AT_ONCE: Final = 256
 class MemberIdSuffixes:
     """Gives random UUIDs (version 4), the same kind as uuid.uuid4 in a fifth of the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+        self._random_bytes = random_bytes
         self._drawn = b""
         self._at = 0
 
     def next(self) -> str:
         """One that nobody has seen before."""
         if self._at == len(self._drawn):
-            self._drawn = os.urandom(DRAWN_AT_ONCE * UUID_BYTES)
+            self._drawn = self._random_bytes(DRAWN_AT_ONCE * UUID_BYTES)
             self._at = 0
         at = self._at
         self._at = at + UUID_BYTES

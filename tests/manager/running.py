@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-import coordinator.app
-from coordinator import leadership
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
+from coordinator.machine import Machine
 from coordinator.manager import GroupMetadataManager
+from coordinator.runtime.clock import SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.manager.disk import READS, Disk
@@ -170,8 +170,6 @@ async def node(
     of `held_partition` waits until the disk is told to let go, or to hold something else.
     """
     disk = Disk()
-    monkeypatch.setattr(coordinator.app, "RealFileSystem", lambda: disk)
-    monkeypatch.setattr(leadership, "RETRY_S", 0.01)
     chosen: dict[str, Any] = {
         "listen": Address("127.0.0.1", 0),
         "metrics_listen": Address("127.0.0.1", 0) if metrics else None,
@@ -181,7 +179,9 @@ async def node(
         "shutdown_timeout_ms": 2_000,
         **settings,
     }
-    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop())
+    machine = Machine(disk, SystemClock())
+    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine=machine)
+    app.leadership.retry_s = 0.01
     if held_partition is not None:
         disk.hold_back(READS, f"__consumer_offsets-{held_partition}/")
     async with AsyncExitStack() as stack:

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
-from coordinator.runtime.io_thread import IoThread
 from coordinator.stats import Stats
 from storage.batch import Batch, iter_batches
 from storage.errors import RecordTooLarge, StorageError
@@ -53,7 +52,7 @@ class Bench:
         self.committer = Committer(
             asyncio.get_running_loop(),
             cast(LogManager, self.log),
-            cast(IoThread, self.thread),
+            self.thread,
             FakeClock(),
             self.stats,
             mode,

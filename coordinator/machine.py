@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node is given by the machine that it runs on: disk, clocks, chance, threads and sockets.
+
+Nothing else in a node reaches for these by itself, so tests can run one on a disk that fails, and whole nodes
+on simulated time.
+"""
+
+import asyncio
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coordinator.config import Address
+from coordinator.net.listener import bind
+from coordinator.runtime.clock import Clock, SystemClock
+from coordinator.runtime.io_thread import IoThread, Thread
+from storage.cleaner.log_cleaner import Runner
+from storage.filesystem import FileSystem, RealFileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The ports of a node; the defaults are the real ones."""
+
+    fs: FileSystem
+    clock: Clock
+    random_bytes: Callable[[int], bytes] = os.urandom
+    """So many bytes that nobody can foresee, for ids."""
+    thread: Callable[[asyncio.AbstractEventLoop, str], Thread] = IoThread
+    """Starts a thread of this name."""
+    bind: Callable[[Address], socket.socket] = bind
+    """A socket that listens. Raises OSError with the address in its text."""
+    compact: Runner | None = None
+    """Does the work of a compaction; None stands for a child process."""
+
+    def new_uuid(self) -> uuid.UUID:
+        """A random UUID, version 4."""
+        return uuid.UUID(bytes=self.random_bytes(16), version=4)
+
+
+def real_machine() -> Machine:
+    """The machine that this process runs on."""
+    return Machine(RealFileSystem(), SystemClock())
