@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from coordinator.cluster.view import Cluster
     from coordinator.config import Settings
     from coordinator.manager import GroupMetadataManager
-    from coordinator.runtime.timers import Timers
     from coordinator.stats import Stats
 
 
@@ -22,6 +21,13 @@ class Ends(Protocol):
         self, topic: str, partitions: Sequence[int], done: Callable[[dict[int, int] | None], None]
     ) -> None:
         """Call `done` with the furthest offset in each partition; None while somebody cannot tell."""
+
+
+class Delays(Protocol):
+    """The part of timers that api handlers need."""
+
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
+        """Call `callback(argument)` in `delay_ms`."""
 
 
 @dataclass(slots=True)
@@ -35,6 +41,6 @@ class Node:
     manager: "GroupMetadataManager"
     catalogue: "Catalogue"
     catalogue_store: "CatalogueStore"
-    timers: "Timers"
+    timers: Delays
     stats: "Stats"
     ends: "Ends | None" = None

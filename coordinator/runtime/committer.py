@@ -12,13 +12,13 @@ import asyncio
 import enum
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns
+from typing import Protocol
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Submitter
 from coordinator.stats import Stats
 from storage.batch import BatchBuilder
-from storage.log_manager import LogManager
 from storage.records import OffsetCommits, Record
 
 log = get_logger("committer")
@@ -30,6 +30,23 @@ class FlushMode(enum.Enum):
     ALWAYS = "always"  # on disk
     INTERVAL = "interval"  # in the page cache; synced every log.flush.interval.ms
     OS = "os"  # in the page cache; synced when the system likes, as Kafka does
+
+
+class Loop(Protocol):
+    """The part of an event loop that a committer needs."""
+
+    def call_soon(self, callback: Callable[[], object]) -> object:
+        """Call `callback` in the loop's next turn."""
+
+    def create_future(self) -> asyncio.Future[None]:
+        """A future of this loop."""
+
+
+class Log(Protocol):
+    """Where a flush goes: the door of storage."""
+
+    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+        """Accept `(partition, base offset, batch)`, all or none; with `sync` they are on disk on return."""
 
 
 class PartitionWriter:
@@ -81,8 +98,8 @@ class Committer:
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
-        log: LogManager,
+        loop: Loop,
+        log: Log,
         io: Submitter,
         clock: Clock,
         stats: Stats,

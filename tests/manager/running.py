@@ -14,7 +14,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
 from coordinator.machine import Machine
 from coordinator.manager import GroupMetadataManager
-from coordinator.runtime.clock import SystemClock
+from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.manager.disk import READS, Disk
@@ -162,6 +162,7 @@ async def node(
     loaded: bool = True,
     metrics: bool = False,
     held_partition: int | None = None,
+    clock: Clock | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
     """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows.
@@ -179,7 +180,7 @@ async def node(
         "shutdown_timeout_ms": 2_000,
         **settings,
     }
-    machine = Machine(disk, SystemClock())
+    machine = Machine(disk, clock or SystemClock())
     app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine=machine)
     app.leadership.retry_s = 0.01
     if held_partition is not None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.member import NEVER
 from coordinator.groups.state import GroupState
 from coordinator.manager import GroupMetadataManager
 from coordinator.runtime import loader
-from coordinator.shard import Shard
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.manager.disk import SYNCS, WRITES
@@ -111,23 +110,21 @@ async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_the
 
     turn = 0
     loop = asyncio.get_running_loop()
+    made_ready: dict[str, tuple[int, bool]] = {}
 
-    def count_turns() -> None:
+    def look(manager: GroupMetadataManager) -> None:
+        """Note in which turn each group has been made ready: from then on a timer waits for its member."""
         nonlocal turn
         turn += 1
-        loop.call_soon(count_turns)
+        for shard in (*manager.loading_partitions.values(), *manager.owned_partitions.values()):
+            for group_id, group in shard.groups.items():
+                if group.armed_ms != NEVER:
+                    made_ready.setdefault(group_id, (turn, manager.shard_for(group_id) is LOADING))
+        loop.call_soon(look, manager)
 
-    made_ready: dict[str, tuple[int, bool]] = {}
-    load_group = GroupMetadataManager.load_group
-
-    def noting(manager: GroupMetadataManager, shard: Shard, group: GroupMetadata) -> None:
-        load_group(manager, shard, group)
-        made_ready[group.group_id] = turn, manager.shard_for(group.group_id) is LOADING
-
-    monkeypatch.setattr(GroupMetadataManager, "load_group", noting)
     monkeypatch.setattr(loader, "SLICE_NS", -1)  # every slice is one step long
     async with node(tmp_path / "data", monkeypatch, loaded=False, offsets_topic_num_partitions=1) as running:
-        loop.call_soon(count_turns)
+        look(running.app.manager)
         await running.loaded()
         assert made_ready.keys() == set(groups)
         turns_taken, loading = zip(*made_ready.values(), strict=True)

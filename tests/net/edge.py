@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol
 
 from coordinator.api.context import deliver
 from coordinator.api.table import Apis
@@ -23,12 +23,11 @@ from coordinator.net import connection as connection_module
 from coordinator.net.connection import Connection, Server
 from coordinator.net.limits import Admission
 from coordinator.node import Node
-from coordinator.runtime.committer import Committer
-from coordinator.runtime.timers import Timers
+from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.framing import FrameReader
-from storage.batch import BatchBuilder
+from storage.batch import BATCH_BYTES_MAX
 from storage.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
@@ -39,13 +38,21 @@ WRITE_BUFFER_MAX = 64 * 1024
 """Where asyncio and uvloop begin to ask a protocol to write no more."""
 
 
+class Hearing(Protocol):
+    """What a transport calls."""
+
+    def pause_writing(self) -> None: ...
+    def resume_writing(self) -> None: ...
+    def connection_lost(self, exc: Exception | None) -> None: ...
+
+
 class FakeTransport(asyncio.Transport):
     """What the connection wrote; with `reads = False` the peer takes nothing and the bytes pile up."""
 
     def __init__(self, peer: tuple[str, int] = PEER) -> None:
         super().__init__()
         self.peer = peer
-        self.protocol: asyncio.Protocol | None = None
+        self.protocol: Hearing | None = None
         self.sent = bytearray()
         self.writes = 0
         self.reads = True
@@ -132,24 +139,33 @@ class RecordingLog:
         return [f"{event} {fields}" for level, event, fields in self.lines if level in levels]
 
 
-class ManualFlushes:
-    """Stands for the committer: numbers flushes, and they end when the test says so."""
+class ManualLoop:
+    """Keeps what is to be called soon until the test lets the loop turn."""
 
     def __init__(self) -> None:
-        self.durable = 0
-        self.gathering = 1
-        self.records: list[Record] = []
-        self.commits: list[OffsetCommits] = []
+        self._soon: list[Callable[[], object]] = []
 
-    def append(self, records: Sequence[Record]) -> int:
-        BatchBuilder().append(records)  # as the real one: raises RecordTooLarge before anything is taken
-        self.records += records
-        return self.gathering
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        self._soon.append(callback)
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
-        BatchBuilder().append_offsets(commits)
-        self.commits += commits
-        return self.gathering
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+    def turn(self) -> None:
+        soon, self._soon = self._soon, []
+        for callback in soon:
+            callback()
+
+
+class MemoryLog:
+    """Takes batches like a LogManager, or fails."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+        if self.error is not None:
+            raise self.error
 
 
 class EdgeTimers(FakeTimers):
@@ -178,13 +194,27 @@ class Edge:
         self.clock = FakeClock()
         self.timers = EdgeTimers(self.clock)
         self.stats = Stats()
-        self.flushes = ManualFlushes()
+        self.log, self.loop, self.disk = MemoryLog(), ManualLoop(), ManualThread()
+        self.committer = Committer(
+            self.loop,
+            self.log,
+            self.disk,
+            self.clock,
+            self.stats,
+            FlushMode.ALWAYS,
+            batch_bytes_max=BATCH_BYTES_MAX,
+            offset_value_version=3,
+            compression=0,
+        )
+        self.writer = self.committer.writer(0, 0, 0)
+        self.records: list[Record] = []
+        self.commits: list[OffsetCommits] = []
         self.flush_by_itself = flush_by_itself
         suffixes = count(1)
         self.manager = GroupMetadataManager(
             Environment(GroupConfig(**config), lambda: f"{next(suffixes):036d}"),
             self.clock,
-            cast(Timers, self.timers),
+            self.timers,
             self.stats,
             num_partitions=1,
             deliver=deliver,
@@ -201,20 +231,26 @@ class Edge:
             manager=self.manager,
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,
-            timers=cast(Timers, self.timers),
+            timers=self.timers,
             stats=self.stats,
         )
         self._create_topics()
         self.server = Server(
             self.node,
             Apis(),
-            cast(Committer, self.flushes),
+            self.committer,
             self.stats,
             Admission(total_max, per_address_max),
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
             turn_ns=turn_ns,
         )
+        self.committer.on_flushed = self.server.on_flushed
+        self.error = ErrorCode.NOT_COORDINATOR
+        self.committer.on_failed = self._failed
+
+    def _failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
+        self.server.on_failed(self.error)
 
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
@@ -228,34 +264,44 @@ class Edge:
 
     def append(self, records: Sequence[Record]) -> int:
         """Be the appender of the shard."""
-        return self._appended(self.flushes.append(records))
+        flush = self.writer.append(records)
+        self.records += records
+        return self._appended(flush)
 
     def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
-        """The same for the offsets of one commit."""
-        return self._appended(self.flushes.append_offsets(commits))
+        """Take the offsets of one commit, as `append` takes records."""
+        flush = self.writer.append_offsets(commits)
+        self.commits += commits
+        return self._appended(flush)
 
     def _appended(self, flush: int) -> int:
         if self.flush_by_itself:
-            self.flushes.durable = flush
-            self.flushes.gathering = flush + 1
+            self.flush()
         return flush
+
+    def begin_flush(self) -> None:
+        """What was appended is on its way to the disk: what comes now goes with the next flush."""
+        self.loop.turn()
+
+    def end_flush(self) -> None:
+        """What was on its way is durable now, or has failed."""
+        self.disk.run_all()
 
     def flush(self) -> None:
         """What was appended is durable now."""
-        self.flushes.durable = self.flushes.gathering
-        self.flushes.gathering += 1
-        self.server.on_flushed()
+        self.begin_flush()
+        self.end_flush()
 
     def fail_flush(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """What was appended is lost."""
-        self.server.on_failed(error)
-        self.flushes.durable = self.flushes.gathering
-        self.flushes.gathering += 1
+        """What was appended is lost, and those who wait for it get `error`."""
+        self.error, self.log.error = error, OSError("the disk is gone")
+        self.flush()
+        self.log.error = None
 
     def connect(self, peer: tuple[str, int] = PEER) -> "Client":
         transport = FakeTransport(peer)
         connection = Connection(self.server)
-        transport.protocol = cast(asyncio.Protocol, connection)
+        transport.protocol = connection
         connection.connection_made(transport)
         return Client(connection, transport)
 

@@ -140,7 +140,7 @@ async def test_replies_wait_for_their_flush_but_later_requests_are_handled(edge:
         requests.commit("g", {1: 11}, 4),
     )
     assert client.correlation_ids() == [1]
-    assert len(edge.flushes.commits) == 2, "the second commit waited for the flush of the first"
+    assert len(edge.commits) == 2, "the second commit waited for the flush of the first"
     other.send(requests.api_versions(9))
     assert other.correlation_ids() == [9]
 
@@ -152,15 +152,13 @@ async def test_replies_wait_for_their_flush_but_later_requests_are_handled(edge:
 async def test_each_reply_waits_for_its_own_flush(edge: Edge) -> None:
     client = edge.connect()
     client.send(requests.commit("g", {0: 1}, 1))
-    edge.flushes.gathering += 1  # the flush of the first commit is under way while the second comes
+    edge.begin_flush()  # the flush of the first commit is under way while the second comes
     client.send(requests.commit("g", {0: 2}, 2), requests.api_versions(3))
 
-    edge.flushes.durable = 1
-    edge.server.on_flushed()
+    edge.end_flush()
     assert client.correlation_ids() == [1]
 
-    edge.flushes.durable = 2
-    edge.server.on_flushed()
+    edge.flush()
     assert client.correlation_ids() == [2, 3]
 
 
@@ -393,4 +391,4 @@ async def test_nothing_that_follows_a_bad_request_is_handled(edge: Edge, bad: by
     client = edge.connect()
     client.send(requests.api_versions(1), bad, requests.commit("g", {0: 1}, 2))
     client.send(requests.commit("g", {0: 1}, 3))
-    assert edge.flushes.commits == []
+    assert edge.commits == []

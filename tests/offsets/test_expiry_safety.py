@@ -7,6 +7,7 @@ import pytest
 
 from coordinator.groups.outcome import Instant
 from coordinator.runtime import expiry_task, wall_clock
+from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode
@@ -93,30 +94,41 @@ def test_a_clock_that_jumps_and_comes_back_is_never_believed_in_between(lines: R
     assert len(lines.lines) == 2
 
 
+class JumpingClock:
+    """The machine's clocks, but for what the wall clock is set wrong by."""
+
+    def __init__(self) -> None:
+        self.real = SystemClock()
+        self.jump_ms = 0
+
+    def mono_ms(self) -> int:
+        return self.real.mono_ms()
+
+    def wall_ms(self) -> int:
+        return self.real.wall_ms() + self.jump_ms
+
+    def now(self) -> Instant:
+        return Instant(self.mono_ms(), self.wall_ms())
+
+
 async def test_a_node_expires_nothing_while_its_clock_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
 ) -> None:
+    clock = JumpingClock()
     async with node(
-        tmp_path / "data", monkeypatch, metrics=True, offsets_retention_check_interval_ms=3_600_000
+        tmp_path / "data", monkeypatch, metrics=True, clock=clock, offsets_retention_check_interval_ms=3_600_000
     ) as running:
         app, client = running.app, await running.client()
         await client.commit("g", 0, 5)
-        clock = app.wall_clock._clock
-        real = clock.wall_ms
-
-        def set_wrong(jump_ms: int) -> None:
-            monkeypatch.setattr(clock, "wall_ms", lambda: real() + jump_ms)
-            monkeypatch.setattr(clock, "now", lambda: Instant(clock.mono_ms(), clock.wall_ms()))
-
-        set_wrong(30 * 86_400_000)
+        clock.jump_ms = 30 * 86_400_000
         app._expire(lambda _failed: None)
-        set_wrong(0)
+        clock.jump_ms = 0
         app._expire(lambda _failed: None)  # it came back: nothing was lost
         app._expire(lambda _failed: None)
         await eventually(lambda: not app.tasks, "the check")
         assert await client.fetch("g") == {0: 5}
         assert app.stats.wall_clock_jumps == 2
-        set_wrong(30 * 86_400_000)
+        clock.jump_ms = 30 * 86_400_000
         app._expire(lambda _failed: None)
         await eventually(lambda: not app.tasks, "the check")
         assert await client.fetch("g") == {0: 5}

@@ -158,7 +158,7 @@ async def test_a_commit_of_nothing_that_exists_makes_no_group(
 ) -> None:
     commit(edge, client, version, {"nowhere": {0: 1}})
     assert edge.manager.get_group("g") is None
-    assert edge.flushes.commits == []
+    assert edge.commits == []
 
 
 @every_commit
@@ -355,14 +355,14 @@ async def test_deleted_offsets_are_gone_and_those_that_never_were_are_fine(
     assert errors(answer) == {TOPIC: {1: 0, 2: 0}, OTHER_TOPIC: {0: 0}, "nowhere": {0: unknown}}
     assert fetch(edge, client, 7, None) == {TOPIC: {0: (5, -1, "", 0)}}
     assert edge.stats.offset_deletions == 2
-    assert len(edge.flushes.records) == 2, "tombstones only for what was there"
+    assert len(edge.records) == 2, "tombstones only for what was there"
 
 
 async def test_a_repeated_partition_is_deleted_once(edge: Edge, client: Client) -> None:
     commit(edge, client, 8, {TOPIC: {0: 5}})
     answer = delete(client, {TOPIC: [0, 0]})
     assert [p.error_code for p in answer.topics[0].partitions] == [0, 0]
-    assert len(edge.flushes.records) == edge.stats.offset_deletions == 1
+    assert len(edge.records) == edge.stats.offset_deletions == 1
 
 
 async def test_offsets_of_a_group_that_is_not_there_cannot_be_deleted(edge: Edge, client: Client) -> None:
