@@ -116,7 +116,11 @@ async def test_a_node_expires_nothing_while_its_clock_is_wrong(
 ) -> None:
     clock = JumpingClock()
     async with node(
-        tmp_path / "data", monkeypatch, metrics=True, clock=clock, offsets_retention_check_interval_ms=3_600_000
+        tmp_path / "data",
+        monkeypatch,
+        metrics=True,
+        clock=clock,
+        offsets_retention_check_interval_ms=3_600_000,
     ) as running:
         app, client = running.app, await running.client()
         await client.commit("g", 0, 5)
