@@ -49,6 +49,7 @@ COUNTERS: Final = (
     ("partitions_gained", "partitions_gained", "Partitions that the supervisor let this node lead."),
     ("partitions_lost", "partitions_lost", "Partitions that the supervisor took from this node."),
     ("worker_restarts", "worker_restarts", "How often this node has died and was started again."),
+    ("loop_stalls", "loop_stalls", "How often a worker's event loop was held for worker.timeout.ms."),
     ("partition_loads", "partition_loads", "Partitions loaded."),
     ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
     ("loaded_records", "records_loaded", "Records applied while loading."),

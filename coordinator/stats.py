@@ -91,6 +91,7 @@ class Stats:
         self.dirty_ratio_max = 0.0
         self.uncleanable_partitions = 0
         self.loop_pause_ms_max = 0
+        self.loop_stalls = 0
 
     def flushed(self, duration_ns: int) -> None:
         """One flush has become durable."""

@@ -56,7 +56,11 @@ class ControlSocket:
         def got(order: Order) -> None:
             channel.send(self._carry_out(order))
 
-        channel = Channel(Order, got, lambda _reason: None, message_bytes_max=ORDER_BYTES_MAX)
+        def lost(reason: str) -> None:
+            if channel.was_nonsense:
+                log.warning("refused an order", reason=reason)
+
+        channel = Channel(Order, got, lost, message_bytes_max=ORDER_BYTES_MAX)
         return channel
 
     def _carry_out(self, order: Order) -> Answer:

@@ -21,6 +21,10 @@ MESSAGE_BYTES_MAX: Final = 256 * 1024 * 1024
 """A catalogue of a million topics fits; nothing else comes near."""
 
 
+NO_MESSAGE: Final = (ProtocolError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What bytes raise that are no message: a bad length, bad MessagePack, text that is not UTF-8, lists in lists."""
+
+
 class _Message(msgspec.Struct, frozen=True, tag=True):
     """One message; the class's name says which."""
 
@@ -37,10 +41,6 @@ class Welcome(_Message, frozen=True):
     catalogue: bytes
     view: View
     restarts: int
-
-
-class Ping(_Message, frozen=True):
-    """Are you there? A worker that does not answer is killed."""
 
 
 class Lead(_Message, frozen=True):
@@ -104,10 +104,6 @@ class Stop(_Message, frozen=True):
 # --- from a worker
 
 
-class Pong(_Message, frozen=True):
-    """Yes."""
-
-
 class Serves(_Message, frozen=True):
     """The worker listens there; `metrics` is a URL."""
 
@@ -168,10 +164,8 @@ class Ends(_Message, frozen=True):
     ends: dict[int, int] | None
 
 
-FromSupervisor = (
-    Welcome | Ping | Lead | Resign | Viewed | Catalogued | Changed | EndsWanted | EndsAnswer | Stop
-)
-FromWorker = Pong | Serves | CannotServe | Loaded | Released | ChangeTopics | AskEnds | Ends
+FromSupervisor = Welcome | Lead | Resign | Viewed | Catalogued | Changed | EndsWanted | EndsAnswer | Stop
+FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskEnds | Ends
 
 
 def _enc_hook(value: object) -> str:
@@ -216,6 +210,8 @@ class Channel(asyncio.Protocol):
         self._frames = FrameReader(message_bytes_max)
         self._transport: asyncio.Transport | None = None
         self._problem = "the other end closed the connection"
+        self.was_nonsense = False
+        """Whether the other end has sent what is no message."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the socket."""
@@ -228,7 +224,8 @@ class Channel(asyncio.Protocol):
                 self._on_message(self._decoder.decode(frame))
             if self._frames.failure is not None:
                 raise self._frames.failure
-        except (ProtocolError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        except NO_MESSAGE as error:
+            self.was_nonsense = True
             self._problem = f"the other end sent what is no message: {error}"
             self.close()
 

@@ -5,7 +5,7 @@ It holds the data directory's lock, says who leads what (`assignment`), keeps th
 dead worker's journal still holds. It serves no Kafka client, and no commit passes through it.
 
 What keeps two nodes from writing the same partition is that nothing is given away before its owner has released it,
-or has ended for good: a worker that does not answer is killed and waited for. So a worker needs no lease, and one
+or has ended for good: a worker that is dead (`liveness`) is killed and waited for. So a worker needs no lease, and one
 that was stopped and goes on later is one that was not killed yet, and leads what it has. Workers that lose their
 supervisor end at once; as they inherit the directory's lock, no other supervisor starts before they have.
 """
@@ -20,10 +20,11 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster import leaders_file, messages
 from coordinator.cluster.assignment import Assignment, Command, Lead
 from coordinator.cluster.ends import Ends
+from coordinator.cluster.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.cluster.restarts import Restarts
 from coordinator.cluster.topic_changes import apply_changes
 from coordinator.cluster.view import NOBODY, Broker, View
-from coordinator.cluster.worker_process import MISSED_PINGS_MAX, WorkerProcess
+from coordinator.cluster.worker_process import WorkerProcess
 from coordinator.config import Address, Settings
 from coordinator.logs import get_logger
 from coordinator.runtime.io_thread import IoThread
@@ -120,7 +121,7 @@ class Supervisor:
         task.add_done_callback(self._tasks.discard)
 
     async def _ping(self) -> None:
-        interval_s = self.settings.worker_timeout_ms / 1000 / MISSED_PINGS_MAX
+        interval_s = self.settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT
         while True:
             await asyncio.sleep(interval_s)
             for worker in list(self.workers.values()):
@@ -129,7 +130,8 @@ class Supervisor:
     # --- workers
 
     async def _start_worker(self, node: int) -> None:
-        worker = WorkerProcess(node, partial(self._got, node), partial(self._exited, node))
+        liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
+        worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
         await worker.start(self.shared.lock_descriptor())
         self.workers[node] = worker
         worker.send(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's process: a node like one that is alone, but for what its supervisor decides.
 
-Started by `worker_process` as `python -m coordinator.cluster.worker SOCKET PARENT NODE`. It ends when its supervisor
-does: at once and without giving anything back, as in a crash, since whoever comes next settles its journal.
+Started by `worker_process` as `python -m coordinator.cluster.worker SOCKET PULSE PARENT NODE`. It ends when its
+supervisor does: at once and without giving anything back, as in a crash, since whoever comes next settles its journal.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from coordinator.api.list_offsets import furthest_offsets
 from coordinator.app import GC_THRESHOLDS, App, CannotStart
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster import messages
+from coordinator.cluster.pulse import Pulse
 from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
 from coordinator.cluster.share import Share
 from coordinator.cluster.view import Broker, Cluster
@@ -57,6 +58,10 @@ class WorkerApp(App):
         self.catalogue_store = RemoteCatalogueStore(settings.data_dir, welcome.catalogue, send)
         self.share = Share(self.leadership, self.committer, self.log, self.io, self.stats, send)
         self.ends = RemoteEnds(send)
+
+    def loop_stalled(self) -> None:
+        """The event loop was held for as long as the supervisor calls slow."""
+        self.stats.loop_stalls += 1
 
     def lead_partitions(self) -> None:
         """Nothing: the supervisor says what."""
@@ -100,9 +105,10 @@ class RemoteEnds:
 class Worker:
     """The socket to the supervisor, and the node that does what comes from it."""
 
-    def __init__(self, node_id: int, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, node_id: int, loop: asyncio.AbstractEventLoop, pulse: Pulse) -> None:
         self._node_id = node_id
         self._loop = loop
+        self._pulse = pulse
         self._channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
         self._app: WorkerApp | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -113,9 +119,7 @@ class Worker:
         await self._loop.create_connection(lambda: self._channel, sock=sock)
 
     def _got(self, message: Any) -> None:
-        if isinstance(message, messages.Ping):
-            self._channel.send(messages.Pong())
-        elif isinstance(message, messages.Welcome):
+        if isinstance(message, messages.Welcome):
             self._starting = self._loop.create_task(self._start(message))
         elif self._app is not None:
             self._do(self._app, message)
@@ -144,6 +148,7 @@ class Worker:
         logs.configure(settings.log_format, settings.log_level, node=self._node_id)
         try:
             app = self._app = WorkerApp(welcome, self._loop, self._channel.send)
+            self._pulse.watch(settings.worker_timeout_ms, app.loop_stalled)
             serving = await app.start()
         except CannotStart as error:
             self._channel.send(messages.CannotServe(str(error)))
@@ -195,8 +200,11 @@ def die_with(parent: int) -> None:
         exit_at_once(EXIT_ORPHANED)
 
 
-async def _run(sock: socket.socket, node_id: int) -> int:
-    worker = Worker(node_id, asyncio.get_running_loop())
+async def _run(sock: socket.socket, pulse_sock: socket.socket, node_id: int) -> int:
+    loop = asyncio.get_running_loop()
+    pulse = Pulse(loop, pulse_sock)
+    pulse.start()
+    worker = Worker(node_id, loop, pulse)
     await worker.connect(sock)
     status = await worker.ended
     worker.close()
@@ -206,13 +214,13 @@ async def _run(sock: socket.socket, node_id: int) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the worker that these arguments describe; returns its exit status."""
-    descriptor, parent, node_id = map(int, arguments)
+    descriptor, pulse, parent, node_id = map(int, arguments)
     die_with(parent)
     # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     gc.set_threshold(*GC_THRESHOLDS)
-    return uvloop.run(_run(socket.socket(fileno=descriptor), node_id))
+    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))
 
 
 if __name__ == "__main__":

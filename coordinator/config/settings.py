@@ -57,8 +57,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = 1
     worker_timeout_ms: Annotated[
         Annotated[int, Meta(ge=100, le=INT_MAX)],
-        "A worker that does not answer its supervisor for this long is killed, and another one started.",
+        "A worker that neither answers its supervisor nor does anything for this long is killed, and another one "
+        "started; one whose event loop is held for this long is logged as slow.",
     ] = 5_000
+    worker_stuck_timeout_ms: Annotated[
+        Annotated[int, Meta(ge=100, le=INT_MAX)],
+        "A worker whose event loop is held for this long without using the processor is killed, too.",
+    ] = MINUTE_MS
 
     # --- The log
     data_dir: Annotated[Path, "The directory that holds all data; one process at a time may use it."] = Path(

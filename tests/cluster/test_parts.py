@@ -4,11 +4,12 @@
 import asyncio
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
@@ -16,11 +17,12 @@ from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.cluster import leaders_file, messages
+from coordinator.cluster.control import ControlSocket
 from coordinator.cluster.ends import Ends
-from coordinator.cluster.orders import ListPartitions
+from coordinator.cluster.orders import ListPartitions, socket_path
 from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
 from coordinator.cluster.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
-from coordinator.cluster.supervisor import worker_settings
+from coordinator.cluster.supervisor import Supervisor, worker_settings
 from coordinator.cluster.topic_changes import apply_changes, difference
 from coordinator.cluster.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.config import Address, Settings
@@ -264,7 +266,15 @@ def test_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"\0\0\0\5hello", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\1\xc1"]
+    "garbage",
+    [
+        b"\0\0\0\5hello",
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"\0\0\0\1\xc1",
+        b"\0\0\0\x0b\x81\xa4type\xa4\xff\xff\xff\xff",
+        b"\0\0\x4e\x21\x81\xa1x" + b"\x91" * 19_998,
+    ],
 )
 async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None:
     ours, theirs = socket.socketpair()
@@ -274,7 +284,20 @@ async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None
     with theirs:
         theirs.sendall(garbage)
         assert "what is no message" in await asyncio.wait_for(lost, 10)
-    channel.send(messages.Pong())  # nobody is there
+    channel.send(messages.Stop())  # nobody is there
+
+
+async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> None:
+    control = ControlSocket(cast(Supervisor, None), tmp_path)
+    await control.start()
+    with capture_logs() as logs:
+        reader, writer = await asyncio.open_unix_connection(str(socket_path(tmp_path)))
+        writer.write(b"\0\0\0\x0b\x81\xa4type\xa4\xff\xff\xff\xff")
+        assert await reader.read() == b""
+        writer.close()
+        await control.close()
+    assert [entry["event"] for entry in logs] == ["refused an order"]
+    assert "what is no message: 'utf-8' codec can't decode" in logs[0]["reason"]
 
 
 def test_orders_without_a_supervisor_say_why(tmp_path: Path) -> None:

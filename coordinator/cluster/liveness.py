@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a worker is dead, stuck or only slow: the supervisor's rule, without I/O.
+
+A worker answers pings from a thread of its own (`pulse.py`), so an event loop that is busy with one large request
+delays no answer. Each answer says how often the loop has come round and how much processor time its thread has used.
+
+- **Dead** is a process that has ended or closed its socket (`worker_process.py` sees both), and one that answers
+  nothing for `worker.timeout.ms` and does nothing either: stopped (SIGSTOP, a debugger), or without any processor time
+  in all that time. One that is silent and computes is holding the interpreter's lock in a single long call. Where the
+  system does not say which it is (macOS), the silence has to last `SILENCE_UNEXPLAINED` times as long.
+- **Slow** is a worker that answers while its loop has not come round for `worker.timeout.ms`. That is logged once, and
+  once more when it is over; the worker counts it, too (`groupkeeper_loop_stalls_total`). It is never killed for that.
+- **Stuck** is a loop that has not come round for `worker.stuck.timeout.ms` and has used next to no processor time
+  meanwhile: a deadlock, which no waiting ends. Only then a worker that answers is killed.
+
+Everything is counted in pings, not in time: a supervisor that was stopped itself must not find everybody late.
+"""
+
+import enum
+from collections import deque
+from typing import Final, NamedTuple
+
+PINGS_PER_TIMEOUT: Final = 5
+"""How many pings are sent in `worker.timeout.ms`."""
+SILENCE_UNEXPLAINED: Final = 4
+BUSY_SHARE_MIN: Final = 0.01
+"""A loop that has used less than this share of the time is waiting for something, not working."""
+STOPPED_STATES: Final = frozenset("TtZX")
+RUNNABLE: Final = "R"
+
+
+class ProcessFacts(NamedTuple):
+    """What the operating system says of a process: its state as in /proc, and the processor time of all its threads."""
+
+    state: str
+    cpu_ticks: int
+
+
+class Verdict(enum.Enum):
+    """What a ping has found; SLOW and RECOVERED are said once for each slow spell."""
+
+    FINE = "fine"
+    SLOW = "its event loop has not come round"
+    RECOVERED = "its event loop comes round again"
+    DEAD = "it does not answer"
+    STUCK = "its event loop is stuck"
+
+
+class Liveness:
+    """The signs of life of one worker. To be asked once for each ping, every `interval_ms`."""
+
+    def __init__(self, timeout_ms: int, stuck_timeout_ms: int) -> None:
+        self.interval_ms = timeout_ms / PINGS_PER_TIMEOUT
+        self._stuck_pings = max(stuck_timeout_ms, timeout_ms) / self.interval_ms
+        self._silent = 0  # pings since the last answer
+        self._still = 0  # pings since the loop was last known to have come round
+        self._turns = -1
+        self._cpu_ns = 0
+        self._cpu_ns_at_turn = 0
+        self._is_slow = False
+        self._seen: deque[ProcessFacts | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
+
+    @property
+    def still_ms(self) -> float:
+        """For how long the loop has not come round, as far as is known."""
+        return self._still * self.interval_ms
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether anything was ever answered."""
+        return self._turns >= 0
+
+    def answered(self, turns: int, loop_cpu_ns: int) -> None:
+        """The worker's thread has answered: its loop has come round so often and used so much processor time."""
+        self._silent = 0
+        self._cpu_ns = loop_cpu_ns
+        if turns != self._turns:
+            self._turns = turns
+            self._still = 0
+            self._cpu_ns_at_turn = loop_cpu_ns
+
+    def pinged(self, facts: ProcessFacts | None) -> Verdict:
+        """One more ping is due; `facts` are of this moment, None where the system does not tell."""
+        self._silent += 1
+        self._still += 1
+        self._seen.append(facts)
+        if self._is_dead():
+            return Verdict.DEAD
+        if self._is_stuck():
+            return Verdict.STUCK
+        was_slow, self._is_slow = self._is_slow, self._still > PINGS_PER_TIMEOUT
+        if self._is_slow and not was_slow:
+            return Verdict.SLOW
+        return Verdict.RECOVERED if was_slow and not self._is_slow else Verdict.FINE
+
+    def _is_dead(self) -> bool:
+        if self._silent <= PINGS_PER_TIMEOUT:
+            return False
+        first, last = self._seen[0], self._seen[-1]
+        if first is None or last is None:
+            return self._silent > PINGS_PER_TIMEOUT * SILENCE_UNEXPLAINED
+        if last.state in STOPPED_STATES:
+            return True
+        return last.state != RUNNABLE and last.cpu_ticks == first.cpu_ticks
+
+    def _is_stuck(self) -> bool:
+        if self._silent > 1 or self._still <= self._stuck_pings:
+            return False  # what is silent may be working: its last answer does not say
+        used_ms = (self._cpu_ns - self._cpu_ns_at_turn) / 1e6
+        return used_ms < self.still_ms * BUSY_SHARE_MIN
