@@ -87,11 +87,15 @@ class Leadership:
         for partition in partitions:
             self._drop(partition)
             self._manager.begin_load(partition)
+            self._manager.wait_for_log(partition)
         self.start_repair()
 
     def start_repair(self) -> None:
         """See to it that the log can be written again, unless that is being done."""
         if self._repair is None or self._repair.done():
+            self._stats.log_refusing_since_ms = (
+                self._stats.log_refusing_since_ms or self._manager.clock.wall_ms()
+            )
             self._repair = asyncio.get_running_loop().create_task(self._repair_and_reload())
 
     @property
@@ -143,6 +147,7 @@ class Leadership:
             # Nothing is wrong with this partition: it is loaded again once the log has been repaired.
             if still_wanted():
                 self._loads.pop(partition, None)
+                manager.wait_for_log(partition)
                 self.start_repair()
             return False
         except (StorageError, ValueError) as error:
@@ -178,6 +183,7 @@ class Leadership:
             except StorageError as error:
                 log.error("the journal is still not writable", reason=str(error))
                 await asyncio.sleep(self.retry_s)
+        self._stats.log_refusing_since_ms = 0
         for partition in self._out_of_step():
             self._drop(partition)
             self._manager.begin_load(partition)

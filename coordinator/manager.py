@@ -57,6 +57,8 @@ class GroupMetadataManager:
         self.num_partitions = num_partitions
         self.owned_partitions: dict[int, Shard] = {}
         self.loading_partitions: dict[int, Shard] = {}
+        self.waiting_partitions: set[int] = set()
+        """Of those that are loading the ones that cannot be read before the log takes appends again."""
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
@@ -73,7 +75,7 @@ class GroupMetadataManager:
         shard = self.owned_partitions.get(partition)
         if shard is not None:
             return shard
-        if partition in self.loading_partitions:
+        if partition in self.loading_partitions and partition not in self.waiting_partitions:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
@@ -109,6 +111,13 @@ class GroupMetadataManager:
         shard = self.loading_partitions[partition] = Shard(partition)
         return shard
 
+    def wait_for_log(self, partition: int) -> None:
+        """A partition that is loading cannot go on before the log has been repaired.
+
+        Until then its clients hear NOT_COORDINATOR, as of a partition in Kafka whose log directory has failed.
+        """
+        self.waiting_partitions.add(partition)
+
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
         """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
@@ -138,6 +147,7 @@ class GroupMetadataManager:
 
         A partition that is loading is dropped as well.
         """
+        self.waiting_partitions.discard(partition)
         loading = self.loading_partitions.pop(partition, None)
         if loading is not None:
             for group in loading.groups.values():

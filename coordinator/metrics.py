@@ -78,18 +78,18 @@ class NodeCollector(Collector):
         loads: Mapping[int, LoadProgress],
         jobs: Mapping[str, Job],
     ) -> None:
-        self._stats = stats
-        self._manager = manager
-        self._log = log_manager
-        self._connections = connections
+        self.stats = stats
+        self.manager = manager
+        self.log = log_manager
+        self.connections = connections
+        self.loads = loads
+        self.group_counts = GroupCounts()
         self._failed_partitions = failed_partitions
-        self._loads = loads
         self._jobs = jobs
-        self._group_counts = GroupCounts()
 
     async def count_groups(self) -> None:
         """Count the groups, for what is collected from now on."""
-        self._group_counts = await count_groups(self._manager)
+        self.group_counts = await count_groups(self.manager)
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
@@ -98,12 +98,12 @@ class NodeCollector(Collector):
         yield from self._gauges()
         yield from self._job_metrics()
         yield _histogram(
-            "flush_duration_seconds", "Time from the start of a flush to its end.", self._stats.flushes
+            "flush_duration_seconds", "Time from the start of a flush to its end.", self.stats.flushes
         )
 
     def _counters(self) -> Iterator[Metric]:
         for name, attribute, text in COUNTERS:
-            yield CounterMetricFamily(PREFIX + name, text, value=getattr(self._stats, attribute))
+            yield CounterMetricFamily(PREFIX + name, text, value=getattr(self.stats, attribute))
 
     def _job_metrics(self) -> Iterator[Metric]:
         runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])
@@ -111,92 +111,136 @@ class NodeCollector(Collector):
         last = GaugeMetricFamily(
             PREFIX + "job_last_duration_seconds", "How long the newest run took.", labels=["job"]
         )
+        failing = GaugeMetricFamily(
+            PREFIX + "job_failing_since_timestamp_seconds",
+            "Since when every run of the job has failed; 0 where the newest did not.",
+            labels=["job"],
+        )
         for job in self._jobs.values():
+            failing.add_metric([job.name], job.failing_since_ms / 1e3)
             runs.add_metric([job.name], job.runs)
             failures.add_metric([job.name], job.failures)
             last.add_metric([job.name], job.last_ms / 1e3)
-        yield from (runs, failures, last)
+        yield from (runs, failures, last, failing)
 
     def _labelled_counters(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(PREFIX + "requests", "Requests handled, by api.", labels=["api"])
-        for key, count in self._stats.requests.items():
+        for key, count in self.stats.requests.items():
             requests.add_metric([ApiKey(key).name.lower()], count)
         yield requests
         errors = CounterMetricFamily(
             PREFIX + "request_errors",
-            "Requests answered with an error, by api and error.",
+            "Errors in answers, by api and error; one answer may have several.",
             labels=["api", "error"],
         )
-        for (key, code), count in self._stats.errors.items():
+        for (key, code), count in self.stats.errors.items():
             errors.add_metric([ApiKey(key).name.lower(), ErrorCode(code).name.lower()], count)
         yield errors
         rebalances = CounterMetricFamily(
             PREFIX + "rebalances", "Rebalances begun, by cause.", labels=["cause"]
         )
         for cause in RebalanceCause:
-            rebalances.add_metric([cause.value], self._stats.rebalances[cause])
+            rebalances.add_metric([cause.value], self.stats.rebalances[cause])
         yield rebalances
 
     def _gauges(self) -> Iterator[Metric]:
-        counts = self._group_counts
         groups = GaugeMetricFamily(PREFIX + "groups", "Groups in memory, by state.", labels=["state"])
         for state in GroupState:
-            groups.add_metric([state.value], counts.states[state])
+            groups.add_metric([state.value], self.group_counts.states[state])
         yield groups
-        partitions = GaugeMetricFamily(
-            PREFIX + "partitions", "Partitions, by what became of them.", labels=["state"]
-        )
-        partitions.add_metric(["owned"], len(self._manager.owned_partitions))
-        partitions.add_metric(["loading"], len(self._manager.loading_partitions))
-        partitions.add_metric(["failed"], self._failed_partitions())
+        partitions = GaugeMetricFamily(PREFIX + "partitions", "Partitions by state.", labels=["state"])
+        for name, count in self.partitions.items():
+            partitions.add_metric([name], count)
         yield partitions
-        for name, text, value in (
-            ("offsets", "Committed offsets in memory.", counts.offsets),
-            ("members", "Members of all groups.", counts.members),
-            ("connections", "Open connections.", self._connections()),
-            ("journal_bytes", "Bytes in the journal since the last checkpoint.", self._log.journal_bytes),
-            (
-                "loading_bytes",
-                "Bytes read so far of the partitions that are loading.",
-                sum(load.bytes_read for load in self._loads.values()),
-            ),
-            (
-                "loading_size_bytes",
-                "How long the logs of the partitions that are loading are.",
-                sum(load.size_bytes for load in self._loads.values()),
-            ),
-            (
-                "partition_load_seconds_max",
-                "The longest load of a partition.",
-                self._stats.partition_load_ms_max / 1e3,
-            ),
-            (
-                "log_dirty_ratio_max",
-                "Of the dirtiest log the share that was not compacted yet.",
-                self._stats.dirty_ratio_max,
-            ),
-            (
-                "log_uncleanable_partitions",
-                "Partitions whose log cannot be compacted.",
-                self._stats.uncleanable_partitions,
-            ),
-            (
-                "log_cleaner_last_run_timestamp_seconds",
-                "When it was last looked for a log to compact.",
-                self._stats.cleaner_last_run_ms / 1e3,
-            ),
-            (
-                "log_last_cleaned_timestamp_seconds",
-                "When a log was last compacted; 0 if not since the start.",
-                self._stats.last_cleaned_ms / 1e3,
-            ),
-            (
-                "loop_pause_seconds_max",
-                "The longest pause of the event loop.",
-                self._stats.loop_pause_ms_max / 1e3,
-            ),
-        ):
-            yield GaugeMetricFamily(PREFIX + name, text, value=value)
+        for name, text, value in GAUGES:
+            yield GaugeMetricFamily(PREFIX + name, text, value=value(self))
+
+    @property
+    def partitions(self) -> Mapping[str, int]:
+        """How many partitions that this node leads are in which state."""
+        manager = self.manager
+        waiting = len(manager.waiting_partitions)
+        return {
+            "owned": len(manager.owned_partitions),
+            "loading": len(manager.loading_partitions) - waiting,
+            "waiting": waiting,
+            "failed": self._failed_partitions(),
+        }
+
+    @property
+    def partitions_unwritable(self) -> int:
+        """To how many of them nothing can be committed now."""
+        states = self.partitions
+        refused = states["owned"] if self.stats.log_refusing_since_ms else 0
+        return refused + states["loading"] + states["waiting"] + states["failed"]
+
+
+GAUGES: Final[tuple[tuple[str, str, Callable[[NodeCollector], float]], ...]] = (
+    ("offsets", "Committed offsets in memory.", lambda node: node.group_counts.offsets),
+    ("members", "Members of all groups.", lambda node: node.group_counts.members),
+    ("connections", "Open connections.", lambda node: node.connections()),
+    ("journal_bytes", "Bytes in the journal since the last checkpoint.", lambda node: node.log.journal_bytes),
+    (
+        "partitions_unwritable",
+        "Partitions that this node leads and to which nothing can be committed now.",
+        lambda node: node.partitions_unwritable,
+    ),
+    (
+        "log_refusing_since_timestamp_seconds",
+        "Since when the log refuses all appends, because a write has failed; 0 while it takes them.",
+        lambda node: node.stats.log_refusing_since_ms / 1e3,
+    ),
+    (
+        "last_flush_timestamp_seconds",
+        "When the newest flush of the log began that succeeded; 0 if there was none since the start.",
+        lambda node: node.stats.last_flush_ms / 1e3,
+    ),
+    (
+        "loading_bytes",
+        "Bytes read so far of the partitions that are loading.",
+        lambda node: sum(load.bytes_read for load in node.loads.values()),
+    ),
+    (
+        "loading_size_bytes",
+        "How long the logs of the partitions that are loading are.",
+        lambda node: sum(load.size_bytes for load in node.loads.values()),
+    ),
+    (
+        "partition_load_seconds_max",
+        "The longest load of a partition.",
+        lambda node: node.stats.partition_load_ms_max / 1e3,
+    ),
+    (
+        "log_dirty_ratio_max",
+        "Of the dirtiest log the share that was not compacted yet.",
+        lambda node: node.stats.dirty_ratio_max,
+    ),
+    (
+        "log_uncleanable_partitions",
+        "Partitions whose log cannot be compacted.",
+        lambda node: node.stats.uncleanable_partitions,
+    ),
+    (
+        "log_cleaner_last_run_timestamp_seconds",
+        "Time of the cleaner's last check for a log to compact.",
+        lambda node: node.stats.cleaner_last_run_ms / 1e3,
+    ),
+    (
+        "log_last_cleaned_timestamp_seconds",
+        "When a log was last compacted; 0 if not since the start.",
+        lambda node: node.stats.last_cleaned_ms / 1e3,
+    ),
+    (
+        "loop_pause_seconds_max",
+        "The longest pause of the event loop since the start.",
+        lambda node: node.stats.loop_pause_ms_max / 1e3,
+    ),
+    (
+        "recent_loop_pause_seconds_max",
+        "The longest pause of the event loop in this minute and the one before.",
+        lambda node: node.stats.recent_loop_pause_ms_max / 1e3,
+    ),
+)
 
 
 def _histogram(name: str, text: str, histogram: Histogram) -> Metric:

@@ -74,6 +74,8 @@ class Stats:
         self.wall_clock_jumps = 0
         self.flushes = Histogram()
         self.flush_failures = 0
+        self.last_flush_ms = 0  # wall clock, when the newest one began that succeeded
+        self.log_refusing_since_ms = 0  # wall clock; 0 while the log takes appends
         self.partitions_gained = 0
         self.partitions_lost = 0
         self.worker_restarts = 0
@@ -92,10 +94,12 @@ class Stats:
         self.uncleanable_partitions = 0
         self.loop_pause_ms_max = 0
         self.loop_stalls = 0
+        self.recent_loop_pause_ms_max = 0  # see LoopWatch
 
-    def flushed(self, duration_ns: int) -> None:
+    def flushed(self, duration_ns: int, began_wall_ms: int) -> None:
         """One flush has become durable."""
         self.flushes.observe(duration_ns)
+        self.last_flush_ms = began_wall_ms
 
     def error(self, api_key: int, code: ErrorCode | int) -> None:
         """A request, or one part of it, was answered with an error."""

@@ -7,6 +7,7 @@ v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-8
 
 from coordinator.api.context import RequestContext
 from coordinator.api.merging import merge_topics
+from coordinator.api.part_errors import count_part_errors
 from coordinator.append_errors import append_error, commit_error
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.metadata import GroupMetadata
@@ -15,6 +16,7 @@ from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.shard import Shard
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
@@ -51,14 +53,17 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         ctx.wait_for(shard.absence_flush)
         return _refuse(node, request, error, ctx.api_version)
     now = manager.clock.now()
-    stored, taken, refused = _decide(node, request, ctx.api_version, now)
+    stored, taken, refused, whole = _decide(node, request, ctx.api_version, now)
     if taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
     if stored:
         error = _store(node, shard, group, stored, ctx)
         if error is not ErrorCode.NONE:
             return _refuse(node, request, error, ctx.api_version)
-    return OffsetCommitResponse(topics=merge_topics(refused, taken))
+    response = OffsetCommitResponse(topics=merge_topics(refused, taken))
+    if not whole:
+        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    return response
 
 
 def _group(shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
@@ -86,28 +91,35 @@ def _store(
 
 def _decide(
     node: Node, request: OffsetCommitRequest, version: int, now: Instant
-) -> tuple[list[OffsetCommits], Taken, Refused]:
-    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
+) -> tuple[list[OffsetCommits], Taken, Refused, bool]:
+    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer.
+
+    The last is whether every offset is taken.
+    """
     config = node.manager.env.config
     group_id, retention_time_ms = request.group_id, request.retention_time_ms
     stored: list[OffsetCommits] = []
     taken: Taken = []
     refused: Refused = {}
+    whole = True
     for topic in request.topics:
         key, known = _find(node, topic, version)
         if isinstance(known, ErrorCode):
+            whole = False
             _add(refused, key, topic, [part.partition_index for part in topic.partitions], known)
             continue
         commits, answers, missing = commit_topic(
             config, group_id, known.name, known.partitions, topic, retention_time_ms, now
         )
+        if len(commits.values) < len(topic.partitions):
+            whole = False  # or one was given twice
         if missing:
             _add(refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if answers:
             taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
         if commits.values:
             stored.append(commits)
-    return stored, taken, refused
+    return stored, taken, refused, whole
 
 
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
@@ -130,12 +142,14 @@ def _add(
 
 def _refuse(node: Node, request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
     """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
-    _, taken, refused = _decide(node, request, version, node.manager.clock.now())
+    _, taken, refused, _ = _decide(node, request, version, node.manager.clock.now())
     for _, topic in taken:
         topic.partitions = [
             OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
         ]
-    return OffsetCommitResponse(topics=merge_topics(refused, taken))
+    response = OffsetCommitResponse(topics=merge_topics(refused, taken))
+    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    return response
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:

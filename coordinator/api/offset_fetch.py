@@ -10,6 +10,7 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
 from coordinator.shard import Shard
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -36,6 +37,8 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
     group = _find(node, request.group_id, ctx)
     if isinstance(group, ErrorCode):
+        if ctx.api_version < TOP_ERROR_FROM:
+            node.stats.error(ApiKey.OFFSET_FETCH, group)  # where it stands on top it is counted as such
         return error_response(request, group, ctx.api_version)
     offsets = {} if group is None else group.offsets
     node.stats.offset_fetches += 1
@@ -72,6 +75,7 @@ def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | Err
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
     group = _find(node, wanted.group_id, ctx)
     if isinstance(group, ErrorCode):
+        node.stats.error(ApiKey.OFFSET_FETCH, group)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=group)
     node.stats.offset_fetches += 1
     offsets = {} if group is None else group.offsets
@@ -113,6 +117,8 @@ def _topic(
     if by_id:
         known = node.catalogue.by_id(topic.topic_id)
         if known is None:
+            for _ in topic.partition_indexes:
+                node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
             return _unknown_topic_id(topic)
         name = known.name
     partitions = offsets.get(name, {})

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from coordinator.api.context import ErrorResponse, Handler
+from coordinator.api.part_errors import COUNTED_BY_HANDLER, PARTS
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -69,6 +70,8 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     error_response: ErrorResponse
     adapt: Callable[[Any, int], None] | None
     has_error: bool  # whether the response has an error_code of its own, and not only its parts
+    parts_have_errors: bool = False
+    counts_part_errors: bool = False  # whether the handler itself counts the errors of parts
     repeats: bool = False  # whether clients repeat the same request, and the handler leaves it as it is
 
 
@@ -105,6 +108,8 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         error_response=module.error_response,
         adapt=getattr(module, "adapt", None),
         has_error=key not in ERRORS_IN_PARTS,
+        parts_have_errors=key in PARTS,
+        counts_part_errors=key in COUNTED_BY_HANDLER,
         repeats=key in REPEATED,
     )
 

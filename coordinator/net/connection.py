@@ -18,6 +18,7 @@ from time import perf_counter_ns
 from typing import Any, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext
+from coordinator.api.part_errors import count_part_errors
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
 from coordinator.net.limits import Admission
@@ -264,7 +265,7 @@ class Connection:
             return
         except Exception:
             log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
-            response = api.error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR, header.api_version)
+            response = self._error_response(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is PARKED:
             if ctx.frame is None:
                 self._replies.append(ctx)
@@ -304,6 +305,8 @@ class Connection:
             api.adapt(response, ctx.api_version)
         if api.has_error and response.error_code:
             self._server.stats.error(api.key, response.error_code)
+        if api.parts_have_errors and not api.counts_part_errors:
+            count_part_errors(self._server.stats, api.key, response)
         try:
             frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
         except Exception as error:
@@ -352,9 +355,16 @@ class Connection:
         for ctx in self._replies:
             if ctx.frame is not None and ctx.flush > durable:
                 ctx.flush = 0
-                api: Api = ctx.api
-                self._encode(ctx, api.error_response(ctx.request, error, ctx.api_version))
+                self._encode(ctx, self._error_response(ctx, error))
         self.release()
+
+    def _error_response(self, ctx: RequestContext, error: ErrorCode) -> Any:
+        """The answer to a request whose handler has failed, or whose flush did."""
+        api: Api = ctx.api
+        response = api.error_response(ctx.request, error, ctx.api_version)
+        if api.counts_part_errors:
+            count_part_errors(self._server.stats, api.key, response)
+        return response
 
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:

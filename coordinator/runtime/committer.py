@@ -123,6 +123,7 @@ class Committer:
         self._under_way: list[PartitionWriter] = []
         self._drained: list[tuple[int, asyncio.Future[None]]] = []
         self._began_ns = 0
+        self._began_wall_ms = 0
         self.durable = 0
         self.gathering = 1
         self.on_flushed: Callable[[], None] = lambda: None
@@ -180,7 +181,7 @@ class Committer:
         self._done(result)
 
     def _entries(self, writers: list[PartitionWriter]) -> list[tuple[int, int, bytes]]:
-        timestamp_ms = self._clock.wall_ms()
+        timestamp_ms = self._began_wall_ms = self._clock.wall_ms()
         entries: list[tuple[int, int, bytes]] = []
         for writer in writers:
             builder = writer.builder
@@ -197,7 +198,7 @@ class Committer:
             self._fail(writers, result)
             return
         self.durable = self.gathering - 1
-        self._stats.flushed(perf_counter_ns() - self._began_ns)
+        self._stats.flushed(perf_counter_ns() - self._began_ns, self._began_wall_ms)
         self.on_flushed()
         if self._drained:
             self._tell_drained()

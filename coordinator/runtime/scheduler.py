@@ -21,6 +21,8 @@ class Job(msgspec.Struct):
     runs: int = 0
     failures: int = 0
     last_ms: int = 0
+    failing_since_ms: int = 0
+    """The wall clock when the first of its newest runs ended that all failed; 0 where the newest did not fail."""
     began_ms: int | None = None
     """Since when it is running, if it is."""
     timer: Timer | None = None
@@ -70,6 +72,7 @@ class Scheduler:
         job.runs += 1
         job.failures += failed
         job.last_ms = self._clock.mono_ms() - job.began_ms
+        job.failing_since_ms = (job.failing_since_ms or self._clock.wall_ms()) if failed else 0
         job.began_ms = None
         if self.jobs.get(job.name) is job:
             job.timer = self._timers.after(job.interval_ms, self._begin, job)

@@ -16,6 +16,8 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from coordinator.api import offset_commit
+from coordinator.net import connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
@@ -362,10 +364,105 @@ async def test_a_pause_of_the_loop_shows(running: Running) -> None:
     assert await metric(running, "loop_pause_seconds_max") >= 1_234 - 1
 
 
-async def test_a_commit_that_is_answered_with_an_error_for_each_partition(running: Running) -> None:
-    """`request_errors` counts errors of whole responses only, as the page says."""
+async def errors(running: Running, api: str) -> dict[str, float]:
+    """How often each error was in an answer of this api."""
+    _, _, text = await get(running, "/metrics")
+    return {
+        sample.labels["error"]: sample.value
+        for family in parse_text(text)
+        for sample in family.samples
+        if sample.name == "groupkeeper_request_errors_total" and sample.labels["api"] == api
+    }
+
+
+async def test_errors_of_single_partitions_are_counted_one_by_one(running: Running) -> None:
     client = await running.client()
-    error = commit_error(await client.ask(requests.commit("g", {0: 1}, generation=5, member_id="m")))
+    error = commit_error(await client.ask(requests.commit("g", {0: 1, 1: 1}, generation=5, member_id="m")))
     assert error is ErrorCode.ILLEGAL_GENERATION
-    assert await metric(running, "request_errors_total", api="offset_commit", error="illegal_generation") == 0
+    assert await errors(running, "offset_commit") == {"illegal_generation": 2}
     assert await metric(running, "requests_total", api="offset_commit") == 1
+    await client.ask(requests.commit("g", {0: 1, 1: 1, 100: 1, 101: 1}))
+    assert await errors(running, "offset_commit") == {
+        "illegal_generation": 2,
+        "unknown_topic_or_partition": 2,
+    }
+    running.disk.fail(SYNCS, times=1)
+    await client.ask(requests.commit("g", {0: 1, 1: 1}))
+    assert (await errors(running, "offset_commit"))["not_coordinator"] == 2
+
+
+async def test_errors_of_single_groups_and_topics_are_counted(running: Running) -> None:
+    client = await running.client()
+    await client.ask(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["a", "b"])))
+    assert await errors(running, "delete_groups") == {"group_id_not_found": 2}
+    running.app.leadership.resign(running.app.manager.partition_for("g"), 1_000)
+    await client.ask(requests.fetch_groups("g"))
+    assert await errors(running, "offset_fetch") == {"not_coordinator": 1}
+
+
+async def test_good_answers_of_members_are_not_looked_through(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[ApiKey] = []
+    for module in (connection, offset_commit):
+        monkeypatch.setattr(module, "count_part_errors", lambda _stats, key, _response: looked.append(key))
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    await client.fetch("g")
+    await client.ask(requests.fetch_groups("g"))
+    assert looked == []
+    await client.ask(requests.commit("g", {0: 1}, generation=5, member_id="m"))
+    assert looked == [ApiKey.OFFSET_COMMIT]
+
+
+# --- while the disk does not work ---
+
+
+async def test_a_node_that_refuses_commits_says_so_as_long_as_it_does(running: Running) -> None:
+    client = await running.client()
+    group, other = running.group_in(1), running.group_in(2)
+    await client.commit(group, 0, 1)
+    good = await metric(running, "last_flush_timestamp_seconds")
+    assert good > 0
+    assert await metric(running, "log_refusing_since_timestamp_seconds") == 0
+    assert await metric(running, "partitions_unwritable") == 0
+    running.disk.fail(WRITES | SYNCS)
+    assert await client.commit(group, 0, 2) is ErrorCode.NOT_COORDINATOR
+    failures = running.disk.failures
+    await eventually(lambda: running.disk.failures > failures + 3, "some tries to repair the journal")
+    since = await metric(running, "log_refusing_since_timestamp_seconds")
+    assert since >= int(good)
+    assert await metric(running, "partitions_unwritable") == PARTITIONS
+    assert await metric(running, "partitions", state="waiting") == 1
+    assert await metric(running, "partitions", state="loading") == 0
+    assert await metric(running, "last_flush_timestamp_seconds") == good
+    assert await client.commit(other, 0, 2) is ErrorCode.NOT_COORDINATOR
+    assert await metric(running, "partitions", state="waiting") == 2
+    assert await metric(running, "log_refusing_since_timestamp_seconds") == since
+    running.disk.heal()
+    await running.loaded()
+    assert await metric(running, "log_refusing_since_timestamp_seconds") == 0
+    assert await metric(running, "partitions_unwritable") == 0
+    assert await client.commit(group, 0, 3) is ErrorCode.NONE
+    assert await metric(running, "last_flush_timestamp_seconds") > good
+
+
+async def test_checkpoints_that_fail_again_and_again_show_since_when(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(
+        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=100, metrics=True
+    ) as running:
+        job = running.app.scheduler.jobs["checkpoint"]
+        client = await running.client()
+        running.disk.fail(WRITES, where="recovery-point")
+        await client.commit("g", 0, 1)
+        await eventually(lambda: job.failures >= 1, "a checkpoint to fail")
+        since = await metric(running, "job_failing_since_timestamp_seconds", job="checkpoint")
+        assert since > 0
+        failures = job.failures
+        await eventually(lambda: job.failures > failures, "another one to fail")
+        assert await metric(running, "job_failing_since_timestamp_seconds", job="checkpoint") == since
+        running.disk.heal()
+        await eventually(lambda: not job.failing_since_ms, "one that succeeds")
+        assert await metric(running, "job_failing_since_timestamp_seconds", job="checkpoint") == 0

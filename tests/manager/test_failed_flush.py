@@ -152,7 +152,7 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
     assert before.state is GroupState.DEAD
     assert running.app.manager.get_group("g") is None
     assert not running.app.leadership.ready
-    assert await writer.commit("g", 0, 1) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert await writer.commit("g", 0, 1) is NOT_COORDINATOR
 
     running.disk.heal()
     await running.loaded()
@@ -228,7 +228,7 @@ async def test_the_node_serves_again_however_long_the_disk_is_away(running: Runn
     assert await client.commit("g", 0, 2) is NOT_COORDINATOR
     failures = running.disk.failures
     await eventually(lambda: running.disk.failures > failures + 3, "some tries to repair the journal")
-    with pytest.raises(Refused, match="COORDINATOR_LOAD_IN_PROGRESS"):
+    with pytest.raises(Refused, match="NOT_COORDINATOR"):
         await client.fetch("g")
     running.disk.heal()
     await running.loaded()
