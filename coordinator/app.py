@@ -43,6 +43,7 @@ from coordinator.runtime.scheduler import End, Scheduler
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
+from protocol.bounds import frame_bounds
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.compression import NAMES as COMPRESSIONS
 from storage.errors import StorageError, log_fields
@@ -283,6 +284,7 @@ class App:
             Admission(settings.max_connections, settings.max_connections_per_ip),
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
+            frame_bounds=frame_bounds(settings.message_max_bytes),
         )
 
     async def _start_admin(self) -> str | None:

@@ -34,6 +34,11 @@ COUNTERS: Final = (
         "malformed_requests",
         "Requests that could not be read; each closed its connection.",
     ),
+    (
+        "oversized_requests",
+        "oversized_requests",
+        "Requests longer, or with more items, than their api allows; each closed its connection.",
+    ),
     ("received_bytes", "bytes_received", "Bytes read from Kafka clients."),
     ("sent_bytes", "bytes_sent", "Bytes written to Kafka clients."),
     ("connections_accepted", "connections_accepted", "Connections accepted."),

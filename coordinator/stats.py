@@ -60,6 +60,7 @@ class Stats:
         self.errors: Counter[tuple[int, int]] = Counter()  # by api key and error code
         self.unsupported_requests = 0
         self.malformed_requests = 0
+        self.oversized_requests = 0
         self.bytes_received = 0
         self.bytes_sent = 0
         self.connections_accepted = 0

@@ -28,6 +28,10 @@ class FrameTooLarge(ProtocolError):
     """A frame whose announced length is above the limit (`socket.request.max.bytes`)."""
 
 
+class TooManyItems(ProtocolError):
+    """A request whose arrays, or tagged fields, have more items than are served (`protocol.bounds`)."""
+
+
 class UnsupportedVersion(ProtocolError):
     """An API key or version that is not served; `header` tells which, as far as it could be read."""
 

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cuts a stream of bytes into Kafka's frames: an int32 length, then that many bytes. Does no I/O."""
 
+from collections.abc import Mapping
 from struct import Struct
+from types import MappingProxyType
 from typing import Final
 
+from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 
 LENGTH_BYTES: Final = 4
 _LENGTH: Final = Struct(">i").unpack_from
+API_KEY_BYTES: Final = 2
+_API_KEY: Final = Struct(">h").unpack_from
+_NO_BOUNDS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class FrameReader:
@@ -16,11 +22,16 @@ class FrameReader:
     What is kept is what has arrived of one frame: a length that is only announced takes no memory.
     """
 
-    __slots__ = ("_buffer", "_failed", "_max_frame_bytes", "_wanted_bytes")
+    __slots__ = ("_bounds", "_buffer", "_failed", "_max_frame_bytes", "_small_bytes", "_wanted_bytes")
 
-    def __init__(self, max_frame_bytes: int) -> None:
-        """Refuse frames whose body is longer than `max_frame_bytes` (Kafka's socket.request.max.bytes)."""
+    def __init__(self, max_frame_bytes: int, bounds: Mapping[int, int] = _NO_BOUNDS) -> None:
+        """Refuse frames whose body is longer than `max_frame_bytes` (Kafka's socket.request.max.bytes).
+
+        Of requests, those of an api in `bounds` may be no longer than it says.
+        """
         self._max_frame_bytes = max_frame_bytes
+        self._bounds = bounds
+        self._small_bytes = min(max_frame_bytes, SMALL_FRAME_BYTES) if bounds else max_frame_bytes
         self._buffer = bytearray()
         self._wanted_bytes = LENGTH_BYTES  # nothing can be cut from the buffer before it holds so many
         self._failed: ProtocolError | None = None
@@ -34,9 +45,9 @@ class FrameReader:
         """Return the bodies of the frames that `data` completes, in order, without their length.
 
         A bad length ends the stream: InvalidLength for zero or less (Kafka closes the connection),
-        FrameTooLarge above the limit, raised as soon as the four bytes are there. Frames before it in the
-        same `data` are returned first; the next call raises, as does every later one. `failure` tells that at
-        once.
+        FrameTooLarge above the limit, raised as soon as the four bytes are there, or those that name the api.
+        Frames before it in the same `data` are returned first; the next call raises, as does every later one.
+        `failure` tells that at once.
         """
         if self._failed is not None:
             raise self._failed
@@ -60,9 +71,18 @@ class FrameReader:
         size = len(data)
         while size - pos >= LENGTH_BYTES:
             (length,) = _LENGTH(data, pos)
-            if not 0 < length <= self._max_frame_bytes:
-                self._fail(length, has_frames=bool(frames))
-                return frames
+            if not 0 < length <= self._small_bytes:
+                if not 0 < length <= self._max_frame_bytes:
+                    self._fail(length, self._max_frame_bytes, "", has_frames=bool(frames))
+                    return frames
+                if size - pos < LENGTH_BYTES + API_KEY_BYTES:
+                    self._keep(data[pos:], LENGTH_BYTES + API_KEY_BYTES)
+                    return frames
+                (api_key,) = _API_KEY(data, pos + LENGTH_BYTES)
+                bound = self._bounds.get(api_key, self._max_frame_bytes)
+                if length > bound:
+                    self._fail(length, bound, f" of api key {api_key}", has_frames=bool(frames))
+                    return frames
             end = pos + LENGTH_BYTES + length
             if end > size:
                 self._keep(data[pos:], LENGTH_BYTES + length)
@@ -77,10 +97,10 @@ class FrameReader:
         self._buffer += rest
         self._wanted_bytes = wanted_bytes
 
-    def _fail(self, length: int, *, has_frames: bool) -> None:
+    def _fail(self, length: int, limit: int, what: str, *, has_frames: bool) -> None:
         if length <= 0:
             self._failed = InvalidLength(f"a frame of {length} bytes")
         else:
-            self._failed = FrameTooLarge(f"a frame of {length} bytes; the limit is {self._max_frame_bytes}")
+            self._failed = FrameTooLarge(f"a frame{what} of {length} bytes; the limit is {limit}")
         if not has_frames:
             raise self._failed

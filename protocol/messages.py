@@ -10,6 +10,7 @@ Importing this module imports all of kafka-python, which takes a fifth of a seco
 the first message is not hot.
 """
 
+from collections.abc import Generator
 from functools import cache
 from typing import Any, Final
 
@@ -62,8 +63,9 @@ from kafka.protocol.metadata import (
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from protocol.apis import ApiKey
+from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
-from protocol.reader import Reader, read_message, struct_reader
+from protocol.reader import StepReader, read_message, struct_reader
 
 # The classes of the hot APIs are in CLASSES only: their names belong to `protocol.hot`.
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "ProduceRequest",
     "ProduceResponse",
     "decode_request",
+    "decode_request_in_steps",
     "decode_response",
     "encode_request",
     "encode_response_body",
@@ -131,8 +134,19 @@ CLASSES: Final[dict[ApiKey, tuple[Any, Any]]] = {
 
 
 def decode_request(api_key: ApiKey, version: int, body: bytes, pos: int = 0) -> Any:
-    """Read the request whose body starts at `pos`. Raises ProtocolError only."""
-    return _decode(CLASSES[api_key][0], version, body, pos)
+    """Read the request whose body starts at `pos`. Raises ProtocolError only, TooManyItems above ITEMS_MAX."""
+    return _all_at_once(decode_request_in_steps(api_key, version, body, pos))
+
+
+def decode_request_in_steps(
+    api_key: ApiKey, version: int, body: bytes, pos: int = 0
+) -> Generator[None, None, Any]:
+    """Read the request whose body starts at `pos`, giving way every hundred items.
+
+    Raises ProtocolError only, TooManyItems above ITEMS_MAX.
+    """
+    cls = CLASSES[api_key][0]
+    return read_message(_reader(cls, version), cls.name, body, pos, ITEMS_MAX)
 
 
 def decode_response(api_key: ApiKey, version: int, body: bytes, pos: int = 0) -> Any:
@@ -142,7 +156,8 @@ def decode_response(api_key: ApiKey, version: int, body: bytes, pos: int = 0) ->
     """
     if api_key == ApiKey.API_VERSIONS and body[pos : pos + 2] == _UNSUPPORTED_VERSION:
         version = 0
-    return _decode(CLASSES[api_key][1], version, body, pos)
+    cls = CLASSES[api_key][1]
+    return _all_at_once(read_message(_reader(cls, version), cls.name, body, pos))
 
 
 def encode_request(api_key: ApiKey, version: int, message: Any) -> bytes:
@@ -159,12 +174,16 @@ _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 @cache
-def _reader(cls: Any, version: int) -> Reader:
+def _reader(cls: Any, version: int) -> StepReader:
     return struct_reader(cls._struct, version, flexible=cls.flexible_version_q(version), cls=cls)
 
 
-def _decode(cls: Any, version: int, body: bytes, pos: int) -> Any:
-    return read_message(_reader(cls, version), cls.name, body, pos)
+def _all_at_once(steps: Generator[None, None, Any]) -> Any:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        return done.value
 
 
 def _encode(cls: Any, version: int, message: Any) -> bytes:

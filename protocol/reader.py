@@ -6,20 +6,38 @@ kafka-python's own decoders are written for a client that trusts its broker. The
 and need quadratic time for an endless varint. So its schemas, classes and encoders are used, not its decoders.
 
 A reader is a closure `(buf, pos) -> (value, pos)`, made once per field and version. Like the hot decoders, readers
-do not look where the buffer ends: see `protocol.wire`.
+do not look where the buffer ends: see `protocol.wire`. What holds arrays is read in steps, by a generator that says how
+many items it goes on to read and gives way before it does: so that their number can be bounded, and a long request
+leaves the event loop to others.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import Struct
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.errors import InvalidLength, Truncated
-from protocol.wire import INT16, INT32, MAX_STRING_BYTES, ZERO_UUID, bad_count, bad_length, read_uvarint
+from protocol.bounds import TAGS_MAX
+from protocol.errors import InvalidLength, TooManyItems, Truncated
+from protocol.wire import (
+    INT16,
+    INT32,
+    MAX_STRING_BYTES,
+    ZERO_UUID,
+    bad_count,
+    bad_length,
+    read_uvarint,
+    too_many_items,
+)
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 """kafka-python's fields and classes are not typed: they are `Any` throughout this module."""
+Reading = Generator[int, None, tuple[Any, int]]
+"""Yields how many items come next; returns the value and the position after it."""
+StepReader = Callable[[bytes, int], Reading]
+
+ITEMS_PER_STEP: Final = 100
+"""How many items of an array are read before it gives way: some 100 microseconds."""
 
 _FIXED: Final = {
     "bool": Struct(">?"),
@@ -35,10 +53,23 @@ _NO_BITFIELD: Final = 1 << 31
 """Kafka's default of the authorized operations: they were not asked for."""
 
 
-def read_message(reader: Reader, name: str, buf: bytes, pos: int) -> Any:
-    """Return the message that starts at `pos`; bytes after it are ignored. Raises ProtocolError only."""
+def read_message(
+    reader: StepReader, name: str, buf: bytes, pos: int, items_max: int | None = None
+) -> Generator[None, None, Any]:
+    """Read the message that starts at `pos`, giving way between steps; bytes after it are ignored.
+
+    Raises ProtocolError only: TooManyItems where its arrays have more than `items_max` items together.
+    """
+    reading = reader(buf, pos)
+    left = len(buf) if items_max is None else items_max  # no item is smaller than a byte
     try:
-        message, end = reader(buf, pos)
+        while True:
+            left -= next(reading)
+            if left < 0:
+                raise too_many_items(name, items_max or len(buf))
+            yield
+    except StopIteration as done:
+        message, end = done.value
     except (IndexError, struct.error):
         raise Truncated(name) from None
     if end > len(buf):
@@ -48,15 +79,15 @@ def read_message(reader: Reader, name: str, buf: bytes, pos: int) -> Any:
 
 def struct_reader(
     schema: Any, version: int, *, flexible: bool, cls: Any = None, optional: bool = False
-) -> Reader:
+) -> StepReader:
     """Return the reader of a struct: `schema` is a StructField, `cls` its class when it is a whole message's."""
     make = schema.data_class if cls is None else cls
     fields = [
-        (field.name, _field_reader(field, version, flexible)) for field in schema.untagged_fields(version)
+        (field.name, *_field_reader(field, version, flexible)) for field in schema.untagged_fields(version)
     ]
     read_tags = _tags_reader(schema, version) if flexible else None
 
-    def read(buf: bytes, pos: int) -> tuple[Any, int]:
+    def read(buf: bytes, pos: int) -> Reading:
         if optional:  # KIP-893: a byte that is negative for null
             null = buf[pos] > 127
             pos += 1
@@ -66,50 +97,107 @@ def struct_reader(
         message = object.__new__(make)
         message._version = version
         message.tags = message.unknown_tags = None
-        for name, read_field in fields:
-            value, pos = read_field(buf, pos)
+        for name, read_field, read_in_steps in fields:
+            if read_in_steps is not None:
+                value, pos = yield from read_in_steps(buf, pos)
+            else:
+                value, pos = read_field(buf, pos)
             setattr(message, name, value)
         if read_tags is not None:
-            pos = read_tags(message, buf, pos)
+            pos = yield from read_tags(message, buf, pos)
         return message, pos
 
     return read
 
 
-def _tags_reader(schema: Any, version: int) -> Callable[[Any, bytes, int], int]:
+def _flat_struct_reader(schema: Any, version: int, *, flexible: bool) -> Reader:
+    """Return the reader of a struct without arrays, structs or known tags in it: an item of a long list."""
+    make = schema.data_class
+    fields = [
+        (field.name, _field_reader(field, version, flexible)[0]) for field in schema.untagged_fields(version)
+    ]
+
+    def read(buf: bytes, pos: int) -> tuple[Any, int]:
+        message = object.__new__(make)
+        message._version = version
+        message.tags = message.unknown_tags = None
+        for name, read_field in fields:
+            value, pos = read_field(buf, pos)
+            setattr(message, name, value)
+        return message, _skip_tags(buf, pos) if flexible else pos
+
+    return read
+
+
+def _is_flat(schema: Any, version: int) -> bool:
+    return not any(
+        field.is_array() or field.is_struct() or field.tagged_field_q(version)
+        for field in schema.fields.values()
+        if field.for_version_q(version)
+    )
+
+
+def _read_tag_count(buf: bytes, pos: int) -> tuple[int, int]:
+    count, pos = read_uvarint(buf, pos)
+    if count > TAGS_MAX:
+        raise TooManyItems(f"{count} tagged fields")
+    return count, pos
+
+
+def _skip_tags(buf: bytes, pos: int) -> int:
+    count, pos = _read_tag_count(buf, pos)
+    for _ in range(count):
+        _tag, pos = read_uvarint(buf, pos)
+        size, pos = read_uvarint(buf, pos)
+        pos += size
+    return pos
+
+
+def _tags_reader(schema: Any, version: int) -> Callable[[Any, bytes, int], Generator[int, None, int]]:
     known = {
-        field.tag: (field.name, _field_reader(field, version, flexible=True))
+        field.tag: (field.name, *_field_reader(field, version, flexible=True))
         for field in schema.fields.values()
         if field.for_version_q(version) and field.tagged_field_q(version)
     }
 
-    def read(message: Any, buf: bytes, pos: int) -> int:
-        count, pos = read_uvarint(buf, pos)
+    def read(message: Any, buf: bytes, pos: int) -> Generator[int, None, int]:
+        count, pos = _read_tag_count(buf, pos)
         for _ in range(count):
             tag, pos = read_uvarint(buf, pos)
             size, pos = read_uvarint(buf, pos)
-            if tag in known:
-                name, read_field = known[tag]
-                value, pos = read_field(buf, pos)
-                setattr(message, name, value)
-            else:
+            if tag not in known:
                 pos += size
+                continue
+            name, read_field, read_in_steps = known[tag]
+            if read_in_steps is not None:
+                value, pos = yield from read_in_steps(buf, pos)
+            else:
+                value, pos = read_field(buf, pos)
+            setattr(message, name, value)
         return pos
 
     return read
 
 
-def _field_reader(field: Any, version: int, flexible: bool) -> Reader:
+def _field_reader(field: Any, version: int, flexible: bool) -> tuple[Reader, StepReader | None]:
+    """The reader of a field; where it is read in steps, the second one."""
     nullable: bool = field.nullable_for_version_q(version)
     if field.is_struct_array():
-        items = struct_reader(field.array_of, version, flexible=flexible)
-        return _array_reader(field.name, items, flexible, nullable)
+        if _is_flat(field.array_of, version):
+            items = _flat_struct_reader(field.array_of, version, flexible=flexible)
+            return _unread, _array_reader(field.name, items, flexible, nullable)
+        items_in_steps = struct_reader(field.array_of, version, flexible=flexible)
+        return _unread, _nested_array_reader(field.name, items_in_steps, flexible, nullable)
     if field.is_array():
         items = _scalar_reader(field.name, field.array_of.type_str, flexible, nullable=False)
-        return _array_reader(field.name, items, flexible, nullable)
+        return _unread, _array_reader(field.name, items, flexible, nullable)
     if field.is_struct():
-        return struct_reader(field, version, flexible=flexible, optional=nullable)
-    return _scalar_reader(field.name, field.type_str, flexible, nullable)
+        return _unread, struct_reader(field, version, flexible=flexible, optional=nullable)
+    return _scalar_reader(field.name, field.type_str, flexible, nullable), None
+
+
+def _unread(_buf: bytes, _pos: int) -> tuple[Any, int]:
+    raise AssertionError("what is read in steps has no other reader")
 
 
 def _scalar_reader(name: str, kind: str, flexible: bool, nullable: bool) -> Reader:
@@ -189,18 +277,52 @@ def _bytes_reader(name: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-def _array_reader(name: str, read_item: Reader, flexible: bool, nullable: bool) -> Reader:
+def _count_reader(name: str, flexible: bool, nullable: bool) -> Reader:
+    """Return the reader of how many items an array has: -1 for null."""
     read_length = _length_reader(flexible=flexible, classic=INT32, size=4)
 
-    def read(buf: bytes, pos: int) -> tuple[list[Any] | None, int]:
+    def read(buf: bytes, pos: int) -> tuple[int, int]:
         count, pos = read_length(buf, pos)
         if count == -1 and nullable:
-            return None, pos
+            return count, pos
         if not 0 <= count <= len(buf) - pos:  # no item is smaller than a byte
             raise bad_count(count, name, len(buf) - pos)
-        items = []
-        for _ in range(count):
-            item, pos = read_item(buf, pos)
+        return count, pos
+
+    return read
+
+
+def _array_reader(name: str, read_item: Reader, flexible: bool, nullable: bool) -> StepReader:
+    read_count = _count_reader(name, flexible, nullable)
+
+    def read(buf: bytes, pos: int) -> Reading:
+        count, pos = read_count(buf, pos)
+        if count == -1:
+            return None, pos
+        items: list[Any] = []
+        while len(items) < count:
+            some = min(count - len(items), ITEMS_PER_STEP)
+            yield some
+            for _ in range(some):
+                item, pos = read_item(buf, pos)
+                items.append(item)
+        return items, pos
+
+    return read
+
+
+def _nested_array_reader(name: str, read_item: StepReader, flexible: bool, nullable: bool) -> StepReader:
+    """The same for items that hold arrays themselves."""
+    read_count = _count_reader(name, flexible, nullable)
+
+    def read(buf: bytes, pos: int) -> Reading:
+        count, pos = read_count(buf, pos)
+        if count == -1:
+            return None, pos
+        items: list[Any] = []
+        while len(items) < count:
+            yield 1
+            item, pos = yield from read_item(buf, pos)
             items.append(item)
         return items, pos
 

@@ -10,7 +10,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from protocol.errors import InvalidLength, UnexpectedNull
+from protocol.bounds import TAGS_MAX
+from protocol.errors import InvalidLength, TooManyItems, UnexpectedNull
 
 ZERO_UUID: Final = bytes(16)
 """Kafka's null for a uuid. Uuids are `bytes` of length 16 here: they are keys, and never computed with."""
@@ -70,8 +71,13 @@ def uvarint(value: int) -> bytes:
 
 
 def skip_tags(buf: bytes, pos: int) -> int:
-    """Return the position after a section of tagged fields (KIP-482), none of which is known here."""
+    """Return the position after a section of tagged fields (KIP-482), none of which is known here.
+
+    Raises TooManyItems above TAGS_MAX.
+    """
     count, pos = read_uvarint(buf, pos)
+    if count > TAGS_MAX:
+        raise TooManyItems(f"{count} tagged fields")
     for _ in range(count):
         _tag, pos = read_uvarint(buf, pos)
         size, pos = read_uvarint(buf, pos)
@@ -118,6 +124,11 @@ def bad_count(count: int, name: str, left: int) -> UnexpectedNull | InvalidLengt
     if count == -1:
         return UnexpectedNull(name)
     return InvalidLength(f"{name}: {count} items in {left} bytes")
+
+
+def too_many_items(name: str, limit: int) -> TooManyItems:
+    """Make the error for a request with more items in its arrays than `limit`, seen at the array `name`."""
+    return TooManyItems(f"{name}: more than {limit} items in one request")
 
 
 def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:

@@ -14,6 +14,7 @@ A request that breaks the protocol ends the connection after the answers to thos
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Any, cast
 
@@ -25,7 +26,8 @@ from coordinator.net.limits import Admission
 from coordinator.net.turns import TURN_NS, Turns
 from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
-from protocol.errors import ErrorCode, ProtocolError, UnsupportedVersion
+from protocol.bounds import FRAME_BYTES_MAX
+from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError, TooManyItems, UnsupportedVersion
 from protocol.framing import FrameReader
 from protocol.headers import decode_request_header, encode_response
 
@@ -58,6 +60,7 @@ class Server:
         *,
         request_bytes_max: int,
         queued_bytes_max: int,
+        frame_bounds: Mapping[int, int] = FRAME_BYTES_MAX,
         turn_ns: int = TURN_NS,
     ) -> None:
         self.node = node
@@ -66,6 +69,7 @@ class Server:
         self.stats = stats
         self.admission = admission
         self.request_bytes_max = request_bytes_max
+        self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
         self.turns = Turns(turn_ns)
         self.connections: set[Connection] = set()
@@ -117,7 +121,7 @@ class Connection:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._reader = FrameReader(server.request_bytes_max)
+        self._reader = FrameReader(server.request_bytes_max, server.frame_bounds)
         self._repeated: dict[tuple[Api, bytes], Any] = {}
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
@@ -202,10 +206,23 @@ class Connection:
             self._keep(frames)
         else:
             self._handle_all(frames)
-        if self._reader.failure is not None and self._failure is None:
-            server.stats.malformed_requests += 1
+        if self._reader.failure is not None and not self._is_broken():
+            self._count_refused(self._reader.failure)
             self._break(self._reader.failure)
             self._after_sending()
+
+    def _count_refused(self, error: ProtocolError) -> None:
+        stats = self._server.stats
+        if isinstance(error, UnsupportedVersion):
+            stats.unsupported_requests += 1
+        elif isinstance(error, FrameTooLarge | TooManyItems):
+            stats.oversized_requests += 1
+        else:
+            stats.malformed_requests += 1
+
+    def _is_broken(self) -> bool:
+        """Read anew each time: the compiler takes an attribute that was None to stay so."""
+        return self._failure is not None
 
     # --- requests ---
 
@@ -226,10 +243,10 @@ class Connection:
                 self._keep(frames[index:])
                 break
             self._handle(frame, out)
-            if self._failure is not None:
+            if self._is_broken():
                 break
         self._write(out)
-        if self._backlog or self._failure is not None:
+        if self._backlog or self._is_broken():
             self._after_sending()
 
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
@@ -239,10 +256,7 @@ class Connection:
             api = server.apis.get(header.api_key, header.api_version)
             request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except ProtocolError as error:
-            if isinstance(error, UnsupportedVersion):
-                server.stats.unsupported_requests += 1
-            else:
-                server.stats.malformed_requests += 1
+            self._count_refused(error)
             self._break_here(error)
             return
         server.stats.requests[header.api_key] += 1

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from protocol.bounds import ITEMS_MAX, PROTOCOLS_MAX
 from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, steps
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
@@ -19,6 +20,13 @@ from protocol.codegen.types import default, python_type, value_type
 ONE_PASS_FROM_ITEMS: Final = 4
 
 
+def items_max(message: str) -> int | None:
+    """How many items the arrays of a message may have together; None for responses, which we ask for ourselves."""
+    if not message.endswith("Request"):
+        return None
+    return PROTOCOLS_MAX if message == "JoinGroupRequest" else ITEMS_MAX
+
+
 class Decoder:
     """Writes one function into `source`."""
 
@@ -26,12 +34,16 @@ class Decoder:
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._items_max: int | None = None
 
     def emit(self, message: Message) -> None:
         """Write the body of `decode(buf, pos)`."""
         line = self._source.line
+        self._items_max = items_max(message.name)
         if any(field.is_array and self._version in field.versions for field in message.fields):
             line("size = len(buf)")
+            if self._items_max is not None:
+                line("items = 0")
         with self._source.block("try:"):
             self._struct(message.fields, "", in_array=False)
         with self._source.block("except (IndexError, error):"):
@@ -168,6 +180,10 @@ class Decoder:
 
     def _items(self, field: Field, target: str, count: str, *, declared: str) -> None:
         line = self._source.line
+        if self._items_max is not None:
+            line(f"items += {count}")
+            with self._source.block(f"if items > {self._items_max}:"):
+                line(f'raise too_many_items("{field.name}", {self._items_max})')
         if not field.fields:
             with self._source.block(f"if {count} < len(UNPACK_INT32S):"):
                 line(f"{declared} = [*UNPACK_INT32S[{count}](buf, pos)]")

@@ -20,7 +20,8 @@ _WIRE = (
     "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "bad_count", "bad_length",
     "pack_bytes",
     "pack_compact_bytes", "pack_compact_string", "pack_string", "read_compact_bytes", "read_compact_count",
-    "read_compact_nullable_string", "read_compact_string", "repeated", "skip_tags", "uvarint",
+    "read_compact_nullable_string", "read_compact_string", "repeated", "skip_tags", "too_many_items",
+    "uvarint",
 )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from protocol.wire import (
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    too_many_items,
     uvarint,
 )
 
@@ -80,6 +81,7 @@ class JoinGroupResponse(msgspec.Struct, gc=False):
 
 def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -110,6 +112,9 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
             raise bad_count(protocols_count, "protocols", size - pos)
+        items += protocols_count
+        if items > 1000:
+            raise too_many_items("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -138,6 +143,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
 
 def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -168,6 +174,9 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
             raise bad_count(protocols_count, "protocols", size - pos)
+        items += protocols_count
+        if items > 1000:
+            raise too_many_items("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -205,6 +214,7 @@ decode_request_v4 = decode_request_v1
 
 def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -245,6 +255,9 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         protocols_count = n
         if not 0 <= protocols_count * 6 <= size - pos:
             raise bad_count(protocols_count, "protocols", size - pos)
+        items += protocols_count
+        if items > 1000:
+            raise too_many_items("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -273,6 +286,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
 
 def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -314,6 +328,9 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
             protocols_count, pos = read_compact_count(buf, pos)
         if not 0 <= protocols_count * 3 <= size - pos:
             raise bad_count(protocols_count, "protocols", size - pos)
+        items += protocols_count
+        if items > 1000:
+            raise too_many_items("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]
@@ -351,6 +368,7 @@ decode_request_v7 = decode_request_v6
 
 def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -392,6 +410,9 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
             protocols_count, pos = read_compact_count(buf, pos)
         if not 0 <= protocols_count * 3 <= size - pos:
             raise bad_count(protocols_count, "protocols", size - pos)
+        items += protocols_count
+        if items > 1000:
+            raise too_many_items("protocols", 1000)
         protocols: list[JoinGroupRequestProtocol] = []
         for _ in range(protocols_count):
             n = buf[pos]

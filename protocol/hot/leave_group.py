@@ -22,6 +22,7 @@ from protocol.wire import (
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    too_many_items,
     uvarint,
 )
 
@@ -92,6 +93,7 @@ decode_request_v2 = decode_request_v0
 
 def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -106,6 +108,9 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
         members_count = n
         if not 0 <= members_count * 4 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
+        items += members_count
+        if items > 50000:
+            raise too_many_items("members", 50000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -136,6 +141,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
 
 def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -152,6 +158,9 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 3 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
+        items += members_count
+        if items > 50000:
+            raise too_many_items("members", 50000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -189,6 +198,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
 
 def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -205,6 +215,9 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
             members_count, pos = read_compact_count(buf, pos)
         if not 0 <= members_count * 4 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
+        items += members_count
+        if items > 50000:
+            raise too_many_items("members", 50000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]

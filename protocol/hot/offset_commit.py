@@ -24,6 +24,7 @@ from protocol.wire import (
     read_compact_string,
     repeated,
     skip_tags,
+    too_many_items,
     uvarint,
 )
 
@@ -93,6 +94,7 @@ class OffsetCommitResponse(msgspec.Struct, gc=False):
 
 def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -115,6 +117,9 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -130,6 +135,9 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
@@ -166,6 +174,7 @@ decode_request_v4 = decode_request_v2
 
 def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -188,6 +197,9 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -203,6 +215,9 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 14 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
@@ -233,6 +248,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
 
 def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -255,6 +271,9 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -270,6 +289,9 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
@@ -300,6 +322,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
 
 def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -332,6 +355,9 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -347,6 +373,9 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             topic_partitions_count = n
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
@@ -377,6 +406,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
 
 def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -411,6 +441,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 3 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             n = buf[pos]
@@ -428,6 +461,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
@@ -477,6 +513,7 @@ decode_request_v9 = decode_request_v8
 
 def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -511,6 +548,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             topics_count, pos = read_compact_count(buf, pos)
         if not 0 <= topics_count * 18 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetCommitRequestTopic] = []
         for _ in range(topics_count):
             topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -522,6 +562,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                 topic_partitions_count, pos = read_compact_count(buf, pos)
             if not 0 <= topic_partitions_count * 18 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             if topic_partitions_count >= 4:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):

@@ -26,6 +26,7 @@ from protocol.wire import (
     read_compact_string,
     repeated,
     skip_tags,
+    too_many_items,
     uvarint,
 )
 
@@ -120,6 +121,7 @@ class OffsetFetchResponse(msgspec.Struct, gc=False):
 
 def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -134,6 +136,9 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
         topics_count = n
         if not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
         topics: list[OffsetFetchRequestTopic] = []
         for _ in range(topics_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -149,6 +154,9 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
             topic_partition_indexes_count = n
             if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                 raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+            items += topic_partition_indexes_count
+            if items > 50000:
+                raise too_many_items("partition_indexes", 50000)
             if topic_partition_indexes_count < len(UNPACK_INT32S):
                 topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
             else:
@@ -164,6 +172,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
 
 def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -181,6 +190,9 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
         elif not 0 <= topics_count * 6 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
         else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 (n,) = _UNPACK_h(buf, pos)
@@ -196,6 +208,9 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
                 topic_partition_indexes_count = n
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -220,6 +235,7 @@ decode_request_v5 = decode_request_v2
 
 def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -239,6 +255,9 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
         elif not 0 <= topics_count * 3 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
         else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -256,6 +275,9 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -279,6 +301,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
 
 def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -298,6 +321,9 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
         elif not 0 <= topics_count * 3 <= size - pos:
             raise bad_count(topics_count, "topics", size - pos)
         else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
             topics = []
             for _ in range(topics_count):
                 n = buf[pos]
@@ -315,6 +341,9 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
                     topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                 if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                     raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
                 if topic_partition_indexes_count < len(UNPACK_INT32S):
                     topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                 else:
@@ -340,6 +369,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
 
 def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         groups_count = n - 1
@@ -349,6 +379,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 3 <= size - pos:
             raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -369,6 +402,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             elif not 0 <= group_topics_count * 3 <= size - pos:
                 raise bad_count(group_topics_count, "topics", size - pos)
             else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -386,6 +422,9 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -416,6 +455,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
 
 def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         groups_count = n - 1
@@ -425,6 +465,9 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
             raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -456,6 +499,9 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             elif not 0 <= group_topics_count * 3 <= size - pos:
                 raise bad_count(group_topics_count, "topics", size - pos)
             else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     n = buf[pos]
@@ -473,6 +519,9 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:
@@ -503,6 +552,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
 
 def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         groups_count = n - 1
@@ -512,6 +562,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             groups_count, pos = read_compact_count(buf, pos)
         if not 0 <= groups_count * 8 <= size - pos:
             raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
         groups: list[OffsetFetchRequestGroup] = []
         for _ in range(groups_count):
             n = buf[pos]
@@ -543,6 +596,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             elif not 0 <= group_topics_count * 18 <= size - pos:
                 raise bad_count(group_topics_count, "topics", size - pos)
             else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
                 group_topics = []
                 for _ in range(group_topics_count):
                     topic_topic_id, n = _UNPACK_16sB(buf, pos)
@@ -554,6 +610,9 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
                         topic_partition_indexes_count, pos = read_compact_count(buf, pos)
                     if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
                         raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
                     if topic_partition_indexes_count < len(UNPACK_INT32S):
                         topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
                     else:

@@ -25,6 +25,7 @@ from protocol.wire import (
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    too_many_items,
     uvarint,
 )
 
@@ -65,6 +66,7 @@ class SyncGroupResponse(msgspec.Struct, gc=False):
 
 def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -87,6 +89,9 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
             raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -121,6 +126,7 @@ decode_request_v2 = decode_request_v0
 
 def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
     size = len(buf)
+    items = 0
     try:
         (n,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -153,6 +159,9 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         assignments_count = n
         if not 0 <= assignments_count * 6 <= size - pos:
             raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -181,6 +190,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
 
 def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -215,6 +225,9 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
             raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]
@@ -249,6 +262,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
 
 def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
     size = len(buf)
+    items = 0
     try:
         n = buf[pos]
         if 0 < n < 128:
@@ -303,6 +317,9 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
             assignments_count, pos = read_compact_count(buf, pos)
         if not 0 <= assignments_count * 3 <= size - pos:
             raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
         assignments: list[SyncGroupRequestAssignment] = []
         for _ in range(assignments_count):
             n = buf[pos]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from protocol.apis import SUPPORTED, ApiKey
+from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import ErrorCode
 from tests.net import nonsense, requests
 from tests.net.edge import Client, Edge, RecordingLog, record_log, settle
@@ -140,7 +141,7 @@ async def test_a_frame_of_an_impossible_length_closes_the_connection_at_once(edg
 async def test_the_largest_frame_is_taken(edge: Edge) -> None:
     client = edge.connect()
     body = requests.header(ApiKey.API_VERSIONS, 0, 5)
-    frame = requests.framed(body + bytes(edge.server.request_bytes_max - len(body)))
+    frame = requests.framed(body + bytes(FRAME_BYTES_MAX[ApiKey.API_VERSIONS] - len(body)))
     for start in range(0, len(frame), 1 << 16):
         client.send(frame[start : start + (1 << 16)])
     assert client.correlation_ids() == [5]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 from protocol.framing import FrameReader
 
@@ -75,6 +76,35 @@ def test_a_bad_length_is_refused_with_its_fourth_byte(length: int, error: type[P
 
 def test_a_frame_of_exactly_the_limit_is_taken() -> None:
     assert FrameReader(LIMIT).feed(framed(b"x" * LIMIT)) == [b"x" * LIMIT]
+
+
+BOUND = 2 * SMALL_FRAME_BYTES
+BOUNDED = 7
+"""An api key."""
+
+
+def frame_of(api_key: int, size: int) -> bytes:
+    return struct.pack(">h", api_key) + bytes(size - 2)
+
+
+@given(st.integers(0, 10), st.integers(BOUND, BOUND + 1), st.booleans())
+def test_a_frame_beyond_the_bound_of_its_api_is_refused_once_the_api_is_known(
+    cut: int, size: int, bounded: bool
+) -> None:
+    reader = FrameReader(BOUND + 1, {BOUNDED: BOUND})
+    frame = frame_of(BOUNDED if bounded else BOUNDED + 1, size)
+    stream = framed(frame)
+    if bounded and size > BOUND:
+        assert reader.feed(stream[: min(cut, 5)]) == []
+        with pytest.raises(FrameTooLarge, match=f"of api key {BOUNDED}"):
+            reader.feed(stream[min(cut, 5) : 6])
+    else:
+        assert reader.feed(stream[:cut]) + reader.feed(stream[cut:]) == [frame]
+
+
+def test_small_frames_are_good_for_any_api() -> None:
+    frame = frame_of(BOUNDED, SMALL_FRAME_BYTES)
+    assert FrameReader(BOUND, {BOUNDED: 10}).feed(framed(frame)) == [frame]
 
 
 @given(bodies.filter(bool), st.lists(st.integers(0, 10_000), max_size=5))
