@@ -28,8 +28,10 @@ from coordinator.logs import get_logger
 from coordinator.machine import Machine, real_machine
 from coordinator.manager import GroupMetadataManager
 from coordinator.net.connection import Server
+from coordinator.net.hearing import Hearing
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
+from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
@@ -150,7 +152,10 @@ class App:
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
-        self.loop_watch = LoopWatch(self.timers, self.clock, self.stats)
+        # Not behind what is due at the same time: that is no pause.
+        self.loop_watch = LoopWatch(Timers(loop, self.clock), self.clock, self.stats)
+        self.turns = Turns()
+        self.deadlines = Timers(loop, self.clock, Hearing(self.turns).listen)
         # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
         self.io = machine.thread(loop, "groupkeeper-io")
         self.flush_thread = machine.thread(loop, "groupkeeper-flush")
@@ -168,7 +173,7 @@ class App:
         self.manager = GroupMetadataManager(
             Environment(group_config(settings), MemberIdSuffixes(machine.random_bytes).next),
             self.clock,
-            self.timers,
+            self.deadlines,
             self.stats,
             num_partitions=settings.offsets_topic_num_partitions,
             deliver=deliver,
@@ -285,6 +290,7 @@ class App:
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
             frame_bounds=frame_bounds(settings.message_max_bytes),
+            turns=self.turns,
         )
 
     async def _start_admin(self) -> str | None:
@@ -408,6 +414,7 @@ class App:
         if self.admin is not None:
             await self.admin.close()
         self.timers.close()
+        self.deadlines.close()
         await self.loop.run_in_executor(None, self.cleaner.close)
         with contextlib.suppress(StorageError):
             await self.io.run(self.log.close)

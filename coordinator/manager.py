@@ -236,7 +236,7 @@ class GroupMetadataManager:
             self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake, armed)
             return
         group.armed_ms = NEVER
-        self.run(shard, group, timeouts.expire(self.env, group, self.clock.now()))
+        self.run(shard, group, timeouts.expire(self.env, group, self.clock.now(), self._timers.due_ms))
 
     # --- deleting and expiring ---
 

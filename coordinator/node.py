@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from coordinator.cluster.view import Cluster
     from coordinator.config import Settings
     from coordinator.manager import GroupMetadataManager
+    from coordinator.runtime.timers import Timer
     from coordinator.stats import Stats
 
 
@@ -26,8 +27,8 @@ class Ends(Protocol):
 class Delays(Protocol):
     """The part of timers that api handlers need."""
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
-        """Call `callback(argument)` in `delay_ms`."""
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> "Timer":
+        """Call `callback(argument)` in `delay_ms`, unless the timer is cancelled before."""
 
 
 @dataclass(slots=True)

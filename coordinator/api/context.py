@@ -52,6 +52,7 @@ class RequestContext:
         "correlation_id",
         "flush",
         "frame",
+        "on_abandoned",
         "request",
         "sink",
     )
@@ -79,6 +80,13 @@ class RequestContext:
         self.request = request
         self.frame: bytes | None = None
         self.flush = 0
+        self.on_abandoned: Callable[[], None] | None = None
+        """What to do when the client goes away while this is parked, where that saves work."""
+
+    def abandon(self) -> None:
+        """The client is gone: nobody reads the answer."""
+        if self.on_abandoned is not None:
+            self.on_abandoned()
 
     def complete(self, response: Any) -> None:
         """Answer a request that was parked. Only the first answer counts."""

@@ -27,7 +27,7 @@ REPLICA_STATE_FROM: Final = 15
 TOP_ERROR_FROM: Final = 7
 
 WAIT_MS_MAX: Final = 30_000
-"""The longest poll, whatever the client asks for: a request that waits is kept even if its connection is gone."""
+"""The longest poll, whatever the client asks for."""
 
 SESSION_STARTS: Final = 0
 SESSIONLESS: Final = -1
@@ -49,7 +49,8 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
         return response
     wait_ms = min(request.max_wait_ms, WAIT_MS_MAX)
     # It is made again then: a topic may have been deleted meanwhile.
-    node.timers.after(wait_ms, lambda _: ctx.complete(_answer(node, request, version)[0]))
+    timer = node.timers.after(wait_ms, lambda _: ctx.complete(_answer(node, request, version)[0]))
+    ctx.on_abandoned = timer.cancel
     return PARKED
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What time alone does to a group: sessions that end, joins and syncs that took too long."""
 
+from itertools import islice
+from typing import Final
+
 from coordinator.groups.config import Environment
 from coordinator.groups.member import NEVER
 from coordinator.groups.membership import remove_member
@@ -15,19 +18,26 @@ from coordinator.groups.rebalance import (
 )
 from coordinator.groups.state import GroupState
 
+EXPIRED_AT_ONCE: Final = 1_000
+"""So many sessions end in one step; those of a larger group go on ending in the next, which is due at once."""
 
-def expire(env: Environment, group: GroupMetadata, now: Instant) -> Outcome:
-    """Do everything that is due, and say in `group.wakeup_ms` when the next thing will be."""
+
+def expire(env: Environment, group: GroupMetadata, now: Instant, due_ms: int) -> Outcome:
+    """Do everything that is due, and say in `group.wakeup_ms` when the next thing will be.
+
+    Due is what had its deadline by `due_ms`, monotonic milliseconds: a moment not after `now`, and everything that
+    members had sent by then has been handled. What comes of it counts from `now`.
+    """
     out = Outcome()
     if group.state is not GroupState.DEAD:
-        _expire_pending_members(group, now, out)
-        _expire_sessions(env, group, now, out)
-        if group.join_deadline_ms <= now.mono:
+        _expire_pending_members(group, now, due_ms, out)
+        _expire_sessions(env, group, now, due_ms, out)
+        if group.join_deadline_ms <= due_ms:
             if group.initial_delay_ms:
                 extend_or_complete_initial_rebalance(env, group, now, out)
             else:
                 complete_join(group, now, out)
-        if group.sync_deadline_ms <= now.mono:
+        if group.sync_deadline_ms <= due_ms:
             _expire_pending_sync(env, group, now, out)
     group.wakeup_ms = next_deadline(group)
     return out
@@ -60,8 +70,8 @@ def on_loaded(env: Environment, group: GroupMetadata, now: Instant) -> Outcome:
     return out
 
 
-def _expire_pending_members(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    expired = [member_id for member_id, deadline in group.pending_members.items() if deadline <= now.mono]
+def _expire_pending_members(group: GroupMetadata, now: Instant, due_ms: int, out: Outcome) -> None:
+    expired = [member_id for member_id, deadline in group.pending_members.items() if deadline <= due_ms]
     for member_id in expired:
         group.remove(member_id)
         out.note("pending member did not join in time", group=group.group_id, member=member_id)
@@ -69,9 +79,9 @@ def _expire_pending_members(group: GroupMetadata, now: Instant, out: Outcome) ->
         _complete_join_if_all_came(group, now, out)
 
 
-def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    silent = [member for member in group.members.values() if member.session_deadline_ms <= now.mono]
-    for member in silent:
+def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, due_ms: int, out: Outcome) -> None:
+    silent = (member for member in group.members.values() if member.session_deadline_ms <= due_ms)
+    for member in list(islice(silent, EXPIRED_AT_ONCE)):
         if member.has_satisfied_heartbeat:
             # It waits for us. The answer to its join or sync will start a new session.
             member.session_deadline_ms = NEVER

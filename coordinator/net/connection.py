@@ -23,7 +23,7 @@ from coordinator.api.part_errors import count_part_errors
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
 from coordinator.net.limits import Admission
-from coordinator.net.turns import TURN_NS, Turns
+from coordinator.net.turns import Turns
 from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
 from protocol.bounds import FRAME_BYTES_MAX
@@ -60,8 +60,8 @@ class Server:
         *,
         request_bytes_max: int,
         queued_bytes_max: int,
+        turns: Turns,
         frame_bounds: Mapping[int, int] = FRAME_BYTES_MAX,
-        turn_ns: int = TURN_NS,
     ) -> None:
         self.node = node
         self.apis = apis
@@ -71,7 +71,7 @@ class Server:
         self.request_bytes_max = request_bytes_max
         self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
-        self.turns = Turns(turn_ns)
+        self.turns = turns
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
 
@@ -170,6 +170,8 @@ class Connection:
         self._replies.clear()
         self._backlog.clear()
         self._repeated.clear()
+        if self._parked is not None:
+            self._parked.abandon()
         # The garbage collector does not look into a request's context, which refers to its connection.
         self._parked = None
 

@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All deadlines of a node in one heap, behind one timer of the event loop."""
+"""Deadlines in a heap, behind one timer of the event loop."""
 
 import heapq
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Protocol
+from time import perf_counter_ns
+from typing import Any, Final, Protocol
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
 
 log = get_logger("timers")
+
+SLICE_NS: Final = 5_000_000
+"""For how long calls that are due may keep the event loop in one of its turns."""
+
+Listen = Callable[[Callable[[], None]], None]
+"""Calls what it is given once everything that clients had sent by now has been handled."""
 
 
 class Handle(Protocol):
@@ -29,6 +36,10 @@ class Loop(Protocol):
 class Deadlines(Protocol):
     """The part of timers that groups need."""
 
+    @property
+    def due_ms(self) -> int:
+        """The moment up to which deadlines are judged: of what clients sent until then nothing is left to handle."""
+
     def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> object:
         """Call `callback(argument)` at `deadline_ms`."""
 
@@ -47,20 +58,40 @@ class Timer:
         self.callback = None
         self.argument = None
 
+    def call(self) -> None:
+        """Make the call, unless it was taken back or made before; nothing of it is kept."""
+        callback, argument = self.callback, self.argument
+        if callback is not None:
+            self.cancel()
+            callback(argument)
+
 
 class Timers:
-    """Calls functions at monotonic milliseconds; never early, in the order of their deadlines."""
+    """Calls functions at monotonic milliseconds; never early, and in the order of their deadlines.
 
-    def __init__(self, loop: Loop, clock: Clock) -> None:
+    Many that are due together are called in several turns of the loop. With `listen` a call waits until it has been
+    heard what clients had sent before its deadline: what they sent in time may still wait in a socket, when the
+    process was stopped or something held the loop.
+    """
+
+    def __init__(self, loop: Loop, clock: Clock, listen: Listen | None = None) -> None:
         self._loop = loop
         self._clock = clock
+        self._listen = listen
         self._heap: list[tuple[int, int, Timer]] = []
         self._tie = count()
         self._handle: Handle | None = None
         self._armed_ms = 0
+        self._busy = False  # between the first deadline that is due and the last call that is
+        self._due_ms = 0
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    @property
+    def due_ms(self) -> int:
+        """The moment up to which deadlines are judged, monotonic milliseconds; a call is made no earlier."""
+        return self._due_ms
 
     def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
         """Call `callback(argument)` at `deadline_ms`."""
@@ -82,7 +113,7 @@ class Timers:
 
     def _arm_first(self) -> None:
         """Have the loop call at the first deadline, unless it will already."""
-        if not self._heap:
+        if not self._heap or self._busy:
             return
         deadline_ms = self._heap[0][0]
         if self._handle is not None:
@@ -96,13 +127,29 @@ class Timers:
     def _fire(self) -> None:
         self._handle = None
         now_ms = self._clock.mono_ms()
+        if self._heap and self._heap[0][0] > now_ms:
+            self._arm_first()  # the loop's clock is not ours
+            return
+        self._busy = True
+        self._due_ms = now_ms
+        if self._listen is None:
+            self._run()
+        else:
+            self._listen(self._run)
+
+    def _run(self) -> None:
+        """Make the calls that are due, and those that a slice has no time for in the next turn."""
         heap = self._heap
-        while heap and heap[0][0] <= now_ms:
-            timer = heapq.heappop(heap)[2]
-            if timer.callback is not None:
-                try:
-                    timer.callback(timer.argument)
-                except Exception:
-                    log.exception("a timer's call failed")  # those after it are due all the same
+        ends_ns = perf_counter_ns() + SLICE_NS
+        while heap and heap[0][0] <= self._due_ms:
+            try:
+                heapq.heappop(heap)[2].call()
+            except Exception:
+                log.exception("a timer's call failed")  # those after it are due all the same
+            if perf_counter_ns() >= ends_ns:
+                self._handle = self._loop.call_later(0, self._run)
+                return
+        self._busy = False
+        self._handle = None
         # A call may have armed a deadline of its own, and what was in the heap before may come earlier.
         self._arm_first()

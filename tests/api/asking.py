@@ -17,6 +17,7 @@ from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Ends
+from coordinator.runtime.timers import Timer
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -57,14 +58,16 @@ class FakeTimers:
     """Keeps the calls to come, with their delays in milliseconds."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, Callable[[Any], None], Any]] = []
+        self.calls: list[tuple[int, Timer]] = []
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        self.calls.append((delay_ms, callback, argument))
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+        timer = Timer(callback, argument)
+        self.calls.append((delay_ms, timer))
+        return timer
 
     def fire(self) -> None:
-        _delay_ms, callback, argument = self.calls.pop(0)
-        callback(argument)
+        _delay_ms, timer = self.calls.pop(0)
+        timer.call()
 
 
 class FakeNode:

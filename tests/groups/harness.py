@@ -62,6 +62,10 @@ class FakeTimers:
         self.heap: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self.tie = count()
 
+    @property
+    def due_ms(self) -> int:
+        return self.clock.mono_ms()
+
     def at(self, deadline_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
         heapq.heappush(self.heap, (deadline_ms, next(self.tie), callback, argument))
 

@@ -22,8 +22,10 @@ from coordinator.manager import GroupMetadataManager
 from coordinator.net import connection as connection_module
 from coordinator.net.connection import Connection, Server
 from coordinator.net.limits import Admission
+from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
+from coordinator.runtime.timers import Timer
 from coordinator.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.framing import FrameReader
@@ -171,8 +173,10 @@ class MemoryLog:
 class EdgeTimers(FakeTimers):
     """Timers with all that a node's have."""
 
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> None:
-        self.at(self.clock.mono_ms() + delay_ms, callback, argument)
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> Timer:
+        timer = Timer(callback, argument)
+        self.at(self.clock.mono_ms() + delay_ms, lambda _: timer.call())
+        return timer
 
 
 class Edge:
@@ -243,7 +247,7 @@ class Edge:
             Admission(total_max, per_address_max),
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
-            turn_ns=turn_ns,
+            turns=Turns(turn_ns),
         )
         self.committer.on_flushed = self.server.on_flushed
         self.error = ErrorCode.NOT_COORDINATOR

@@ -4,15 +4,17 @@
 import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from coordinator.api import fetch
 from coordinator.groups.state import GroupState
 from coordinator.net.connection import Connection
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest
+from protocol.messages import DescribeGroupsRequest, FetchRequest
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 
@@ -392,3 +394,40 @@ async def test_nothing_that_follows_a_bad_request_is_handled(edge: Edge, bad: by
     client.send(requests.api_versions(1), bad, requests.commit("g", {0: 1}, 2))
     client.send(requests.commit("g", {0: 1}, 3))
     assert edge.commits == []
+
+
+async def test_a_long_poll_of_a_client_that_is_gone_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is kept of it, and nothing is done for it when its time is over."""
+    made: list[int] = []
+    make = fetch._answer
+
+    def make_and_count(*args: Any) -> Any:
+        made.append(1)
+        return make(*args)
+
+    monkeypatch.setattr(fetch, "_answer", make_and_count)
+    edge = Edge(tmp_path)
+    gone, stays = edge.connect(), edge.connect()
+    for client in (gone, stays):
+        client.send(poll())
+    assert len(made) == 2
+    await gone.drop()
+    edge.timers.advance(60_000)
+    await settle()
+    assert len(made) == 3
+    assert len(stays.answers()) == 1
+
+
+def poll() -> bytes:
+    partition = FetchRequest.FetchTopic.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    message = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=1,
+        isolation_level=0,
+        topics=[FetchRequest.FetchTopic(topic=requests.TOPIC, partitions=[partition])],
+    )
+    return requests.request(ApiKey.FETCH, 4, message)

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members are judged by what they sent in time, also when the node was kept from reading it."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+import uvloop
+
+from coordinator.net.hearing import Hearing
+from coordinator.net.turns import Turns
+from coordinator.runtime.timers import Timers
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from tests.groups.harness import FakeClock
+from tests.manager.running import node, turns
+from tests.net import requests
+from tests.net.process import Peer
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+SESSION_MS = 1_500
+MEMBERS = 20
+
+
+async def test_a_heartbeat_that_waits_in_the_socket_keeps_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    async with node(tmp_path, monkeypatch, clock=clock) as running:
+        member, silent = await running.client(), await running.client()
+        member_id, generation = await member.join_alone("speaks")
+        gone_id, gone_generation = await silent.join_alone("is-silent")
+        member.send(requests.heartbeat("speaks", member_id, generation))
+        clock.passed_ms += 3_600_000
+        running.app.deadlines._fire()  # as the loop does, before it has looked at its sockets
+        beat = requests.answer(ApiKey.HEARTBEAT, 4, await member.receive())
+        assert beat.error_code == ErrorCode.NONE
+        await turns()
+        assert await member.heartbeat("speaks", member_id, generation) is ErrorCode.NONE
+        assert await silent.heartbeat("is-silent", gone_id, gone_generation) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """Asked by a timer and by a socket's call: they have different places in a turn of the loop."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        hearing = Hearing(Turns())
+        ours, theirs = os.pipe()
+        heard: list[str] = []
+        judged = loop.create_future()
+
+        def judge() -> None:
+            heard.append("judged")
+            judged.set_result(None)
+
+        def ask() -> None:
+            os.write(theirs, b"x")
+            hearing.listen(judge)
+
+        loop.add_reader(ours, lambda: heard.append(os.read(ours, 1).decode()))
+        for start in (loop.call_soon, lambda call: loop.call_later(0.001, call)):
+            heard.clear()
+            judged = loop.create_future()
+            start(ask)
+            await judged
+            assert heard == ["x", "judged"]
+        loop.remove_reader(ours)
+        os.close(ours)
+        os.close(theirs)
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(run())
+    finally:
+        loop.close()
+
+
+async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
+    turns_of_one = Turns(0)
+    hearing = Hearing(turns_of_one)
+    heard: list[str] = []
+
+    def three(name: str, left: int = 3) -> None:
+        heard.append(name)
+        if left > 1:
+            turns_of_one.go_on_later(lambda: three(name, left - 1))
+
+    for name in "abc":
+        turns_of_one.go_on_later(lambda name=name: three(name))  # type: ignore[misc]
+    hearing.listen(lambda: heard.append("judged"))
+    await turns()
+    assert all(
+        heard.index("judged") > [at for at, who in enumerate(heard) if who == name][1] for name in "abc"
+    )
+
+
+async def test_deadlines_are_judged_by_the_moment_of_the_question() -> None:
+    clock = FakeClock()
+    asked: list[Callable[[], None]] = []
+    timers = Timers(asyncio.get_running_loop(), clock, asked.append)
+    judged: list[tuple[str, int]] = []
+
+    def judge(name: str) -> None:
+        judged.append((name, timers.due_ms))
+
+    timers.at(10, judge, "first")
+    timers.at(25, judge, "second")
+    clock.passed_ms = 20
+    timers._fire()
+    clock.passed_ms = 30
+    (run,) = asked
+    run()
+    assert judged == [("first", 20)]
+    timers._fire()
+    asked[1]()
+    assert judged == [("first", 20), ("second", 30)]
+    timers.close()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    settings: dict[str, str | int] = {
+        "group.initial.rebalance.delay.ms": 0,
+        "group.min.session.timeout.ms": 1_000,
+        "log.flush": "os",
+    }
+    service = Service(tmp_path, settings)
+    try:
+        service.start()
+        yield service
+    finally:
+        service.close()
+
+
+def stop(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    stat = Path(f"/proc/{pid}/stat")
+    if stat.exists():
+        wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+
+
+def test_members_of_a_process_that_was_stopped_for_longer_than_their_sessions(service: Service) -> None:
+    """Those who sent heartbeats meanwhile stay; those who are gone for good do not."""
+    with ExitStack() as stack:
+        members = []
+        for number in range(MEMBERS):
+            peer = stack.enter_context(Peer(service))
+            group = f"g{number}"
+            joining = requests.join(group, version=3, session_ms=SESSION_MS)
+            joined = requests.answer(ApiKey.JOIN_GROUP, 3, peer.ask(joining))
+            assignments = {joined.member_id: b"all"}
+            peer.ask(requests.sync(group, joined.member_id, joined.generation_id, assignments=assignments))
+            members.append((peer, group, joined.member_id, joined.generation_id))
+        speaking, silent = members[1:], members[0]
+        frames = [requests.heartbeat(*names) for _, *names in speaking]
+        for (peer, *_), frame in zip(speaking, frames, strict=True):
+            peer.send(frame)  # in the order of their joins, so that no session ends before the stop
+        for peer, *_ in speaking:
+            peer.receive()
+        began = monotonic()
+        stop(service.pid)
+        try:
+            for (peer, *_), frame in zip(speaking, frames, strict=True):
+                peer.send(frame)
+            sleep(
+                max(began + 1.2 * SESSION_MS / 1e3 - monotonic(), 0)
+            )  # until all of the deadlines have passed
+        finally:
+            os.kill(service.pid, signal.SIGCONT)
+        errors = [requests.answer(ApiKey.HEARTBEAT, 4, peer.receive()).error_code for peer, *_ in speaking]
+        assert errors == [ErrorCode.NONE] * len(speaking)
+        peer, *names = silent
+        beat = requests.answer(ApiKey.HEARTBEAT, 4, peer.ask(requests.heartbeat(*names)))
+        assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID
