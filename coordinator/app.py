@@ -27,6 +27,7 @@ from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
 from coordinator.machine import Machine, real_machine
 from coordinator.manager import GroupMetadataManager
+from coordinator.net.budget import CHECK_INTERVAL_MS, Unsent
 from coordinator.net.connection import Server
 from coordinator.net.hearing import Hearing
 from coordinator.net.limits import Admission
@@ -38,6 +39,8 @@ from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
 from coordinator.runtime.disk_jobs import DiskJobs
 from coordinator.runtime.expiry_preview import preview_expiry
 from coordinator.runtime.expiry_task import delete_expired_offsets
+from coordinator.runtime.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
+from coordinator.runtime.limit_watch import Limit, LimitWatch
 from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.member_ids import MemberIdSuffixes
@@ -154,6 +157,9 @@ class App:
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
         # Not behind what is due at the same time: that is no pause.
         self.loop_watch = LoopWatch(Timers(loop, self.clock), self.clock, self.stats)
+        self.unsent = Unsent(
+            self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
+        )
         self.turns = Turns()
         self.deadlines = Timers(loop, self.clock, Hearing(self.turns).listen)
         # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
@@ -190,11 +196,22 @@ class App:
             self.stats,
             repair,
         )
+        self.limits = LimitWatch(self._limits(), self.stats.limit_refusals)
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
+
+    def _limits(self) -> list[Limit]:
+        settings, unsent = self.settings, self.unsent
+        return [
+            Limit(
+                "connections.unsent.max.bytes",
+                settings.connections_unsent_max_bytes,
+                lambda: unsent.total_bytes,
+            )
+        ]
 
     # --- start ---
 
@@ -287,6 +304,7 @@ class App:
             self.committer,
             self.stats,
             Admission(settings.max_connections, settings.max_connections_per_ip),
+            self.unsent,
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
             frame_bounds=frame_bounds(settings.message_max_bytes),
@@ -314,6 +332,7 @@ class App:
             failed_partitions=lambda: len(self.leadership.failed_partitions),
             loads=self.loader.progress,
             jobs=self.scheduler.jobs,
+            limits=self.limits,
         )
         registry.register(collector)
         admin = AdminServer(registry, self.readiness, self._preview_expiry, collector.count_groups)
@@ -348,6 +367,8 @@ class App:
         every_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
         every_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
+        every("close_unread_connections", CHECK_INTERVAL_MS, lambda: self.unsent.check(self.clock.mono_ms()))
+        every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.run)
         if settings.log_flush == "interval":

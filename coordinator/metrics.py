@@ -14,6 +14,7 @@ from coordinator.groups.outcome import RebalanceCause
 from coordinator.groups.state import GroupState
 from coordinator.manager import GroupMetadataManager
 from coordinator.runtime.group_counts import GroupCounts, count_groups
+from coordinator.runtime.limit_watch import LimitWatch
 from coordinator.runtime.loader import LoadProgress
 from coordinator.runtime.scheduler import Job
 from coordinator.stats import Histogram, Stats
@@ -44,6 +45,11 @@ COUNTERS: Final = (
     ("connections_accepted", "connections_accepted", "Connections accepted."),
     ("connections_refused", "connections_refused", "Connections refused by a limit."),
     ("connections_idle_closed", "connections_idle_closed", "Connections closed because they asked nothing."),
+    (
+        "connections_unread_closed",
+        "connections_unread_closed",
+        "Connections closed because their peers did not read their answers.",
+    ),
     ("offset_commits", "offset_commits", "Offsets committed, counted by partition."),
     ("offset_fetches", "offset_fetches", "Groups whose offsets were fetched."),
     ("offset_deletions", "offset_deletions", "Offsets deleted on request or with their group or topic."),
@@ -82,6 +88,7 @@ class NodeCollector(Collector):
         failed_partitions: Callable[[], int],
         loads: Mapping[int, LoadProgress],
         jobs: Mapping[str, Job],
+        limits: LimitWatch,
     ) -> None:
         self.stats = stats
         self.manager = manager
@@ -91,6 +98,7 @@ class NodeCollector(Collector):
         self.group_counts = GroupCounts()
         self._failed_partitions = failed_partitions
         self._jobs = jobs
+        self._limits = limits
 
     async def count_groups(self) -> None:
         """Count the groups, for what is collected from now on."""
@@ -102,6 +110,7 @@ class NodeCollector(Collector):
         yield from self._labelled_counters()
         yield from self._gauges()
         yield from self._job_metrics()
+        yield from self._limit_metrics()
         yield _histogram(
             "flush_duration_seconds", "Time from the start of a flush to its end.", self.stats.flushes
         )
@@ -109,6 +118,20 @@ class NodeCollector(Collector):
     def _counters(self) -> Iterator[Metric]:
         for name, attribute, text in COUNTERS:
             yield CounterMetricFamily(PREFIX + name, text, value=getattr(self.stats, attribute))
+
+    def _limit_metrics(self) -> Iterator[Metric]:
+        used = GaugeMetricFamily(
+            PREFIX + "limit_used", "What there is of something limited.", labels=["limit"]
+        )
+        maximum = GaugeMetricFamily(PREFIX + "limit_max", "How much there may be of it.", labels=["limit"])
+        refusals = CounterMetricFamily(
+            PREFIX + "limit_refusals", "Requests, or parts of them, that a limit refused.", labels=["limit"]
+        )
+        for limit in self._limits.limits:
+            used.add_metric([limit.name], limit.used())
+            maximum.add_metric([limit.name], limit.maximum)
+            refusals.add_metric([limit.name], self._limits.refusals.get(limit.name, 0))
+        yield from (used, maximum, refusals)
 
     def _job_metrics(self) -> Iterator[Metric]:
         runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])

@@ -66,6 +66,8 @@ class Stats:
         self.connections_accepted = 0
         self.connections_refused = 0
         self.connections_idle_closed = 0
+        self.connections_unread_closed = 0
+        self.limit_refusals: Counter[str] = Counter()  # by the setting that is the limit
         self.rebalances: Counter[RebalanceCause] = Counter()
         self.offset_commits = 0
         self.offset_fetches = 0

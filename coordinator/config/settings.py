@@ -179,6 +179,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "A connection is read no further while requests of this size wait in it; Kafka's "
         "`queued.max.request.bytes` counts all connections together.",
     ] = MIB
+    connections_unsent_max_bytes: Annotated[
+        Annotated[int, Meta(ge=MIB, le=LONG_MAX)],
+        "The most bytes of answers that peers have not taken yet, of all connections; beyond it only requests with "
+        "small answers are handled, and if that lasts, connections that do not read are closed.",
+    ] = 256 * MIB
+    connections_unread_max_ms: Annotated[
+        Annotated[int, Meta(ge=1_000, le=LONG_MAX)],
+        "A connection whose peer takes nothing of the answers that wait for it is closed after this long.",
+    ] = MINUTE_MS
     shutdown_timeout_ms: Annotated[Natural, "How long SIGTERM waits for the requests that are under way."] = (
         10_000
     )

@@ -7,8 +7,9 @@ being handled behind a reply that waits for a flush, but not behind a parked one
 connection one at a time, and clients rely on a request behind a join seeing what the join did.
 
 Nor are requests handled while too many bytes of answers wait, for the disk or for a peer that does not read: a
-few bytes can ask for megabytes. Nor once the requests of all connections have taken their time in one turn of the
-event loop. What is read and not handled yet is the backlog; when it is full, no more is read.
+few bytes can ask for megabytes; what all connections owe together has a budget, too (budget.py). Nor once the
+requests of all connections have taken their time in one turn of the event loop. What is read and not handled yet is
+the backlog; when it is full, no more is read.
 A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
 """
 
@@ -22,6 +23,7 @@ from coordinator.api.context import PARKED, SILENT, RequestContext
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
+from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
 from coordinator.runtime.committer import Committer
@@ -57,6 +59,7 @@ class Server:
         committer: Committer,
         stats: Stats,
         admission: Admission,
+        unsent: Unsent,
         *,
         request_bytes_max: int,
         queued_bytes_max: int,
@@ -68,6 +71,7 @@ class Server:
         self.committer = committer
         self.stats = stats
         self.admission = admission
+        self.unsent = unsent
         self.request_bytes_max = request_bytes_max
         self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
@@ -115,6 +119,7 @@ class Connection:
         "_replies",
         "_server",
         "_transport",
+        "buffered_bytes",
         "last_active",
         "peer",
     )
@@ -127,6 +132,7 @@ class Connection:
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
         self._owed_bytes = 0  # of answers that were not given to the transport yet
+        self.buffered_bytes = 0  # of those that it keeps, once it is full
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._parked: RequestContext | None = None
@@ -164,9 +170,14 @@ class Connection:
             server.waiting.discard(self)
             server.admission.leave(self._client_host[1:])
         self._forget()
+        server.unsent.remove(self.buffered_bytes)
+        self.buffered_bytes = 0
+        server.unsent.forget(self)
 
     def _forget(self) -> None:
         self._closing = True
+        self._server.unsent.remove(self._owed_bytes)
+        self._owed_bytes = 0
         self._replies.clear()
         self._backlog.clear()
         self._repeated.clear()
@@ -181,13 +192,18 @@ class Connection:
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
         self._paused_for_peer = True
+        self._server.unsent.full(self)
+        self.settle()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
         self._paused_for_peer = False
+        self._server.unsent.empty(self)
+        self._server.unsent.remove(self.buffered_bytes)
+        self.buffered_bytes = 0
         if self._backlog:
-            self._go_on_soon()
+            self.go_on_soon()
         self._pause_or_resume()
 
     def data_received(self, data: bytes) -> None:
@@ -236,11 +252,13 @@ class Connection:
     def _handle_all(self, frames: list[bytes]) -> None:
         out: list[bytes] = []
         ends_ns = self._server.turns.ends_ns
+        unsent = self._server.unsent
         for index, frame in enumerate(frames):
             if (
                 self._parked is not None
                 or self._owed_bytes > ANSWERS_BYTES_MAX
                 or perf_counter_ns() >= ends_ns
+                or (unsent.over and unsent.holds(frame, self))
             ):
                 self._keep(frames[index:])
                 break
@@ -330,7 +348,9 @@ class Connection:
             log.exception("an answer cannot be written", api=api.name, peer=self.peer)
             self._break(ProtocolError(f"the answer to its {api.name} cannot be written: {error}"))
             frame = b""
-        self._owed_bytes += len(frame) if ctx.frame is None else len(frame) - len(ctx.frame)
+        more_bytes = len(frame) if ctx.frame is None else len(frame) - len(ctx.frame)
+        self._owed_bytes += more_bytes
+        self._server.unsent.add(more_bytes)
         ctx.frame = frame
 
     # --- replies ---
@@ -345,7 +365,7 @@ class Connection:
             if ctx.flush > self._server.committer.durable:
                 self._server.waiting.add(self)
             # Not now: whoever completes this is in the middle of a step of the same group, perhaps.
-            self._go_on_soon()
+            self.go_on_soon()
 
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
@@ -386,10 +406,26 @@ class Connection:
         if out and not self._closing:
             data = out[0] if len(out) == 1 else b"".join(out)
             self._owed_bytes -= len(data)
+            if self._paused_for_peer:
+                self.buffered_bytes += len(data)
+            else:
+                self._server.unsent.remove(len(data))
             self._server.stats.bytes_sent += len(data)
             self._transport.write(data)
 
     # --- flow ---
+
+    def settle(self) -> bool:
+        """Find out what the full transport keeps; returns whether the peer has taken something since the last time."""
+        known_bytes = self.buffered_bytes
+        self.buffered_bytes = self._transport.get_write_buffer_size()
+        self._server.unsent.add(self.buffered_bytes - known_bytes)
+        return self.buffered_bytes < known_bytes
+
+    def abort(self) -> None:
+        """Close at once; what the peer has not taken is lost."""
+        self._forget()
+        self._transport.abort()
 
     @property
     def busy(self) -> bool:
@@ -414,7 +450,8 @@ class Connection:
         else:
             self._transport.resume_reading()
 
-    def _go_on_soon(self) -> None:
+    def go_on_soon(self) -> None:
+        """Go on with the backlog, in this connection's turn."""
         if not self._going_on:
             self._going_on = True
             self._server.turns.go_on_later(self._go_on)
@@ -437,13 +474,18 @@ class Connection:
         self._pause_or_resume()
 
     def _is_blocked(self) -> bool:
-        return self._parked is not None or self._paused_for_peer or self._owed_bytes > ANSWERS_BYTES_MAX
+        return (
+            self._parked is not None
+            or self._paused_for_peer
+            or self._owed_bytes > ANSWERS_BYTES_MAX
+            or (self._server.unsent.over and self._server.unsent.holds(self._backlog[0], self))
+        )
 
     def _after_sending(self) -> None:
         """Go on with the backlog where that is possible now, or close where it was the last of the connection."""
         if self._backlog:
             if not self._is_blocked():
-                self._go_on_soon()
+                self.go_on_soon()
         elif self._failure is not None and not self._replies and not self._closing:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             self.close()

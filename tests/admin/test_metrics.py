@@ -80,7 +80,7 @@ def test_values_follow_what_was_done(service: Service) -> None:
 
 
 def test_names_have_our_prefix_base_units_and_bounded_labels(service: Service) -> None:
-    allowed_labels = {"api", "error", "state", "cause", "job", "le"}
+    allowed_labels = {"api", "error", "state", "cause", "job", "le", "limit"}
     for name, labels in samples(service):
         if name.startswith(("process_", "python_")):
             continue

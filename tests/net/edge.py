@@ -20,6 +20,7 @@ from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.manager import GroupMetadataManager
 from coordinator.net import connection as connection_module
+from coordinator.net.budget import Unsent
 from coordinator.net.connection import Connection, Server
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
@@ -192,6 +193,8 @@ class Edge:
         per_address_max: int = 1 << 20,
         flush_by_itself: bool = True,
         turn_ns: int = 1 << 62,
+        unsent_bytes_max: int = 1 << 62,
+        unread_ms_max: int = 1 << 62,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -239,12 +242,14 @@ class Edge:
             stats=self.stats,
         )
         self._create_topics()
+        self.unsent = Unsent(self.stats, unsent_bytes_max, unread_ms_max)
         self.server = Server(
             self.node,
             Apis(),
             self.committer,
             self.stats,
             Admission(total_max, per_address_max),
+            self.unsent,
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
             turns=Turns(turn_ns),
