@@ -350,12 +350,20 @@ class App:
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
 
     def readiness(self) -> dict[str, Any]:
-        """What /ready shows."""
+        """What /ready shows: `ready` while most partitions are served, `complete` while all can be written, too."""
         now_ms = self.clock.mono_ms()
+        waiting = self.manager.waiting_partitions
+        since_ms = self.stats.log_refusing_since_ms
+        failing = [job for job in self.scheduler.jobs.values() if job.failing_since_ms]
         return {
-            "ready": self.leadership.ready,
+            "ready": self.leadership.mostly_ready,
+            "complete": self.leadership.ready and not since_ms,
+            "log_refusing_since": since_ms / 1e3 if since_ms else None,
+            "log_refusing_reason": str(self.log.failed) if self.log.failed else None,
+            "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
             "partitions_owned": len(self.manager.owned_partitions),
-            "partitions_loading": sorted(self.manager.loading_partitions),
+            "partitions_loading": sorted(self.manager.loading_partitions.keys() - waiting),
+            "partitions_waiting": sorted(waiting),
             "loads": {str(p): each.shown(now_ms) for p, each in self.loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self.leadership.failed_partitions.items()},
         }

@@ -103,6 +103,16 @@ class Leadership:
         """Whether every partition that this node leads is loaded."""
         return not self._manager.loading_partitions and not self.failed_partitions
 
+    @property
+    def mostly_ready(self) -> bool:
+        """Whether more than half of what this node leads is served, once its start is over.
+
+        The start is over when every partition was loaded, or has failed to. A node that leads nothing is ready.
+        """
+        served = len(self._manager.owned_partitions)
+        led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
+        return self.ready or (not self._is_start and 2 * served > led)
+
     async def close(self) -> None:
         """End all loads."""
         tasks = [*self._loads.values(), *([self._repair] if self._repair else [])]
@@ -159,6 +169,7 @@ class Leadership:
             manager.remove_groups_for_partition(partition)
             self.failed_partitions[partition] = str(error)
             self.on_loaded(partition, self.epochs[partition], str(error))
+            self._end_start()
             # What is damaged stays so.
             return isinstance(error, StorageError) and not isinstance(error, CorruptLog)
         if not still_wanted():
@@ -167,12 +178,17 @@ class Leadership:
         manager.finish_load(shard, writer)
         self._loads.pop(partition, None)
         self.on_loaded(partition, self.epochs[partition], None)
-        if not manager.loading_partitions and self._is_start:
-            # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
-            # Only once: each time would keep the garbage of that moment for good.
-            self._is_start = False
-            gc.freeze()
+        self._end_start()
         return False
+
+    def _end_start(self) -> None:
+        """The last of the first loads has ended, well or not."""
+        if self._manager.loading_partitions or not self._is_start:
+            return
+        # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
+        # Only once: each time would keep the garbage of that moment for good.
+        self._is_start = False
+        gc.freeze()
 
     async def _repair_and_reload(self) -> None:
         """Until the journal can be written again nothing is acknowledged; then every lost partition is loaded."""

@@ -39,6 +39,7 @@ V = TypeVar("V")
 README_FILE = "README.txt"
 POSSIBLY_OLDER_FILE = "possibly-older.csv"
 _DELTA_MAX = (1 << 31) - 1
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class Loss(msgspec.Struct):
@@ -257,8 +258,15 @@ def _csv(loss: Loss) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["group", "topic", "partition", "offset"])
-    writer.writerows(loss.older)
+    writer.writerows(
+        (_cell(group), _cell(topic), partition, offset) for group, topic, partition, offset in loss.older
+    )
     return out.getvalue()
+
+
+def _cell(name: str) -> str:
+    """A name that clients chose, so that no spreadsheet takes it for a formula: an apostrophe makes it text."""
+    return f"'{name}" if name.startswith(_FORMULA) else name
 
 
 def _readme(repair: Repair) -> str:

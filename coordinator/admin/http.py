@@ -55,9 +55,13 @@ class AdminServer:
     async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})
 
-    async def _ready(self, _request: web.Request) -> web.Response:
+    async def _ready(self, request: web.Request) -> web.Response:
+        strict = request.query.get("strict", "0")
+        if strict not in ("0", "1"):
+            raise web.HTTPBadRequest(text="strict: expected 0 or 1\n")
         state = self._readiness()
-        return web.json_response(state, status=200 if state["ready"] else 503)
+        good = state["complete"] if strict == "1" else state["ready"]
+        return web.json_response(state, status=200 if good else 503)
 
     async def _groups_expiring(self, request: web.Request) -> web.Response:
         text = request.query.get("within_ms", "")

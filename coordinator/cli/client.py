@@ -4,8 +4,12 @@
 DescribeCluster v0 tells the nodes, and each is asked for ListGroups v4-v5. FindCoordinator v4 tells a group's
 coordinator, and that is asked for DescribeGroups v5-v6 and OffsetFetch v8-v9 (v10 names topics by id only).
 Kafka has had these since 3.0.
+
+ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So each partition of
+`__consumer_offsets` (Metadata v4-v8) is asked for a group that would be in it, which need not exist.
 """
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -18,6 +22,8 @@ from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment
 from protocol.errors import ErrorCode
+from storage.layout import OFFSETS_TOPIC
+from storage.placement import partition_for
 
 T = TypeVar("T")
 
@@ -70,6 +76,25 @@ class Client:
         """The groups of the cluster by id; only those in `states` and of `types` where these are given."""
         found = (group for node in self._nodes() for group in self._list_on(node, states, types))
         return sorted(found, key=lambda group: group.group)
+
+    def missing_partitions(self) -> dict[int, str]:
+        """The partitions of groups that are not served now, with the name of what their coordinator says."""
+        count = self._offsets_partitions()
+        if not count:
+            return {}
+        keys = _groups_by_partition(count)
+        missing: dict[int, str] = {}
+        asked: dict[Connection, list[str]] = {}
+        for key, found in zip(keys, self._find_coordinators(keys), strict=True):
+            if found.error_code == ErrorCode.NONE:
+                asked.setdefault(self._connection(Address(found.host, found.port)), []).append(key)
+            else:
+                missing[partition_for(key, count)] = error_name(found.error_code)
+        for connection, groups in asked.items():
+            for described in self._ask_describe(connection, groups):
+                if described.error_code in RETRIABLE:
+                    missing[partition_for(described.group_id, count)] = error_name(described.error_code)
+        return dict(sorted(missing.items()))
 
     def describe_group(self, group: str) -> GroupDetails:
         """A group's state and members; CommandError if there is no such group."""
@@ -126,24 +151,42 @@ class Client:
             for g in listed
         ]
 
-    def _coordinator(self, group: str) -> tuple[int, Connection]:
+    def _offsets_partitions(self) -> int:
+        """How many partitions `__consumer_offsets` has; 0 where there is none yet."""
+        from protocol.messages import MetadataRequest
+
+        connection = self._connection(self._bootstrap)
+        version = connection.version(ApiKey.METADATA, Versions(4, 8))
+        topic = MetadataRequest.MetadataRequestTopic(name=OFFSETS_TOPIC)
+        request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False)
+        (found,) = connection.call(ApiKey.METADATA, version, request).topics
+        return len(found.partitions)
+
+    def _find_coordinators(self, groups: Sequence[str]) -> Sequence[Any]:
         from protocol.messages import FindCoordinatorRequest
 
         connection = self._connection(self._bootstrap)
         version = connection.version(ApiKey.FIND_COORDINATOR, Versions(4, 4))
-        request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=[group])
-        response = connection.call(ApiKey.FIND_COORDINATOR, version, request)
-        (found,) = response.coordinators
+        request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
+        found: Sequence[Any] = connection.call(ApiKey.FIND_COORDINATOR, version, request).coordinators
+        return found
+
+    def _ask_describe(self, connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
+        from protocol.messages import DescribeGroupsRequest
+
+        version = connection.version(ApiKey.DESCRIBE_GROUPS, Versions(5, 6))
+        request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+        described: Sequence[Any] = connection.call(ApiKey.DESCRIBE_GROUPS, version, request).groups
+        return described
+
+    def _coordinator(self, group: str) -> tuple[int, Connection]:
+        (found,) = self._find_coordinators([group])
         _check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
         return found.node_id, self._connection(Address(found.host, found.port))
 
     def _describe(self, group: str) -> GroupDetails:
-        from protocol.messages import DescribeGroupsRequest
-
         node_id, connection = self._coordinator(group)
-        version = connection.version(ApiKey.DESCRIBE_GROUPS, Versions(5, 6))
-        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        (described,) = connection.call(ApiKey.DESCRIBE_GROUPS, version, request).groups
+        (described,) = self._ask_describe(connection, [group])
         # before v6 a group that does not exist is Dead, and there is no error
         if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
             raise CommandError(f"group {group} not found")
@@ -175,6 +218,17 @@ class Client:
             for p in topic.partitions
             if p.error_code == ErrorCode.NONE
         )
+
+
+def _groups_by_partition(count: int) -> list[str]:
+    """For each of so many partitions the id of a group that would be in it."""
+    found: dict[int, str] = {}
+    for number in itertools.count():
+        if len(found) == count:
+            break
+        group = f"groupkeeper-probe-{number}"
+        found.setdefault(partition_for(group, count), group)
+    return [found[partition] for partition in range(count)]
 
 
 def _member(member: Any, protocol_type: str) -> Member:

@@ -28,3 +28,10 @@ def existing(directory: Path) -> Path:
     if not directory.is_dir():
         raise CommandError(f"{directory}: there is no such directory", EXIT_USAGE)
     return directory
+
+
+def is_data_dir(directory: Path) -> bool:
+    """Whether a node has started here at least once, be it that nothing was committed."""
+    from storage.layout import META_FILE
+
+    return (directory / META_FILE).exists()

@@ -49,7 +49,10 @@ def list_groups(
     json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """List all groups."""
+    """List all groups.
+
+    Exit code 1, after the list of those that can be had, where partitions of groups fail or load.
+    """
     with one_line_errors():
         from coordinator.cli import render
         from coordinator.cli.client import Client
@@ -57,10 +60,13 @@ def list_groups(
         states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
         with Client(_address(bootstrap), timeout) as client:
             found = client.list_groups(states, types)
+            missing = client.missing_partitions()
         if json:
             render.print_json(found)
-        else:
+        elif found or not missing:
             render.print_groups(found)
+        if missing:
+            raise CommandError(_missing(missing))
 
 
 @app.command("describe")
@@ -96,6 +102,11 @@ def describe_group(
             render.print_json(description)
         else:
             render.print_description(description)
+
+
+def _missing(partitions: dict[int, str]) -> str:
+    each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
+    return f"the groups of {len(partitions)} partitions are missing, which are not served now: {each}"
 
 
 def _address(text: str) -> Address:

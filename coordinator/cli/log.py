@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.data_dir import DataDir, existing, settings_for
+from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def check_log(
             raise CommandError(str(error), EXIT_USAGE) from error
         if partition is not None and not found.partitions:
             raise CommandError(f"{directory}: there is no partition {partition}", EXIT_USAGE)
+        if not found.partitions and not is_data_dir(directory):
+            raise CommandError(f"{directory}: no node has kept its data here", EXIT_USAGE)
         if json:
             render.print_json(_as_json(found))
         else:

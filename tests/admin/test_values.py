@@ -84,8 +84,13 @@ async def test_a_node_that_loads_is_alive_and_not_ready(
         assert state.pop("loads")[str(last)].pop("milliseconds") >= 0
         assert state == {
             "ready": False,
+            "complete": False,
+            "log_refusing_since": None,
+            "log_refusing_reason": None,
+            "jobs_failing_since": {},
             "partitions_owned": last,
             "partitions_loading": [last],
+            "partitions_waiting": [],
             "partitions_failed": {},
         }
         size = running.app.log.log(last).size_bytes
@@ -116,7 +121,7 @@ async def test_periodic_jobs_tell_how_often_and_how_long_they_ran_and_what_faile
     assert await metric(running, "job_failures_total", job="write_behind") == failures + 1
 
 
-async def test_a_node_with_a_damaged_partition_is_not_ready_and_says_why(
+async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with node(tmp_path / "data", monkeypatch) as running:
@@ -131,11 +136,47 @@ async def test_a_node_with_a_damaged_partition_is_not_ready_and_says_why(
         await eventually(lambda: not running.app.manager.loading_partitions, "the loads to end")
         status, _, body = await get(running, "/ready")
         state = json.loads(body)
-        assert (status, state["ready"]) == (503, False)
+        assert (status, state["ready"], state["complete"]) == (200, True, False)
+        assert (await get(running, "/ready?strict=1"))[0] == 503
         assert str(segment.parent) in state["partitions_failed"]["1"]
         assert await metric(running, "partitions", state="failed") == 1
         assert await metric(running, "partitions", state="owned") == PARTITIONS - 1
         assert await metric(running, "partition_load_failures_total") == 1
+
+
+async def test_ready_says_what_cannot_be_written_and_what_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(
+        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=100, metrics=True
+    ) as running:
+        client = await running.client()
+        assert (await get(running, "/ready?strict=1"))[0] == 200
+        running.disk.fail(WRITES, where="recovery-point")
+        await client.commit("g", 0, 1)
+        job = running.app.scheduler.jobs["checkpoint"]
+        await eventually(lambda: job.failures, "a checkpoint to fail")
+        status, _, body = await get(running, "/ready?strict=1")
+        assert (status, list(json.loads(body)["jobs_failing_since"])) == (200, ["checkpoint"])
+        running.disk.fail(WRITES | SYNCS)
+        for partition in range(PARTITIONS // 2 - 1):
+            await client.commit(running.group_in(partition), 0, 1)
+        status, _, body = await get(running, "/ready")
+        state = json.loads(body)
+        assert (status, state["partitions_waiting"]) == (200, [0]), "three of four are served"
+        assert state["log_refusing_since"] > 0
+        assert "Input/output error" in state["log_refusing_reason"]
+        assert (await get(running, "/ready?strict=1"))[0] == 503
+        await client.commit(running.group_in(PARTITIONS - 1), 0, 1)
+        assert (await get(running, "/ready"))[0] == 503, "half of them is not most"
+        running.disk.heal()
+        await running.loaded()
+        assert (await get(running, "/ready?strict=1"))[0] == 200
+
+
+async def test_strict_is_0_or_1(running: Running) -> None:
+    assert (await get(running, "/ready?strict=yes"))[0] == 400
+    assert (await get(running, "/ready?strict=0"))[0] == 200
 
 
 async def test_other_paths_are_not_found(running: Running) -> None:

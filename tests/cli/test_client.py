@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `groups` commands against a scripted node: what they ask, what they print, how they fail."""
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -25,7 +26,9 @@ from protocol.messages import (
     DescribeGroupsResponse,
     FindCoordinatorResponse,
     ListGroupsResponse,
+    MetadataResponse,
 )
+from storage.placement import partition_for
 from tests.cli.conftest import Command
 from tests.cli.fake import FakeNode
 
@@ -36,6 +39,7 @@ def node() -> Iterator[FakeNode]:
     with FakeNode() as fake:
         fake.answers[ApiKey.DESCRIBE_CLUSTER] = lambda *_: cluster(fake)
         fake.answers[ApiKey.FIND_COORDINATOR] = lambda *_: coordinator(fake)
+        fake.answers[ApiKey.METADATA] = lambda *_: offsets_topic(0)
         yield fake
 
 
@@ -62,6 +66,18 @@ def coordinator(node: FakeNode | None, code: ErrorCode = ErrorCode.NONE) -> Any:
         key="g", node_id=node_id, host=host, port=port, error_code=code, error_message=""
     )
     return FindCoordinatorResponse(throttle_time_ms=0, coordinators=[found])
+
+
+def offsets_topic(partitions: int) -> Any:
+    topic = MetadataResponse.MetadataResponseTopic
+    of_topic = [
+        topic.MetadataResponsePartition(
+            error_code=0, partition_index=p, leader_id=7, leader_epoch=0, replica_nodes=[7], isr_nodes=[7]
+        )
+        for p in range(partitions)
+    ]
+    found = topic(error_code=0, name="__consumer_offsets", is_internal=True, partitions=of_topic)
+    return MetadataResponse(brokers=[], topics=[found])
 
 
 def listed(*groups: tuple[str, str]) -> Any:
@@ -143,6 +159,45 @@ def test_list_of_no_groups_is_no_error(node: FakeNode, groupkeeper: Command) -> 
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed()
     assert groupkeeper("groups", "list", "--bootstrap", node.bootstrap) == (0, "", "no groups\n")
     assert groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap).json == []
+
+
+def test_list_says_which_partitions_it_could_not_ask(node: FakeNode, groupkeeper: Command) -> None:
+    """A partition has failed, another one loads, and a third has no coordinator."""
+    errors = {1: ErrorCode.NOT_COORDINATOR, 2: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+
+    def find(request: Any, _version: int) -> Any:
+        found = []
+        for key in request.coordinator_keys:
+            lost = partition_for(key, 5) == 4
+            (one,) = coordinator(
+                None if lost else node, ErrorCode.COORDINATOR_NOT_AVAILABLE if lost else ErrorCode.NONE
+            ).coordinators
+            one.key = key
+            found.append(one)
+        return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found)
+
+    def describe(request: Any, _version: int) -> Any:
+        groups = []
+        for group in request.groups:
+            code = errors.get(partition_for(group, 5), ErrorCode.GROUP_ID_NOT_FOUND)
+            groups += described(group, state="Dead", code=code).groups
+        return DescribeGroupsResponse(throttle_time_ms=0, groups=groups)
+
+    node.answers[ApiKey.METADATA] = lambda *_: offsets_topic(5)
+    node.answers[ApiKey.FIND_COORDINATOR] = find
+    node.answers[ApiKey.DESCRIBE_GROUPS] = describe
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed()
+    outcome = groupkeeper("groups", "list", "--bootstrap", node.bootstrap)
+    assert outcome == (
+        1,
+        "",
+        "groupkeeper: the groups of 3 partitions are missing, which are not served now: 1 (NOT_COORDINATOR),"
+        " 2 (COORDINATOR_LOAD_IN_PROGRESS), 4 (COORDINATOR_NOT_AVAILABLE)\n",
+    )
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("a", "Empty"))
+    outcome = groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap)
+    found = json.loads(outcome.stdout)
+    assert (outcome.exit_code, [group["group"] for group in found]) == (1, ["a"])
 
 
 def test_list_asks_every_node(node: FakeNode, groupkeeper: Command) -> None:

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """`groupkeeper log`: exit codes, what is printed, and a node that goes on with what was mended."""
 
+import http.client
 import json
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from storage.layout import OFFSETS_TOPIC
+from storage.placement import partition_for
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
-from tests.support.service import Service
+from tests.support.raw import commit_offsets, create_topic
+from tests.support.service import Service, wait_until
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -51,6 +55,58 @@ def test_what_cannot_be_checked(tmp_path: Path) -> None:
     fill(tmp_path, 1)
     done = run("check", "--data-dir", str(tmp_path), "--partition", "7")
     assert (done.returncode, done.stderr) == (2, f"groupkeeper: {tmp_path}: there is no partition 7\n")
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_directory_that_never_was_a_nodes_is_a_mistake(tmp_path: Path, as_json: list[str]) -> None:
+    done = run("check", "--data-dir", str(tmp_path), *as_json)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"groupkeeper: {tmp_path}: no node has kept its data here\n"
+
+
+def test_a_new_nodes_directory_has_nothing_that_is_damaged(tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    try:
+        service.start()
+        service.terminate()
+    finally:
+        service.close()
+    done = run("check", "--data-dir", str(service.data_dir))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(" 0 damaged\n")
+
+
+def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) -> None:
+    service = Service(tmp_path, {"offsets.topic.num.partitions": 2})
+    try:
+        service.start()
+        create_topic(service.bootstrap, "t", 1)
+        for number in range(3):
+            commit_offsets(service.bootstrap, "g", "t", {0: number})
+        service.terminate()
+        partition = partition_for("g", 2)
+        segment = service.data_dir / f"{OFFSETS_TOPIC}-{partition}" / f"{0:020}.log"
+        overwrite(segment, 80, b"\xfe\xfe")
+        service.launch()
+        wait_until(lambda: service.http_status("/ready") in (200, 503), 30, what=service.log_text)
+        wait_until(lambda: '"1":' in body(service) or '"0":' in body(service), 30, what=lambda: body(service))
+        assert (service.http_status("/ready"), service.http_status("/ready?strict=1")) == (503, 503), (
+            "one of two is not most of them"
+        )
+        done = groupkeeper("groups", "list", "--bootstrap", service.bootstrap)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert (
+            f"the groups of 1 partitions are missing, which are not served now: {partition} " in done.stderr
+        )
+    finally:
+        service.close()
+
+
+def body(service: Service) -> str:
+    """What has failed, as `/ready` says it."""
+    with closing(http.client.HTTPConnection("127.0.0.1", service.metrics_port, timeout=5)) as connection:
+        connection.request("GET", "/ready")
+        return json.dumps(json.loads(connection.getresponse().read())["partitions_failed"])
 
 
 def test_repair_by_hand(tmp_path: Path) -> None:

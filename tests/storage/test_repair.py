@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damage is found wherever it is, and a repair keeps everything that it did not touch."""
 
+import csv
 import gzip
+import io
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ from storage.filesystem import RealFileSystem
 from storage.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
 from storage.log_manager import LogManager
 from storage.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
-from storage.repair import Repair, carry_out, plan_repair
+from storage.repair import Loss, Repair, _csv, carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 from tests.storage.test_old_messages import PAIRS, message_set, wrapper
@@ -291,6 +293,15 @@ def test_without_recovery_point_damage_with_something_behind_it_is_damage(tmp_pa
     manager.close()
     repair(tmp_path)
     assert sorted(contents(tmp_path)) == [0, 3, 9, 12]
+
+
+def test_names_in_the_table_of_what_may_be_older_are_no_formulas() -> None:
+    older = [("=cmd|' /C calc'!A0", "@t", 0, 1), ("-g", "+1", 1, -1), ("g", "t", 2, 3)]
+    assert list(csv.reader(io.StringIO(_csv(Loss(older=older)))))[1:] == [
+        ["'=cmd|' /C calc'!A0", "'@t", "0", "1"],
+        ["'-g", "'+1", "1", "-1"],
+        ["g", "t", "2", "3"],
+    ]
 
 
 def test_what_may_be_older_is_said(tmp_path: Path) -> None:
