@@ -2,7 +2,9 @@
 """Compiles the hot path with mypyc while a wheel is built.
 
 The modules are named in pyproject.toml; the sources stay in the wheel beside what is made of them, and are what runs
-where nothing was compiled. `HATCH_BUILD_NO_HOOKS=true` leaves it out: for machines without a C compiler.
+where nothing was compiled. Where they cannot be compiled, for want of a C compiler or of Python's headers, the wheel
+holds the sources alone and one line of the build's output says why (`pip -v` shows it). An image or a CI job that must
+not end up with that sets REQUIRE_COMPILED=1 or CI: then the build fails. `HATCH_BUILD_NO_HOOKS=true` does not try.
 """
 
 import os
@@ -11,6 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CannotCompile(Exception):
+    """Nothing was compiled; the text says why."""
 
 
 class CompileHook(BuildHookInterface[Any]):
@@ -24,7 +30,13 @@ class CompileHook(BuildHookInterface[Any]):
             return
         self._work = tempfile.TemporaryDirectory(prefix="groupkeeper-build-")
         made = Path(self._work.name) / "made"
-        _compile(self._modules(), Path(self._work.name), made)
+        try:
+            _compile(self._modules(), Path(self._work.name), made)
+        except CannotCompile as error:
+            if os.environ.get("REQUIRE_COMPILED") or os.environ.get("CI"):
+                raise
+            self.app.display_warning(f"groupkeeper is not compiled, so it works but is slower: {error}")
+            return
         for library in made.rglob("*.so"):
             build_data["force_include"][str(library)] = str(library.relative_to(made))
         build_data["pure_python"] = False
@@ -47,14 +59,33 @@ class CompileHook(BuildHookInterface[Any]):
 
 
 def _compile(modules: list[str], work: Path, made: Path) -> None:
+    """Put a library for each module below `made`. Raises CannotCompile."""
     from mypyc.build import mypycify
+    from setuptools import Extension
+
+    # First next to nothing: mypyc's own work, which comes before the compiler's, takes half a minute.
+    probe = work / "probe.c"
+    probe.write_text("#include <Python.h>\n")
+    try:
+        _build([Extension("probe", [str(probe)])], work, work / "probe")
+    except Exception as error:
+        raise CannotCompile("there is no C compiler that works, or no headers of this Python") from error
+    os.environ.setdefault("MYPY_CACHE_DIR", str(work / "cache"))
+    try:
+        extensions = mypycify(
+            modules, opt_level="1", debug_level="0", multi_file=True, target_dir=str(work / "c")
+        )
+        _build(extensions, work, made)
+    except SystemExit as error:
+        raise CannotCompile("mypyc does not take the sources; what it says is above this line") from error
+    except Exception as error:
+        raise CannotCompile("the C compiler failed; what it says is above this line") from error
+
+
+def _build(extensions: list[Any], work: Path, made: Path) -> None:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
-    os.environ.setdefault("MYPY_CACHE_DIR", str(work / "cache"))
-    extensions = mypycify(
-        modules, opt_level="1", debug_level="0", multi_file=True, target_dir=str(work / "c")
-    )
     command = build_ext(Distribution({"name": "groupkeeper", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(made), str(work / "objects")
     command.ensure_finalized()

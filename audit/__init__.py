@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nightly audit: what the log of a node or broker says, and whether it can be trusted, on Spark.
 
-`pip install groupkeeper[audit]`, or `make install-audit`, brings what this package needs.
+`make install-audit` brings what this package needs into .venv, and the Dockerfile's stage `audit` into an image.
 """

@@ -147,8 +147,8 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise AuditError(
-            f"the audit needs {', '.join(missing)}: `make install-audit` brings all of it, "
-            "or `pip install groupkeeper[audit]`"
+            f"the audit needs {', '.join(missing)}: in Groupkeeper's source tree `make install-audit` brings all of "
+            "it into .venv, and `docker build --target audit .` makes an image that has it"
         )
     if not _has_java():
         raise AuditError(

@@ -116,7 +116,11 @@ def test_without_spark_the_command_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["--log-dirs", str(tmp_path), "--out", str(tmp_path)]) == cli.EXIT_FAILED
-    assert "the audit needs jinja2, numpy, pyarrow, pyspark: `make install-audit`" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "the audit needs jinja2, numpy, pyarrow, pyspark: " in said
+    assert "`make install-audit`" in said
+    assert "`docker build --target audit .`" in said
+    assert "pip install" not in said  # it is on no index
 
 
 def test_the_commands_help_needs_no_spark() -> None:

@@ -30,8 +30,15 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 class ServerProcess:
     """A server as a child process, whose output is appended to a log file."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        """Start `command`; its standard output and error go to `log`."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Path = REPOSITORY,
+    ) -> None:
+        """Start `command`; its standard output and error go to `log`. Its environment is ours, or `env` and no more."""
         self.log = log
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
@@ -39,8 +46,8 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=sink,
-                cwd=REPOSITORY,
-                env=environment(),
+                cwd=cwd,
+                env=environment() if env is None else env,
                 start_new_session=True,
             )
 
