@@ -51,7 +51,9 @@ def test_the_commands_are_those_that_are_run_here() -> None:
         "make test",
         "make install-audit",
         f'make bench ARGS="{measures}"',
-    }  # by whoever runs this; briefly, by tests/bench
+        "docker build -t groupkeeper .",
+        "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper",
+    }  # by whoever runs this; briefly, by tests/bench and tests/packaging
     run_here = {
         "make run",
         ".venv/bin/groupkeeper groups list",
@@ -147,6 +149,27 @@ def test_the_audit_finds_nothing_wrong(service: Service, tmp_path: Path) -> None
     assert (tmp_path / "report.html").exists()
 
 
-def test_the_links_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert target.startswith("http") or (ROOT / target).exists(), target
+PAGES = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+)
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_the_links_lead_somewhere(name: str) -> None:
+    """Of each page that a reader may come to, to a file and, where one is named, to a heading in it."""
+    page = ROOT / name
+    for target, _, heading in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", page.read_text()):
+        if target.startswith("http"):
+            continue
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        assert not heading or heading in anchors(found), f"{target}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
