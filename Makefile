@@ -23,7 +23,7 @@ OURS := --no-deps --no-build-isolation --force-reinstall .
 CHECKED = hatch_build.py $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help audit-package install install-audit install-dev run test golden lint format demo bench lock clean
+.PHONY: help audit-package install install-audit install-dev run test simulate golden lint format demo bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9
 # JOBS processes share the files, since what a file's fixtures start should start once; tests/conftest.py orders them.
 test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment"; side by side: JOBS=2)
 	$(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder) $(ARGS)
+
+simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7), or planted bugs (MUTANTS=1)
+	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(MUTANTS),--mutants)
 
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
 	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)

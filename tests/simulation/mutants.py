@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bugs of the kinds that such systems have had, each a change of a line or two of ours, for the simulation to find.
+
+A mutant is loaded in place of its module's source, in a process of its own.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+class Mutant(NamedTuple):
+    """One bug: in `module`, what stands there once is replaced with something else."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    also: tuple[str, str] | None = None
+    """Another replacement, where one alone is made good by another part."""
+
+    def source(self) -> str:
+        """The module with the bug. Raises ValueError when the code is not what the mutant was written for."""
+        text = path_of(self.module).read_text()
+        for old, new in ((self.old, self.new), *([self.also] if self.also else [])):
+            if text.count(old) != 1:
+                raise ValueError(
+                    f"mutant {self.name}: {old!r} stands {text.count(old)} times in {self.module}"
+                )
+            text = text.replace(old, new)
+        return text
+
+
+def path_of(module: str) -> Path:
+    """Where a module's source is."""
+    return ROOT / (module.replace(".", "/") + ".py")
+
+
+MUTANTS: Final = (
+    Mutant(
+        "a reply leaves before its flush",
+        "coordinator.net.connection",
+        "if not self._replies and ctx.flush <= server.committer.durable:",
+        "if not self._replies:",
+    ),
+    Mutant(
+        "a durable write is not synced",
+        "storage.journal",
+        "self._file.pwrite_durable(frame, self._end)",
+        "self._file.pwrite(frame, self._end)",
+    ),
+    Mutant(
+        "a failed flush counts as done",
+        "coordinator.runtime.committer",
+        "if isinstance(result, BaseException):\n            self._fail(writers, result)\n            return",
+        "",
+    ),
+    Mutant(
+        "a reload does not wait for what was appended",
+        "coordinator.leadership",
+        "await self._committer.drained()",
+        "await asyncio.sleep(0)",
+    ),
+    Mutant(
+        "a partition serves before it is loaded",
+        "coordinator.runtime.loader",
+        "while offset < end_offset and still_wanted():",
+        "while offset < end_offset // 2 and still_wanted():",
+    ),
+    Mutant(
+        "a failed flush leaves the groups as they are",
+        "coordinator.leadership",
+        "        for partition in partitions:\n            self._drop(partition)\n"
+        "            self._manager.begin_load(partition)\n            self._manager.wait_for_log(partition)\n"
+        "        self.start_repair()",
+        "        self.start_repair()",
+        ("for partition in self._out_of_step():", "for partition in ():"),
+    ),
+    Mutant(
+        "a deleted group leaves its offsets in the log",
+        "coordinator.manager",
+        "flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush",
+        "flush = group.flush",
+    ),
+    Mutant(
+        "a commit of an old generation is taken",
+        "coordinator.groups.offsets",
+        "if generation_id != group.generation_id:\n            return ErrorCode.ILLEGAL_GENERATION",
+        "",
+    ),
+    Mutant(
+        "a heartbeat does not renew the session",
+        "coordinator.groups.membership",
+        "    member.session_deadline_ms = now_mono_ms + member.session_timeout_ms\n    if state",
+        "    if state",
+    ),
+    Mutant(
+        "a session is armed with the wall clock",
+        "coordinator.groups.rebalance",
+        "member.session_deadline_ms = now.mono + member.session_timeout_ms",
+        "member.session_deadline_ms = now.wall + member.session_timeout_ms",
+    ),
+    Mutant(
+        "a join phase has no end",
+        "coordinator.groups.rebalance",
+        "    group.join_deadline_ms = deadline_ms\n    group.wake_at(deadline_ms)",
+        "    group.join_deadline_ms = NEVER",
+    ),
+    Mutant(
+        "any member's assignment is taken",
+        "coordinator.groups.sync",
+        "if group.is_leader(request.member_id):\n        _stabilise",
+        "if True:\n        _stabilise",
+    ),
+    Mutant(
+        "a generation comes twice",
+        "coordinator.groups.rebalance",
+        "group.generation_id += 1\n    group.protocol_name = group.select_protocol()",
+        "group.generation_id += group.generation_id % 3 != 1\n"
+        "    group.protocol_name = group.select_protocol()",
+    ),
+    Mutant(
+        "a loaded member has no assignment",
+        "coordinator.groups.replay",
+        "        assignment=recorded.assignment,\n",
+        "",
+    ),
+    Mutant(
+        "recovery does not read the journal",
+        "storage.recovery",
+        "        for frame in journal.frames:\n            all_synced",
+        "        for frame in journal.frames[:-1]:\n            all_synced",
+    ),
+    Mutant(
+        "a checkpoint drops the journal before the segments are synced",
+        "storage.segment_writer",
+        "            self._sync_all()\n            self._journals.remove_retired(flush)",
+        "            self._journals.remove_retired(flush)",
+    ),
+    Mutant(
+        "compaction drops the newest of each key",
+        "storage.cleaner.offset_map",
+        "return offset >= self._offsets.get(key, -1)",
+        "return offset < self._offsets.get(key, -1)",
+    ),
+    Mutant(
+        "a flush that fails does not refuse the replies that wait",
+        "coordinator.app",
+        "        self.server.on_failed(group_error(append_error(error)))\n",
+        "        self.server.on_flushed()\n",
+    ),
+    Mutant(
+        "a replaced static member keeps its old id",
+        "coordinator.groups.metadata",
+        "        if self.leader_id == old_member_id:\n            self.leader_id = new_member_id\n        if old",
+        "        if old",
+    ),
+    Mutant(
+        "replies leave in the wrong order",
+        "coordinator.net.connection",
+        'out.append(replies.popleft().frame or b"")',
+        'out.insert(0, replies.popleft().frame or b"")',
+    ),
+    Mutant(
+        "a member that is removed leaves its vote",
+        "coordinator.groups.metadata",
+        "            self._count_protocols(member, -1)\n            if member.awaiting_join",
+        "            if member.awaiting_join",
+    ),
+)
+
+
+class _Loader(importlib.abc.InspectLoader):
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def get_source(self, fullname: str) -> str:
+        return self._mutant.source()
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self.get_source(fullname), str(path_of(fullname)), "exec")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        return importlib.util.spec_from_loader(fullname, _Loader(self._mutant), origin=str(path_of(fullname)))
+
+
+def load(name: str) -> None:
+    """Put the mutant of this name in its module's place; before anything imports that."""
+    mutant = next(each for each in MUTANTS if each.name == name)
+    assert mutant.module not in sys.modules, f"{mutant.module} was imported too early"
+    sys.meta_path.insert(0, _Finder(mutant))

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections in memory: bytes arrive late, in any pieces, in order, and not at all once an end is gone."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+from coordinator.config import Address
+from tests.simulation.loop import SimulatedLoop
+
+HIGH_WATER = 64 * 1024
+"""Unread bytes from which a transport asks its protocol to write no more."""
+
+
+class Lost(Exception):
+    """The connection is gone, or nobody listens."""
+
+
+class BoundSocket:
+    """Stands for a socket that listens."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._address.host, self._address.port
+
+    def close(self) -> None:
+        """Nothing was taken."""
+
+
+class Listening:
+    """What `create_server` gives."""
+
+    def __init__(self, network: "Network", port: int) -> None:
+        self._network = network
+        self._port = port
+
+    def close(self) -> None:
+        self._network.listeners.pop(self._port, None)
+
+
+class Network:
+    """All listeners and connections; latencies are drawn for each connection apart, so none depends on another's."""
+
+    def __init__(self, loop: SimulatedLoop, seed: int) -> None:
+        self.loop = loop
+        self.listeners: dict[int, Callable[[], asyncio.BaseProtocol]] = {}
+        self.open: dict[int, ServerEnd] = {}
+        self._seed = seed
+        self._count = 0
+
+    def bind(self, address: Address) -> Any:
+        return BoundSocket(address)
+
+    def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.BaseProtocol]) -> Listening:
+        port = sock.getsockname()[1]
+        self.listeners[port] = factory
+        return Listening(self, port)
+
+    def connect(self, port: int) -> "ClientEnd":
+        """A connection to whoever listens on `port`. Raises Lost."""
+        factory = self.listeners.get(port)
+        if factory is None:
+            raise Lost("connection refused")
+        self._count += 1
+        rng = random.Random(f"{self._seed}/{self._count}")
+        client = ClientEnd(self, rng, self._count)
+        server = ServerEnd(self, rng, client, cast(asyncio.Protocol, factory()))
+        client.server = server
+        self.open[self._count] = server
+        server.protocol.connection_made(server)
+        return client
+
+    def cut_all(self, port: int) -> None:
+        """The process behind `port` is gone: its connections are, too."""
+        self.listeners.pop(port, None)
+        for number in sorted(self.open):
+            self.open[number].vanish()
+        self.open.clear()
+
+
+class _Pipe:
+    """One direction: calls `deliver` with what was sent, later and in order."""
+
+    def __init__(self, loop: SimulatedLoop, rng: random.Random, deliver: Callable[[bytes], None]) -> None:
+        self._loop = loop
+        self._rng = rng
+        self._deliver = deliver
+        self._last = 0.0
+
+    def send(self, data: bytes) -> None:
+        rng = self._rng
+        if len(data) > 1 and rng.random() < 0.05:
+            cut = rng.randrange(1, len(data))
+            self._one(data[:cut])
+            data = data[cut:]
+        self._one(data)
+
+    def _one(self, data: bytes) -> None:
+        latency = self._rng.expovariate(2_000)  # half a millisecond
+        if self._rng.random() < 0.002:
+            latency += self._rng.random() * 2
+        self._last = max(self._last + 1e-7, self._loop.time() + latency)
+        self._loop.call_at(self._last, self._deliver, data)
+
+
+class ServerEnd(asyncio.Transport):
+    """The node's transport of one connection."""
+
+    def __init__(
+        self, network: Network, rng: random.Random, client: "ClientEnd", protocol: asyncio.Protocol
+    ) -> None:
+        super().__init__()
+        self.protocol = protocol
+        self.client = client
+        self.number = client.number
+        self._network = network
+        self._to_client = _Pipe(network.loop, rng, client.arrived)
+        self._from_client: deque[bytes] = deque()
+        self._unread = 0
+        self._reading = True
+        self._full = False
+        self.gone = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("10.0.0.1", self.number) if name == "peername" else default
+
+    # what the node's connection does
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self.gone:
+            return
+        self._to_client.send(bytes(data))
+        self._unread += len(data)
+        if self._unread > HIGH_WATER and not self._full:
+            self._full = True
+            self.protocol.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._unread if self.client.stalled else 0
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._network.loop.call_soon(self._feed)
+
+    def is_closing(self) -> bool:
+        return self.gone
+
+    def close(self) -> None:
+        self._end(None)
+
+    def abort(self) -> None:
+        self._end(None)
+
+    # what the network does
+
+    def arrived(self, data: bytes) -> None:
+        """Bytes from the client."""
+        self._from_client.append(data)
+        self._feed()
+
+    def taken(self, size: int) -> None:
+        """The client has read so many bytes."""
+        self._unread -= size
+        if self._full and self._unread <= HIGH_WATER // 4 and not self.gone:
+            self._full = False
+            self.protocol.resume_writing()
+
+    def vanish(self) -> None:
+        """The process ended: the client sees the connection reset, the node sees nothing."""
+        if not self.gone:
+            self.gone = True
+            self.client.lost()
+
+    def dropped(self) -> None:
+        """The client is gone."""
+        self._end(ConnectionResetError())
+
+    def _feed(self) -> None:
+        while self._reading and self._from_client and not self.gone:
+            self.protocol.data_received(self._from_client.popleft())
+
+    def _end(self, error: Exception | None) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        self._network.open.pop(self.number, None)
+        self._network.loop.call_soon(self.protocol.connection_lost, error)
+        self.client.lost()
+
+
+class ClientEnd:
+    """The client's end: whole frames come out of `receive`."""
+
+    def __init__(self, network: Network, rng: random.Random, number: int) -> None:
+        self.number = number
+        self.server: ServerEnd
+        self.stalled = False
+        self.closed = False
+        self._loop = network.loop
+        self._to_server = _Pipe(network.loop, rng, self._deliver)
+        self._bytes = bytearray()
+        self._untaken = 0
+        self._frames: deque[bytes] = deque()
+        self._waiting: asyncio.Future[None] | None = None
+
+    def send(self, data: bytes) -> None:
+        """Send bytes. Raises Lost."""
+        if self.closed:
+            raise Lost("closed")
+        self._to_server.send(data)
+
+    async def receive(self, timeout_s: float) -> bytes:
+        """The next frame. Raises Lost, also when none comes in time."""
+        deadline = self._loop.time() + timeout_s
+        while not self._frames:
+            left = deadline - self._loop.time()
+            if self.closed or left <= 0:
+                self.drop()
+                raise Lost("closed" if self.closed else "no answer in time")
+            self._waiting = self._loop.create_future()
+            timer = self._loop.call_later(left, self._wake)
+            await self._waiting
+            timer.cancel()
+        return self._frames.popleft()
+
+    def stall(self) -> None:
+        """Read nothing from now on."""
+        self.stalled = True
+
+    def go_on(self) -> None:
+        """Read again."""
+        self.stalled = False
+        self._cut_frames()
+
+    def drop(self) -> None:
+        """Close without a word."""
+        if not self.closed:
+            self.closed = True
+            self._loop.call_soon(self.server.dropped)
+            self._wake()
+
+    def arrived(self, data: bytes) -> None:
+        self._bytes += data
+        self._untaken += len(data)
+        if not self.stalled:
+            self._cut_frames()
+
+    def lost(self) -> None:
+        self.closed = True
+        self._wake()
+
+    def _deliver(self, data: bytes) -> None:
+        if not self.server.gone:
+            self.server.arrived(data)
+
+    def _cut_frames(self) -> None:
+        self.server.taken(self._untaken)
+        self._untaken = 0
+        buffer = self._bytes
+        while len(buffer) >= 4 and len(buffer) >= (size := int.from_bytes(buffer[:4], "big") + 4):
+            self._frames.append(bytes(buffer[4:size]))
+            del buffer[:size]
+        if self._frames:
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole nodes in simulation: seeds that failed once, some fixed ones, fresh ones, and that it finds planted bugs."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import mutants
+from tests.simulation.history import NOTHING, Broken, History
+from tests.simulation.loop import SimulatedLoop
+from tests.support.processes import REPOSITORY, environment
+
+SEEDS = [
+    int(line.split()[0])
+    for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+FRESH_S = float(os.environ.get("SIMULATION_SECONDS", "20"))
+KEY = ("group", "topic", 0)
+
+
+def simulate(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
+        env=environment(),
+    )
+
+
+@pytest.mark.parametrize("seed", [*SEEDS, 1, 2])
+def test_a_seed(seed: int) -> None:
+    done = simulate("--seed", seed, "--simulated", 120)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
+
+
+def test_a_seed_decides_everything() -> None:
+    once, again = (simulate("--seed", 3, "--simulated", 60).stdout for _ in range(2))
+    assert once == again
+    assert "serves" in once
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(FRESH_S + 120)
+def test_fresh_seeds() -> None:
+    done = simulate("--seconds", FRESH_S)
+    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
+
+
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_mutant_fits_the_code(mutant: mutants.Mutant) -> None:
+    compile(mutant.source(), str(mutants.path_of(mutant.module)), "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_mutants_are_caught() -> None:
+    done = simulate("--mutants", "a reply leaves before its flush", "any member's assignment is taken")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+class Clock:
+    """A time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_read_of_what_was_replaced_is_noticed() -> None:
+    clock = Clock()
+    history = History(clock)
+    for value in (1, 2):
+        write = history.begin(KEY, value)
+        clock.now += 1
+        history.acknowledged(KEY, write)
+        clock.now += 1
+    began, clock.now = clock.now, clock.now + 1
+    history.fetched(KEY, 2, began)
+    with pytest.raises(Broken, match="offset 1 was read after 2 had replaced it"):
+        history.fetched(KEY, 1, began)
+
+
+def test_a_lost_commit_is_noticed_and_an_unanswered_one_may_come_late() -> None:
+    clock = Clock()
+    history = History(clock)
+    history.begin(KEY, 1)  # never answered
+    clock.now = 1
+    history.fetched(KEY, NOTHING, 0.5)
+    clock.now = 2
+    write = history.begin(KEY, 2)
+    clock.now = 3
+    history.acknowledged(KEY, write)
+    clock.now = 5
+    history.fetched(KEY, 1, 4)
+    with pytest.raises(Broken, match="nothing is committed"):
+        history.fetched(KEY, NOTHING, 4)
+
+
+def test_waiting_takes_no_time_but_the_simulated() -> None:
+    loop = SimulatedLoop()
+    try:
+        loop.run_until_complete(asyncio.sleep(86_400))
+        assert loop.time() >= 86_400
+    finally:
+        loop.close()
