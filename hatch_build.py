@@ -31,7 +31,7 @@ class CompileHook(BuildHookInterface[Any]):
         self._work = tempfile.TemporaryDirectory(prefix="groupkeeper-build-")
         made = Path(self._work.name) / "made"
         try:
-            _compile(self._modules(), Path(self._work.name), made)
+            _compile(chosen_modules(Path(self.root), self.config["modules"]), Path(self._work.name), made)
         except CannotCompile as error:
             if os.environ.get("REQUIRE_COMPILED") or os.environ.get("CI"):
                 raise
@@ -47,15 +47,14 @@ class CompileHook(BuildHookInterface[Any]):
         if hasattr(self, "_work"):
             self._work.cleanup()
 
-    def _modules(self) -> list[str]:
-        root = Path(self.root)
-        found = [
-            path.relative_to(root)
-            for pattern in self.config["modules"]
-            for path in sorted(root.glob(pattern))
-            if path.name != "__init__.py"
-        ]
-        return [str(path) for path in found]
+
+def chosen_modules(root: Path, patterns: list[str]) -> list[str]:
+    """The files below `root` that are compiled; a pattern that begins with "!" takes some out again."""
+    chosen: dict[Path, None] = {}  # a set that keeps their order
+    for pattern in patterns:
+        found = dict.fromkeys(sorted(root.glob(pattern.removeprefix("!"))))
+        chosen = {path: None for path in chosen if path not in found} if pattern[0] == "!" else chosen | found
+    return [str(path.relative_to(root)) for path in chosen if path.name != "__init__.py"]
 
 
 def _compile(modules: list[str], work: Path, made: Path) -> None:

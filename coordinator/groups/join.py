@@ -217,7 +217,8 @@ class _Join:
         group = self.group
         leads = group.is_leader(member.member_id)
         unchanged = member.matches(self.protocols)
-        match group.state:
+        state = group.state
+        match state:
             case GroupState.PREPARING_REBALANCE:
                 cause = RebalanceCause.MEMBER_REJOINED
             case GroupState.COMPLETING_REBALANCE if unchanged:
@@ -234,9 +235,7 @@ class _Join:
                 return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         self._update(member)
         self._wait(member)
-        reason = (
-            f"{cause.value} {member.member_id} in {group.state.value}; client reason: {self._client_reason()}"
-        )
+        reason = f"{cause.value} {member.member_id} in {state.value}; client reason: {self._client_reason()}"
         prepare_or_complete(self.env, group, cause, reason, self.now, self.out)
         return self.out
 

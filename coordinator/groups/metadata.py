@@ -279,11 +279,12 @@ class GroupMetadata:
             return None
         if not self.members:
             return frozenset()
-        if self.protocol_name is None:
+        protocol_name = self.protocol_name
+        if protocol_name is None:
             return None
         topics: set[str] = set()
         for member in self.members.values():
-            subscribed = subscribed_topics(member.metadata(self.protocol_name))
+            subscribed = subscribed_topics(member.metadata(protocol_name))
             if subscribed is None:
                 return None
             topics |= subscribed

@@ -160,7 +160,7 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     group.generation_id += 1
-    group.protocol_name = group.select_protocol()
+    group.protocol_name = protocol = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
     group.transition_to(GroupState.COMPLETING_REBALANCE, now.wall)
     group.pending_sync_members = set(group.members)
@@ -171,7 +171,7 @@ def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
         group=group.group_id,
         generation=group.generation_id,
         members=len(group.members),
-        protocol=group.protocol_name,
+        protocol=protocol,
         leader=group.leader_id,
     )
     for member in group.members.values():

@@ -20,11 +20,12 @@ def sync(group: GroupMetadata, request: SyncGroupRequest, caller: Caller, now: I
     error = _validate(group, request)
     if error is not ErrorCode.NONE:
         return out.reply(caller, SyncGroupResponse(error_code=error))
-    if group.state is GroupState.PREPARING_REBALANCE:
+    state = group.state
+    if state is GroupState.PREPARING_REBALANCE:
         return out.reply(caller, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member = group.members[request.member_id]
     _no_longer_pending(group, request.member_id)
-    if group.state is GroupState.STABLE:
+    if state is GroupState.STABLE:
         return out.reply(caller, _assignment_response(group, member.assignment))
     member.awaiting_sync = caller
     if group.is_leader(request.member_id):

@@ -224,10 +224,9 @@ class Connection:
             self._keep(frames)
         else:
             self._handle_all(frames)
-        if self._reader.failure is not None and not self._is_broken():
-            self._count_refused(self._reader.failure)
-            self._break(self._reader.failure)
-            self._after_sending()
+        failure = self._reader.failure
+        if failure is not None:
+            self._break_behind(failure)
 
     def _count_refused(self, error: ProtocolError) -> None:
         stats = self._server.stats
@@ -237,10 +236,6 @@ class Connection:
             stats.oversized_requests += 1
         else:
             stats.malformed_requests += 1
-
-    def _is_broken(self) -> bool:
-        """Read anew each time: the compiler takes an attribute that was None to stay so."""
-        return self._failure is not None
 
     # --- requests ---
 
@@ -263,10 +258,10 @@ class Connection:
                 self._keep(frames[index:])
                 break
             self._handle(frame, out)
-            if self._is_broken():
+            if self._failure is not None:
                 break
         self._write(out)
-        if self._backlog or self._is_broken():
+        if self._backlog or self._failure is not None:
             self._after_sending()
 
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
@@ -495,6 +490,13 @@ class Connection:
         self._backlog.clear()
         self._backlog_bytes = 0
         self._break(error)
+
+    def _break_behind(self, error: ProtocolError) -> None:
+        """Break behind all requests that were read, unless one of them has broken the protocol before."""
+        if self._failure is None:
+            self._count_refused(error)
+            self._break(error)
+            self._after_sending()
 
     def _break(self, error: ProtocolError) -> None:
         """Read no more; what was asked before is still answered."""

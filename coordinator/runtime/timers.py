@@ -74,9 +74,12 @@ class Timers:
     process was stopped or something held the loop.
     """
 
-    def __init__(self, loop: Loop, clock: Clock, listen: Listen | None = None) -> None:
+    def __init__(
+        self, loop: Loop, clock: Clock, listen: Listen | None = None, slice_ns: int = SLICE_NS
+    ) -> None:
         self._loop = loop
         self._clock = clock
+        self._slice_ns = slice_ns
         self._listen = listen
         self._heap: list[tuple[int, int, Timer]] = []
         self._tie = count()
@@ -140,7 +143,7 @@ class Timers:
     def _run(self) -> None:
         """Make the calls that are due, and those that a slice has no time for in the next turn."""
         heap = self._heap
-        ends_ns = perf_counter_ns() + SLICE_NS
+        ends_ns = perf_counter_ns() + self._slice_ns
         while heap and heap[0][0] <= self._due_ms:
             try:
                 heapq.heappop(heap)[2].call()

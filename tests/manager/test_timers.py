@@ -4,20 +4,18 @@
 import asyncio
 from itertools import pairwise
 
-import pytest
-
-from coordinator.runtime import timers as timers_module
 from coordinator.runtime.timers import Timers
 from tests.groups.harness import FakeClock
 
 MANY = 50
+ONE_CALL = 0
+"""A slice whose time is over after one call."""
 
 
-async def test_many_that_are_due_together_leave_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers_module, "SLICE_NS", 0)  # one call, and its time is over
+async def test_many_that_are_due_together_leave_the_loop_to_others() -> None:
     clock = FakeClock()
     clock.passed_ms = MANY
-    timers = Timers(asyncio.get_running_loop(), clock)
+    timers = Timers(asyncio.get_running_loop(), clock, slice_ns=ONE_CALL)
     called: list[int] = []
     for number in reversed(range(MANY)):
         timers.at(number, called.append, number)
@@ -30,11 +28,10 @@ async def test_many_that_are_due_together_leave_the_loop_to_others(monkeypatch: 
     timers.close()
 
 
-async def test_what_is_set_meanwhile_waits_for_its_own_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers_module, "SLICE_NS", 0)
+async def test_what_is_set_meanwhile_waits_for_its_own_moment() -> None:
     clock = FakeClock()
     clock.passed_ms = 10
-    timers = Timers(asyncio.get_running_loop(), clock)
+    timers = Timers(asyncio.get_running_loop(), clock, slice_ns=ONE_CALL)
     called: list[str] = []
 
     def call_and_set_another(name: str) -> None:
@@ -51,7 +48,7 @@ async def test_what_is_set_meanwhile_waits_for_its_own_moment(monkeypatch: pytes
 
 async def test_nothing_is_kept_of_a_call_that_was_made() -> None:
     clock = FakeClock()
-    timers = Timers(asyncio.get_running_loop(), clock)
+    timers = Timers(asyncio.get_running_loop(), clock, slice_ns=ONE_CALL)
     timer = timers.at(1, lambda _: None, "an argument")
     clock.passed_ms = 1
     timers._fire()
