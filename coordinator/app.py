@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import gc
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -45,6 +44,7 @@ from coordinator.runtime.loader import Loader
 from coordinator.runtime.loop_watch import LoopWatch
 from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.scheduler import End, Scheduler
+from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.runtime.timers import Timers
 from coordinator.runtime.wall_clock import WallClockGuard
 from coordinator.stats import Stats
@@ -81,7 +81,7 @@ class Serving(NamedTuple):
 
 
 def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
-    """Run a node until SIGTERM or SIGINT, calling `announce` once it serves.
+    """Run a node until SIGTERM, SIGINT or SIGHUP, calling `announce` once it serves.
 
     Returns the exit code: 1, after one line on stderr, if the node cannot start.
     """
@@ -97,13 +97,13 @@ async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int
     app = App(settings, asyncio.get_running_loop())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    on_stop_signal(loop, stop.set)
     try:
         announce(await app.start())
         await stop.wait()
     finally:
         await app.stop()
+        ignore_stop_signals()
     return 0
 
 

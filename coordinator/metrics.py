@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from coordinator.groups.outcome import RebalanceCause
 from coordinator.groups.state import GroupState
+from coordinator.logs import dropped_lines
 from coordinator.manager import GroupMetadataManager
 from coordinator.runtime.group_counts import GroupCounts, count_groups
 from coordinator.runtime.limit_watch import LimitWatch
@@ -116,6 +117,11 @@ class NodeCollector(Collector):
         )
 
     def _counters(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(
+            PREFIX + "log_lines_dropped",
+            "Lines of the node's own log that were dropped because nobody read those before.",
+            value=dropped_lines(),
+        )
         for name, attribute, text in COUNTERS:
             yield CounterMetricFamily(PREFIX + name, text, value=getattr(self.stats, attribute))
 

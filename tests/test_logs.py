@@ -4,6 +4,7 @@
 import io
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 import structlog
 
 from coordinator import logs
+from coordinator.log_limits import EVENTS_MAX, LINES_PER_PERIOD_MAX, PERIOD_S, RateLimit
+from coordinator.log_writer import QueuedSink
 
 
 @pytest.fixture(autouse=True)
@@ -149,3 +152,118 @@ def test_a_stream_that_fails_does_not_reach_who_logs() -> None:
 def test_importing_the_logs_does_not_import_rich() -> None:
     code = "import sys, coordinator.logs; assert 'rich' not in sys.modules; import rich.table"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- short, few, and never waited for ---
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_long_values_are_cut_and_the_cut_is_marked(form: Any) -> None:
+    stream = io.StringIO()
+    logs.configure(form, stream=stream)
+    long = "x" * 360_000
+    nested = {"a": long, "b": [long] * 1_000}
+    logs.get_logger("a").info("bad", reason=long, data=b"y" * 360_000, nested=nested)
+    (line,) = stream.getvalue().splitlines()
+    assert "x" * 256 + "... (359744 more)" in line
+    assert "... (936 more)" in line, "elements of the list"
+    assert len(line) < 40_000
+    try:
+        int(long)
+    except ValueError:
+        logs.get_logger("a").exception("failed")
+    assert len(stream.getvalue()) < 80_000
+
+
+def test_what_shows_nothing_or_turns_text_around_is_escaped_in_json() -> None:
+    stream = io.StringIO()
+    logs.configure("json", stream=stream)
+    hostile = "a\x9b2Jb\u202ecod.exe\u2066\u200b\ufeff\U000e0041\x7f\u2028"
+    logs.get_logger("a").info("join", client_id=hostile, owner="Jürgen 日本")
+    assert json_lines(stream)[0]["client_id"] == hostile, "it is the same text to who parses it"
+    assert [c for c in stream.getvalue() if not c.isprintable()] == ["\n"]
+    assert "Jürgen 日本" in stream.getvalue()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_flood_of_one_event_is_summed_up_and_the_others_are_written() -> None:
+    clock = Clock()
+    limit = RateLimit(clock)
+    assert sum(limit.admit("a", "bad", "info") for _ in range(1_000)) == LINES_PER_PERIOD_MAX
+    assert limit.admit("a", "good", "info")
+    assert limit.overdue() == []
+    clock.now = PERIOD_S
+    assert limit.overdue() == [("a", "bad", "info", 1_000 - LINES_PER_PERIOD_MAX)]
+    assert limit.overdue() == []
+    assert limit.admit("a", "bad", "info")
+    assert sum(limit.admit("a", f"event {number}", "info") for number in range(100_000)) < 3_000
+    assert len(limit._seen) <= EVENTS_MAX + 1, "and all the others together"
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_a_line_says_how_many_more_there_were(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(logs.time, "monotonic", clock)  # type: ignore[attr-defined]
+    stream = io.StringIO()
+    logs.configure(form, stream=stream)
+    for _ in range(150):
+        logs.get_logger("ours").warning("bad")
+        logging.getLogger("theirs").warning("bad")
+    clock.now = PERIOD_S
+    logs.get_logger("ours").info("something else")
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2 * LINES_PER_PERIOD_MAX + 3
+    assert [("50 more like this" in line, "warning" in line) for line in lines[-3:]] == [
+        (True, True),
+        (True, True),
+        (False, False),
+    ]
+
+
+def test_a_reader_that_does_not_read_stops_nobody() -> None:
+    """Lines that find the queue full are dropped and counted, and a line says so to who reads at last."""
+    reading, writing = os.pipe()
+    sink = QueuedSink(writing, lambda: [], lambda count: f"dropped {count}\n", bytes_max=10_000)
+    line = "x" * 999 + "\n"
+    for _ in range(1_000):
+        sink.write(line)
+    assert sink.dropped > 800
+    read = b""
+    while b"dropped" not in read:
+        read += os.read(reading, 1 << 16)
+    sink.drain(30.0)
+    assert read.count(b"\n") - 1 + sink.dropped == 1_000
+    assert read.endswith(f"dropped {sink.dropped}\n".encode())
+    os.close(reading)
+
+
+def test_the_end_of_a_process_writes_what_is_queued() -> None:
+    code = (
+        "from coordinator import logs; logs.configure('json', queued=True)\n"
+        "for n in range(90): logs.get_logger('a').info('line', n=n)\n"
+        "for n in range(150): logs.get_logger('a').info('many')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [line["n"] for line in lines if line["event"] == "line"] == list(range(90))
+    assert lines[-1]["event"] == "50 more like this"
+
+
+def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None:
+    code = (
+        "from coordinator import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"
+        "for n in range(100_000): logs.get_logger(str(n % 900)).info('x', n='y' * 200)\n"
+        "print(logs.dropped_lines() > 0, flush=True); logs.drain(0.01)"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == "True\n"
+        assert process.wait(30) == 0

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from coordinator.cli.model import Assignment, Description, GroupListing, Member, OffsetView, StateView
 from coordinator.cluster.orders import Answer
+from coordinator.escaping import escape_unseen
 
 WIDTH_WITHOUT_TERMINAL: Final = 100_000
 """A pipe has no width: nothing is wrapped, so that grep and awk see whole lines."""
@@ -22,7 +23,8 @@ ABSENT: Final = "-"
 
 def print_json(found: object) -> None:
     """Print one JSON document."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
+    text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    sys.stdout.write(escape_unseen(text) + "\n")
 
 
 def print_groups(groups: Sequence[GroupListing]) -> None:

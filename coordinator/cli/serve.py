@@ -47,7 +47,7 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM, SIGINT or SIGHUP."""
     from coordinator import logs
 
     with one_line_errors():
@@ -58,7 +58,7 @@ def serve(
             "--metrics": ("metrics.listen", metrics),
         }
         settings = load(config, os.environ, assignments or (), flags)
-    logs.configure(settings.log_format, settings.log_level)
+    logs.configure(settings.log_format, settings.log_level, queued=True)
     # only now, so that a mistake in the settings is reported at once
     from coordinator.catalogue.fitting import fit_to_data
 
@@ -72,7 +72,9 @@ def serve(
 
 
 def _announce(serving: "Serving") -> None:
-    """Tell a person where the node listens and what to try."""
+    """Tell a person where the node listens and what to try; who reads a pipe reads the log."""
+    if not sys.stdout.isatty():
+        return
     elsewhere = f" (clients are told {serving.advertised})" if serving.advertised != serving.listen else ""
     lines = ["", f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}."]
     lines += _commands(serving.listen)
@@ -84,6 +86,8 @@ def _announce(serving: "Serving") -> None:
 
 def _announce_all(serving: Mapping[int, "Serves"]) -> None:
     """Tell a person where all nodes listen."""
+    if not sys.stdout.isatty():
+        return
     first = min(serving)
     lines = ["", f"Groupkeeper serves Kafka clients with {len(serving)} nodes:"]
     for node, serves in sorted(serving.items()):

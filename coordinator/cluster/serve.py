@@ -3,7 +3,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ from coordinator.cluster.supervisor import Supervisor, WorkerFailed, tell_settle
 from coordinator.config import Settings
 from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
+from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from storage.errors import DirectoryLocked, StorageError
 from storage.filesystem import RealFileSystem
 from storage.properties import MetaProperties, load_or_create_meta
@@ -29,7 +29,7 @@ ORPHANS_WAIT_S: Final = 5.0
 
 
 def serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) -> int:
-    """Run `settings.workers` nodes until SIGTERM or SIGINT, calling `announce` once they serve.
+    """Run `settings.workers` nodes until SIGTERM, SIGINT or SIGHUP, calling `announce` once they serve.
 
     Returns the exit code: 1, after one line on stderr, if they cannot start.
     """
@@ -83,8 +83,7 @@ async def _serve(
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    on_stop_signal(loop, stop.set)
     clean = True
     try:
         supervisor = Supervisor(settings, shared, meta.cluster_id)
@@ -107,5 +106,6 @@ async def _serve(
             clean = await supervisor.stop()
     finally:
         await loop.run_in_executor(None, partial(shared.close, clean=clean))
+        ignore_stop_signals()
         log.info("stopped")
     return 0

@@ -29,6 +29,7 @@ from coordinator.cluster.share import Share
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.log_settings import log_settings
 from coordinator.node import Node
+from coordinator.runtime.stop_signals import ignore_stop_signals
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -36,6 +37,7 @@ log = logs.get_logger("worker")
 
 EXIT_FAILED: Final = 1
 EXIT_ORPHANED: Final = 3
+LAST_LINES_S: Final = 0.1
 _PR_SET_PDEATHSIG: Final = 1
 
 
@@ -145,7 +147,7 @@ class Worker:
 
     async def _start(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings
-        logs.configure(settings.log_format, settings.log_level, node=self._node_id)
+        logs.configure(settings.log_format, settings.log_level, node=self._node_id, queued=True)
         try:
             app = self._app = WorkerApp(welcome, self._loop, self._channel.send)
             self._pulse.watch(settings.worker_timeout_ms, app.loop_stalled)
@@ -188,7 +190,8 @@ class Worker:
 
 
 def exit_at_once(status: int) -> NoReturn:
-    """End without writing anything more to the disk."""
+    """End without writing anything more to the data directory."""
+    logs.drain(LAST_LINES_S)
     os._exit(status)
 
 
@@ -217,8 +220,7 @@ def main(arguments: Sequence[str]) -> int:
     descriptor, pulse, parent, node_id = map(int, arguments)
     die_with(parent)
     # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+    ignore_stop_signals()
     gc.set_threshold(*GC_THRESHOLDS)
     return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))
 

@@ -198,7 +198,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "How log lines look; `auto` is `console` on a terminal and `json` elsewhere.",
     ] = "auto"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], "The least grave log lines that are written."
+        Literal["debug", "info", "warning", "error"], "The minimum level of the log lines that are written."
     ] = "info"
 
     def advertised(self, bound_port: int) -> Address:

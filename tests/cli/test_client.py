@@ -331,6 +331,14 @@ def test_what_clients_choose_cannot_steer_the_terminal(node: FakeNode, groupkeep
     assert outcome.stderr == "groupkeeper: group a\\nb not found\n"
 
 
+def test_json_shows_no_text_that_steers_a_terminal(node: FakeNode, groupkeeper: Command) -> None:
+    hostile = "a\x9b2J\u202eb"
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed((hostile, "Stable"))
+    outcome = groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap)
+    assert outcome.json[0]["group"] == hostile
+    assert all(c.isprintable() or c == "\n" for c in outcome.stdout)
+
+
 # --- patience ---
 
 

@@ -129,12 +129,17 @@ def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
 def test_a_node_says_where_it_is_and_what_to_try(
     groupkeeper: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    terminal: list[bool] = []
+
     def serve(_settings: Settings, announce: Callable[[Serving], None]) -> int:
         there = Address("127.0.0.1", 9092)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: bool(terminal))
         announce(Serving(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics"))
         return 0
 
     monkeypatch.setattr(coordinator.app, "serve", serve)
+    assert groupkeeper("serve").stdout == "", "who reads a pipe reads the log"
+    terminal.append(True)
     printed = groupkeeper("serve").stdout
     assert "serves Kafka clients on 127.0.0.1:9092 (clients are told broker:9092)" in printed
     assert "groups list --bootstrap 127.0.0.1:9092" in printed

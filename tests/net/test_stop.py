@@ -4,6 +4,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -119,9 +121,27 @@ def test_a_second_signal_changes_nothing(service: Service) -> None:
     assert sum(left_behind(service)) == 1
 
 
-def test_sigint_stops_as_well(service: Service) -> None:
+def test_a_signal_at_the_very_end_changes_nothing_either(tmp_path: Path) -> None:
+    """The event loop and its handlers are gone by then."""
+    code = (
+        "import atexit, os, signal, sys\n"
+        "from coordinator import app\n"
+        "from coordinator.config import Address, Settings\n"
+        "again = lambda *_: [os.kill(os.getpid(), n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]\n"
+        "atexit.register(again)\n"
+        "settings = Settings(data_dir=app.Path(sys.argv[1]), listen=Address('127.0.0.1', 0), metrics_listen=None)\n"
+        "sys.exit(app.serve(settings, again))"
+    ).replace("app.Path", "__import__('pathlib').Path")
+    done = subprocess.run(  # noqa: PLW1510 - its status is what this is about
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, "stopped" in done.stdout + done.stderr) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_sigint_and_sighup_stop_as_well(service: Service, number: signal.Signals) -> None:
     commit_offsets(service.bootstrap, "g", requests.TOPIC, {0: 1})
-    os.kill(service.pid, signal.SIGINT)
+    os.kill(service.pid, number)
     service.terminate()
     assert sum(left_behind(service)) == 1
 

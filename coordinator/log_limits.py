@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeping log lines short and few: what clients send ends up in them."""
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+CHARACTERS_MAX: Final = 256
+"""The longest text of a field, and of each text within one."""
+EVENT_CHARACTERS_MAX: Final = 1_024
+TRACEBACK_CHARACTERS_MAX: Final = 16_384
+ELEMENTS_MAX: Final = 64
+"""How many elements of a list, or fields of a mapping, are shown."""
+
+LINES_PER_PERIOD_MAX: Final = 100
+PERIOD_S: Final = 1.0
+"""Of each event so many lines are written within so many seconds."""
+EVENTS_MAX: Final = 1_000
+"""So many events are counted apart; ours are some dozens."""
+
+
+def shortened(value: Any, characters_max: int = CHARACTERS_MAX) -> Any:
+    """The value with everything cut that is too long, and how much that was."""
+    if isinstance(value, str | bytes):
+        if len(value) <= characters_max:
+            return value
+        kept = value[:characters_max]
+        text = kept if isinstance(kept, str) else repr(kept)
+        return f"{text}... ({len(value) - characters_max} more)"
+    if value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, Mapping):
+        kept_items = list(value.items())[:ELEMENTS_MAX]
+        return {shortened(key) if isinstance(key, str) else key: shortened(item) for key, item in kept_items}
+    if isinstance(value, list | tuple | set | frozenset):
+        elements = [shortened(element) for element in list(value)[:ELEMENTS_MAX]]
+        more = len(value) - ELEMENTS_MAX
+        return [*elements, f"... ({more} more)"] if more > 0 else elements
+    return shortened(str(value), characters_max)
+
+
+class Seen(msgspec.Struct):
+    """How often an event came in the period that began at `began_s`."""
+
+    began_s: float
+    level: str
+    lines: int = 0
+    suppressed: int = 0
+
+
+class RateLimit:
+    """Lets at most LINES_PER_PERIOD_MAX lines of one event through in each PERIOD_S. Safe for threads."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, str], Seen] = {}
+        self._due_s = math.inf
+        """When the first period ends in which something was suppressed."""
+
+    def admit(self, logger: str, event: str, level: str) -> bool:
+        """Whether this line may be written. To be asked after `overdue`."""
+        now_s = self._clock()
+        with self._lock:
+            seen = self._seen.get((logger, event))
+            if seen is None:
+                seen = self._add(logger, event, Seen(now_s, level))
+            elif now_s - seen.began_s >= PERIOD_S and not seen.suppressed:
+                seen.began_s, seen.lines = now_s, 0
+            if seen.lines < LINES_PER_PERIOD_MAX:
+                seen.lines += 1
+                return True
+            seen.suppressed += 1
+            self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
+            return False
+
+    def _add(self, logger: str, event: str, new: Seen) -> Seen:
+        if len(self._seen) >= EVENTS_MAX:
+            over_s = new.began_s - PERIOD_S
+            seen_now = {
+                key: seen for key, seen in self._seen.items() if seen.suppressed or seen.began_s > over_s
+            }
+            self._seen = seen_now
+        if len(self._seen) >= EVENTS_MAX:
+            logger = event = ""  # all the others together
+        return self._seen.setdefault((logger, event), new)
+
+    def overdue(self, *, at_end: bool = False) -> list[tuple[str, str, str, int]]:
+        """Logger, event, level and number of what was suppressed in periods that are over; each is told once.
+
+        With `at_end` also of those that are not over.
+        """
+        now_s = math.inf if at_end else self._clock()
+        if now_s < self._due_s or self._due_s == math.inf:
+            return []
+        found = []
+        with self._lock:
+            self._due_s = math.inf
+            for (logger, event), seen in list(self._seen.items()):
+                if not seen.suppressed:
+                    continue
+                if now_s - seen.began_s < PERIOD_S:
+                    self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
+                    continue
+                found.append((logger, event, seen.level, seen.suppressed))
+                del self._seen[logger, event]
+        return found
