@@ -16,6 +16,8 @@ from coordinator.api.context import deliver
 from coordinator.append_errors import append_error, group_error
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.limits import TopicLimits, Totals
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster.leaders_file import next_single_epochs
 from coordinator.cluster.view import Broker, Cluster
@@ -196,6 +198,8 @@ class App:
             self.stats,
             repair,
         )
+        self.totals = Totals()
+        """What there is of topics."""
         self.limits = LimitWatch(self._limits(), self.stats.limit_refusals)
         self.serving: Serving | None = None
         self.server: Server | None = None
@@ -210,7 +214,14 @@ class App:
                 "connections.unsent.max.bytes",
                 settings.connections_unsent_max_bytes,
                 lambda: unsent.total_bytes,
-            )
+            ),
+            Limit("max.topics", settings.max_topics, lambda: self.totals.topics),
+            Limit("max.partitions", settings.max_partitions, lambda: self.totals.partitions),
+            Limit(
+                "topic.config.total.max.bytes",
+                settings.topic_config_total_max_bytes,
+                lambda: self.totals.config_bytes,
+            ),
         ]
 
     # --- start ---
@@ -259,7 +270,7 @@ class App:
         for partition, epoch in enumerate(epochs):
             self.leadership.become_leader(partition, epoch)
 
-    def open_catalogue(self) -> CatalogueStore:
+    def open_catalogue(self) -> CatalogueKeeper:
         """The topics. Raises CannotStart."""
         machine = self.machine
         store = CatalogueStore(
@@ -267,6 +278,7 @@ class App:
             self.io.submit,
             fs=machine.fs,
             new_topic_id=partial(random_topic_id, machine.new_uuid),
+            limits=TopicLimits.of(self.settings),
         )
         try:
             store.load(self.settings.offsets_topic_num_partitions)
@@ -281,6 +293,8 @@ class App:
     def make_node(self, broker: Broker) -> Node:
         """What the api handlers see of this node. Raises CannotStart."""
         store = self.open_catalogue()
+        self.totals = store.catalogue.totals
+        store.catalogue.refusals = self.stats.limit_refusals
         store.on_topics_deleted = lambda names: self.manager.delete_offsets_of_topics(frozenset(names))
         return Node(
             settings=self.settings,

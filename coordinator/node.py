@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
-    from coordinator.catalogue.store import CatalogueStore
+    from coordinator.catalogue.keeper import CatalogueKeeper
     from coordinator.cluster.view import Cluster
     from coordinator.config import Settings
     from coordinator.manager import GroupMetadataManager
@@ -41,7 +41,7 @@ class Node:
     cluster: "Cluster"
     manager: "GroupMetadataManager"
     catalogue: "Catalogue"
-    catalogue_store: "CatalogueStore"
+    catalogue_store: "CatalogueKeeper"
     timers: Delays
     stats: "Stats"
     ends: "Ends | None" = None

@@ -6,8 +6,8 @@ from typing import Any
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
-from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.catalogue.topics import Topics
 from coordinator.cluster.view import Cluster
 from coordinator.node import Node
 from protocol.errors import ErrorCode
@@ -22,7 +22,7 @@ def handle(
     """Let topics have more partitions, each by itself."""
     version = ctx.api_version
 
-    def edit(catalogue: Catalogue) -> Outcome:
+    def edit(catalogue: Topics) -> Outcome:
         return _grow_all(catalogue, request.topics, node.cluster)
 
     def respond(outcome: Outcome) -> CreatePartitionsResponse:
@@ -30,7 +30,7 @@ def handle(
         return CreatePartitionsResponse(version=version, results=results)
 
     if request.validate_only:
-        return respond(edit(node.catalogue.copy()))
+        return respond(edit(node.catalogue.draft()))
     return answer_after_change(
         node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
     )
@@ -45,10 +45,10 @@ def error_response(
     )
 
 
-def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], cluster: Cluster) -> Outcome:
+def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Outcome:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Outcome = {**repeated(topic.name for topic in wanted)}
-    budget = PARTITIONS_PER_CHANGE_MAX
+    budget = most = catalogue.limits.partitions_per_request
     for topic in wanted:
         if topic.name in outcome:
             continue
@@ -58,7 +58,7 @@ def _grow_all(catalogue: Catalogue, wanted: Sequence[Any], cluster: Cluster) -> 
         if refusal is None and more > budget:
             refusal = Refusal(
                 ErrorCode.POLICY_VIOLATION,
-                f"One request may make {PARTITIONS_PER_CHANGE_MAX} partitions, and this one wants more.",
+                f"One request may make {most} partitions (max.partitions.per.request), and this one wants more.",
             )
         if refusal is None:
             result = catalogue.create_partitions(topic.name, topic.count)

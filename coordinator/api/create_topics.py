@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
-from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.catalogue.topics import Topics
 from coordinator.cluster.view import Cluster
 from coordinator.node import Node
 from protocol.errors import ErrorCode
@@ -34,7 +34,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Cre
     """Create each topic by itself: what one of them lacks does not stop the others."""
     version = ctx.api_version
 
-    def edit(catalogue: Catalogue) -> Outcome:
+    def edit(catalogue: Topics) -> Outcome:
         return _create_all(node, catalogue, request.topics)
 
     def respond(outcome: Outcome) -> CreateTopicsResponse:
@@ -42,7 +42,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Cre
         return CreateTopicsResponse(version=version, topics=results)
 
     if request.validate_only:
-        return respond(edit(node.catalogue.copy()))
+        return respond(edit(node.catalogue.draft()))
     return answer_after_change(
         node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
     )
@@ -55,12 +55,13 @@ def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int)
     )
 
 
-def _create_all(node: Node, catalogue: Catalogue, wanted: Sequence[Any]) -> Outcome:
+def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Outcome:
     """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
     refused = repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
     outcome: Outcome = {}
-    too_many = sum(_partitions(topic, default) for topic in wanted) > PARTITIONS_PER_CHANGE_MAX
+    most = catalogue.limits.partitions_per_request
+    too_many = sum(_partitions(topic, default) for topic in wanted) > most
     for topic in wanted:
         if topic.name in refused:
             continue
@@ -68,7 +69,7 @@ def _create_all(node: Node, catalogue: Catalogue, wanted: Sequence[Any]) -> Outc
         if refusal is None and too_many:
             refusal = Refusal(
                 ErrorCode.POLICY_VIOLATION,
-                f"One request may make {PARTITIONS_PER_CHANGE_MAX} partitions, and this one wants more.",
+                f"One request may make {most} partitions (max.partitions.per.request), and this one wants more.",
             )
         outcome[topic.name] = refusal or catalogue.create(
             topic.name,
@@ -85,7 +86,7 @@ def _partitions(topic: Any, default: int) -> int:
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _refuse(topic: Any, catalogue: Catalogue, cluster: Cluster) -> Refusal | None:
+def _refuse(topic: Any, catalogue: Topics, cluster: Cluster) -> Refusal | None:
     """Why this topic cannot be made, in the order in which Kafka looks (ReplicationControlManager)."""
     return (
         catalogue.refuse_new(topic.name)

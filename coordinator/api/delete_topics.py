@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
+from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
@@ -41,7 +41,7 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Del
     version = ctx.api_version
     wanted = _wanted(request, version)
 
-    def edit(catalogue: Catalogue) -> list[Deletion]:
+    def edit(catalogue: Topics) -> list[Deletion]:
         return _delete_all(catalogue, wanted)
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
@@ -67,7 +67,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> list[Wanted]:
     return [Wanted(name, None) for name in request.topic_names]
 
 
-def _delete_all(catalogue: Catalogue, wanted: Sequence[Wanted]) -> list[Deletion]:
+def _delete_all(catalogue: Topics, wanted: Sequence[Wanted]) -> list[Deletion]:
     """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
     times = Counter(wanted)
     targets = {each: _find(catalogue, each) for each in times}
@@ -91,7 +91,7 @@ def _delete_all(catalogue: Catalogue, wanted: Sequence[Wanted]) -> list[Deletion
     return deletions
 
 
-def _find(catalogue: Catalogue, wanted: Wanted) -> Topic | Refusal:
+def _find(catalogue: Topics, wanted: Wanted) -> Topic | Refusal:
     name, topic_id = wanted
     if name is not None and topic_id is not None:
         return _refused("You may not specify both topic name and topic id.")

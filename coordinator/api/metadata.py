@@ -18,9 +18,9 @@ from typing import Any, Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.catalogue.topics import Topics
 from coordinator.cluster.view import NOBODY, Leader
 from coordinator.node import Node
 from protocol.errors import ErrorCode
@@ -54,7 +54,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Metadat
     if not creatable:
         return _response(node, request, _by_name(node, request, names, {}, version), version)
 
-    def edit(catalogue: Catalogue) -> dict[str, Refusal]:
+    def edit(catalogue: Topics) -> dict[str, Refusal]:
         return _create(node, catalogue, creatable)
 
     def respond(refused: Mapping[str, Refusal]) -> MetadataResponse:
@@ -90,10 +90,10 @@ def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> li
     return [name for name in names if name not in node.catalogue]
 
 
-def _create(node: Node, catalogue: Catalogue, names: Iterable[str]) -> dict[str, Refusal]:
+def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> dict[str, Refusal]:
     """Create what is still missing, as far as one request may; the others are told to ask again."""
     partitions = node.settings.num_partitions
-    budget = PARTITIONS_PER_CHANGE_MAX
+    budget = catalogue.limits.partitions_per_request
     refused: dict[str, Refusal] = {}
     for name in names:
         if name in catalogue:  # somebody else was faster

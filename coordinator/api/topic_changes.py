@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
-from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.topic import Refusal
+from coordinator.catalogue.topics import Draft
 from coordinator.cluster.view import Cluster
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
@@ -18,9 +18,9 @@ Response = TypeVar("Response")
 
 
 def answer_after_change(
-    store: CatalogueStore,
+    store: CatalogueKeeper,
     ctx: RequestContext,
-    edit: Callable[[Catalogue], Result],
+    edit: Callable[[Draft], Result],
     respond: Callable[[Result], Response],
     refuse: Callable[[ErrorCode], Response],
 ) -> Parked:

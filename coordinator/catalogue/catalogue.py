@@ -1,50 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All topics of a node; pure, so that a change can be tried on a copy and taken over once it is on disk."""
+"""All topics of a node as they are on disk; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator
 
-import msgspec
-
-from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
-from coordinator.catalogue.topic import Refusal, Topic
-from protocol.errors import ErrorCode
-
-# Kafka's controller makes no more partitions in one go (QuorumController.MAX_RECORDS_PER_USER_OP), so that
-# one request cannot hold everybody else up. Answers to Metadata grow with the partitions: we need it, too.
-PARTITIONS_PER_CHANGE_MAX: Final = 10_000
-
-NO_CONFIGS: Final[Mapping[str, str]] = {}
+from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits, Totals
+from coordinator.catalogue.names import collision_key
+from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topics import Draft, Topics
 
 
-class Catalogue:
-    """Topics by name and by id, iterated in the order of their names.
+class Catalogue(Topics):
+    """Topics by name and by id, iterated in the order of their names."""
 
-    It always holds `__consumer_offsets`, as a Kafka does once a group has been there; that topic is as
-    the settings have it and nobody can create, change or delete it.
-    """
+    __slots__ = ("_by_id", "_by_key", "_by_name", "_names", "_new_names", "_some_are_gone")
 
-    __slots__ = ("_by_collision_key", "_by_id", "_by_name", "_sorted", "offsets_topic")
-
-    def __init__(self, offsets_topic: Topic, topics: Iterable[Topic] = ()) -> None:
-        self.offsets_topic = offsets_topic
+    def __init__(
+        self, offsets_topic: Topic, topics: Iterable[Topic] = (), limits: TopicLimits = DEFAULT_LIMITS
+    ) -> None:
+        super().__init__(offsets_topic, limits)
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        self._by_collision_key: dict[str, str] = {}
-        self._sorted: list[Topic] | None = None
-        for topic in (offsets_topic, *topics):
-            self._put(topic)
+        self._by_key: dict[str, str] = {}
+        # Sorted when somebody wants them in order: those that were sorted before, and those that came since.
+        self._names: list[str] = []
+        self._new_names: list[str] = []
+        self._some_are_gone = False
+        self._replace(None, offsets_topic)
+        self.totals = Totals()  # which count no topic of our own
+        for topic in topics:
+            self._replace(None, topic)
 
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._by_name
-
     def __iter__(self) -> Iterator[Topic]:
-        if self._sorted is None:
-            self._sorted = [self._by_name[name] for name in sorted(self._by_name)]
-        return iter(self._sorted)
+        by_name = self._by_name
+        if self._some_are_gone:  # and may have come again since
+            there = dict.fromkeys(name for name in (*self._names, *self._new_names) if name in by_name)
+            self._names = sorted(there)
+        elif self._new_names:
+            self._names = sorted(self._names + self._new_names)
+        self._new_names, self._some_are_gone = [], False
+        return iter([by_name[name] for name in self._names])
 
     def get(self, name: str) -> Topic | None:
         """The topic of this name."""
@@ -54,92 +51,26 @@ class Catalogue:
         """The topic whose uuid has these 16 bytes."""
         return self._by_id.get(topic_id)
 
-    def refuse_new(self, name: str) -> Refusal | None:
-        """Why no topic of this name can be created now; None when one can."""
-        if name == CLUSTER_METADATA_TOPIC:
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
-        if name in self._by_name:
-            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        if reason := why_invalid(name):
-            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if other := self._by_collision_key.get(collision_key(name)):
-            return Refusal(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-            )
-        return None
+    def colliding(self, name: str) -> str | None:
+        """The name of the topic that has this name or one that may not exist beside it."""
+        return self._by_key.get(collision_key(name))
 
-    def create(
-        self, name: str, partitions: int, *, topic_id: bytes, configs: Mapping[str, str] = NO_CONFIGS
-    ) -> Topic | Refusal:
-        """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`configs.py`)."""
-        if refusal := self.refuse_new(name):
-            return refusal
-        if partitions < 1:
-            return Refusal(
-                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to a non-positive value."
-            )
-        if partitions > PARTITIONS_PER_CHANGE_MAX:
-            return _too_many(partitions)
-        topic = Topic(name=name, id=topic_id, partitions=partitions, configs=dict(configs))
-        self._put(topic)
-        return topic
+    def unsorted(self) -> Collection[Topic]:
+        """All topics but `__consumer_offsets`, in no order: what they are now, whatever changes later."""
+        return [topic for topic in self._by_name.values() if topic is not self.offsets_topic]
 
-    def create_partitions(self, name: str, count: int) -> Topic | Refusal:
-        """Let a topic have `count` partitions in all, which must be more than it has."""
-        topic = self._by_name.get(name)
-        if topic is None:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if topic is self.offsets_topic:
-            return Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"The partitions of {name} place every group, so they cannot change. "
-                "(offsets.topic.num.partitions)",
-            )
-        if count == topic.partitions:
-            return Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
-        if count < topic.partitions:
-            return Refusal(
-                ErrorCode.INVALID_PARTITIONS,
-                f"The topic {name} currently has {topic.partitions} partition(s); "
-                f"{count} would not be an increase.",
-            )
-        if count - topic.partitions > PARTITIONS_PER_CHANGE_MAX:
-            return _too_many(count - topic.partitions)
-        grown = msgspec.structs.replace(topic, partitions=count)
-        self._put_in_place_of(topic, grown)
-        return grown
+    def draft(self) -> Draft:
+        """Something to try changes on."""
+        return Draft(self)
 
-    def delete(self, name: str) -> Topic | Refusal:
-        """Remove a topic and return it."""
-        topic = self._by_name.get(name)
-        if topic is None:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if topic is self.offsets_topic:
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Deletion of internal topic {name} is prohibited.")
-        del self._by_name[name]
-        del self._by_id[topic.id]
-        del self._by_collision_key[collision_key(name)]
-        self._sorted = None
-        return topic
-
-    def copy(self) -> "Catalogue":
-        """An independent catalogue of the same topics."""
-        twin = Catalogue.__new__(Catalogue)
-        twin.adopt(self)
-        return twin
-
-    def adopt(self, other: "Catalogue") -> None:
-        """Hold what `other` holds; the two stay independent."""
-        self.offsets_topic = other.offsets_topic
-        self._by_name = dict(other._by_name)
-        self._by_id = dict(other._by_id)
-        self._by_collision_key = dict(other._by_collision_key)
-        self._sorted = other._sorted
-
-    def missing_from(self, other: "Catalogue") -> list[Topic]:
-        """The topics that are here and not in `other`, in name order; ids tell, not names."""
-        gone = [topic for topic_id, topic in self._by_id.items() if topic_id not in other._by_id]
-        return sorted(gone, key=lambda topic: topic.name)
+    def adopt(self, other: "Catalogue") -> list[str]:
+        """Become what `other` is, which is used no more; returns the names of the topics that are gone by that."""
+        gone = [topic.name for topic_id, topic in self._by_id.items() if topic_id not in other._by_id]
+        for attribute in Catalogue.__slots__:
+            setattr(self, attribute, getattr(other, attribute))
+        for field in Totals.__struct_fields__:  # in the object that others look at
+            setattr(self.totals, field, getattr(other.totals, field))
+        return gone
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -150,24 +81,22 @@ class Catalogue:
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
-    def _put(self, topic: Topic) -> None:
-        key = collision_key(topic.name)
-        assert topic.id not in self._by_id, f"the id {topic.id.hex()} is taken"
-        assert key not in self._by_collision_key, f"{topic.name} collides with {self._by_collision_key[key]}"
-        self._by_name[topic.name] = topic
-        self._by_id[topic.id] = topic
-        self._by_collision_key[key] = topic.name
-        self._sorted = None
-
-    def _put_in_place_of(self, old: Topic, new: Topic) -> None:
-        assert (old.name, old.id) == (new.name, new.id), f"{new} is not the topic {old}"
-        self._by_name[new.name] = new
-        self._by_id[new.id] = new
-        self._sorted = None
-
-
-def _too_many(partitions: int) -> Refusal:
-    return Refusal(
-        ErrorCode.POLICY_VIOLATION,
-        f"{partitions} partitions are too many for one request, which may make {PARTITIONS_PER_CHANGE_MAX}.",
-    )
+    def _replace(self, before: Topic | None, after: Topic | None) -> None:
+        if before is not None:
+            self.totals.add(before, -1)
+        if before is not None and (after is None or after.name != before.name):
+            del self._by_name[before.name]
+            del self._by_id[before.id]
+            del self._by_key[collision_key(before.name)]
+            self._some_are_gone = True
+        if after is None:
+            return
+        self.totals.add(after)
+        if before is None:
+            key = collision_key(after.name)
+            assert after.id not in self._by_id, f"the id {after.id.hex()} is taken"
+            assert key not in self._by_key, f"{after.name} collides with {self._by_key[key]}"
+            self._by_key[key] = after.name
+            self._new_names.append(after.name)
+        self._by_name[after.name] = after
+        self._by_id[after.id] = after

@@ -1,48 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`catalogue.json`: the catalogue as a file that a person can read, too.
+"""`catalogue.json`, version 2: what the topics were when the file was made, and after that every change, a line each.
 
-    {
-      "version": 1,
-      "offsets_topic": {"id": "qOe5a2e0TcCzjwzU7eQp2w", "partitions": 50},
-      "topics": [
-        {"name": "orders", "id": "kM0gJ8J5T5m1s5i3jJc2XA", "partitions": 12, "configs": {"retention.ms": "5"}}
-      ]
-    }
+    {"crc":"0b3f91aa","version":2,"offsets_topic":{"id":"qOe5a2e0TcCzjwzU7eQp2w","partitions":50},"lines":1}
+    {"crc":"77d3c0a1","created":[{"name":"orders","id":"kM0gJ8J5T5m1s5i3jJc2XA","partitions":12}]}
+    {"crc":"5e10bd4c","grown":[{"id":"kM0gJ8J5T5m1s5i3jJc2XA","before":12,"partitions":24}]}
+    {"crc":"c04417fe","deleted":["kM0gJ8J5T5m1s5i3jJc2XA"]}
 
-Ids are base64 as Kafka's tools show them; topics are in name order; configs are left out when there are none.
+Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
+the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
+file got its name; a line that came later is on disk before anybody is told of what it changes, and a change of many
+topics takes several. Within a line topics are deleted, then grown, then created. Ids are base64 as Kafka's tools show
+them; configs are left out when there are none.
 
-Changing this format: add a version with structs of its own, keep reading every earlier one, write only the
-newest. A reader refuses unknown fields and unknown versions, so that an older build cannot lose anything.
+**A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
+which has no end or holds zeros. It was told to nobody, and is cut. Everything else that cannot be read is damage.
+
+Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; it is read, and replaced by
+version 2 at the next start. Changing this format: add a version with structs of its own, keep reading every earlier
+one, write only the newest. A reader refuses unknown fields and unknown versions, so that an older build cannot lose
+anything.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from crc32c import crc32c
 
-from coordinator.catalogue import configs
+from coordinator.catalogue import configs, file_format_v1
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes, Grown, Misfit, topic_pieces
+from coordinator.catalogue.errors import CorruptCatalogue, position_in
 from coordinator.catalogue.ids import from_text
-from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
 from coordinator.catalogue.topic import Topic
-from storage.errors import StorageError
 from storage.properties import encode_uuid
 
-VERSION: Final = 1
+VERSION: Final = 2
+_PREFIX: Final = b'{"crc":"'
+_CRC_END: Final = len(_PREFIX) + 8
+_BODY_AT: Final = _CRC_END + len(b'",')
 
 Partitions = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-_AT_BYTE: Final = re.compile(r" \(byte (\d+)\)")
-
-
-class CorruptCatalogue(StorageError):
-    """The catalogue's file is not one. It is left as it is, for somebody to look at."""
+Line = TypeVar("Line", bound=msgspec.Struct)
 
 
 class _OffsetsTopic(msgspec.Struct, forbid_unknown_fields=True):
     id: str
     partitions: Partitions
+
+
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
+    version: int
+    offsets_topic: _OffsetsTopic
+    lines: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Topic(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -52,91 +64,162 @@ class _Topic(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     configs: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _Grown(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    before: Partitions
+    partitions: Partitions
+
+
+class _Changes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    deleted: list[str] = []
+    grown: list[_Grown] = []
+    created: list[_Topic] = []
+
+
+class _Version(msgspec.Struct):
     version: int
-    offsets_topic: _OffsetsTopic
-    topics: list[_Topic]
 
 
-class _Head(msgspec.Struct):
-    version: int
+class Decoded(msgspec.Struct):
+    """What a file holds: the topics, how many bytes it was made with, where the next line goes, and whether a torn
+    tail begins there. `made_bytes` is 0 for a file of an older version.
+    """
+
+    catalogue: Catalogue
+    made_bytes: int
+    end: int
+    is_torn: bool
 
 
-def encode(catalogue: Catalogue) -> bytes:
-    """The file's whole content."""
-    internal = catalogue.offsets_topic
-    content = _File(
-        version=VERSION,
-        offsets_topic=_OffsetsTopic(encode_uuid(internal.id), internal.partitions),
-        topics=[
-            _Topic(topic.name, encode_uuid(topic.id), topic.partitions, dict(topic.configs))
-            for topic in catalogue
-            if topic is not internal
-        ],
+def encode(offsets_topic: Topic, topics: Collection[Topic]) -> Iterator[bytes]:
+    """A whole new file, in parts of bounded size."""
+    pieces = list(topic_pieces(topics))
+    internal = _OffsetsTopic(encode_uuid(offsets_topic.id), offsets_topic.partitions)
+    yield _line(_Header(VERSION, internal, len(pieces)))
+    for piece in pieces:
+        yield encode_changes(Changes(created=piece))
+
+
+def encode_changes(changes: Changes) -> bytes:
+    """One line."""
+    return _line(
+        _Changes(
+            deleted=[encode_uuid(topic_id) for topic_id in changes.deleted],
+            grown=[_Grown(encode_uuid(each.id), each.before, each.partitions) for each in changes.grown],
+            created=[
+                _Topic(topic.name, encode_uuid(topic.id), topic.partitions, dict(topic.configs))
+                for topic in changes.created
+            ],
+        )
     )
-    return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
 
-def decode(data: bytes, path: Path) -> Catalogue:
-    """The catalogue that a file holds; `path` is its name in errors. Raises CorruptCatalogue."""
-    content = _parse(data, path)
-    topics = [_offsets_topic(content.offsets_topic, path)]
-    for index, stored in enumerate(content.topics):
-        topics.append(_topic(stored, path, f"$.topics[{index}]"))
-    for reason in _doubles(topics):
-        raise CorruptCatalogue(path, reason)
-    return Catalogue(topics[0], topics[1:])
+def _line(content: msgspec.Struct) -> bytes:
+    body = msgspec.json.encode(content)[1:]  # which is never empty: whatever is written has a field
+    return b'%b%08x",%b\n' % (_PREFIX, crc32c(body), body)
 
 
-def _parse(data: bytes, path: Path) -> _File:
+def decode(data: bytes, path: Path) -> Decoded:
+    """What a file of any version holds; `path` is its name in errors. Raises CorruptCatalogue."""
+    if not data.startswith(_PREFIX):
+        return Decoded(file_format_v1.decode(data, path), made_bytes=0, end=len(data), is_torn=False)
+    header, end = _header(data, path)
+    catalogue = Catalogue(_offsets_topic(header, path))
+    made_bytes = end
+    number = 0
+    for position, text in _lines(data, end):
+        number += 1
+        if number > header.lines and _is_torn(data, text, position):
+            return Decoded(catalogue, made_bytes, end, is_torn=True)
+        _apply(_read(text, position, path, _Changes), position, path, catalogue)
+        end = position + len(text) + 1
+        if number == header.lines:
+            made_bytes = end
+    if number < header.lines:
+        raise CorruptCatalogue(
+            path, f"the file was cut: {number} of {header.lines} lines are there", position=len(data)
+        )
+    return Decoded(catalogue, made_bytes, end, is_torn=False)
+
+
+def offsets_partitions(data: bytes, path: Path) -> int:
+    """How many partitions `__consumer_offsets` has by a file of any version. Raises CorruptCatalogue."""
+    if data.startswith(_PREFIX):
+        return _header(data, path)[0].offsets_topic.partitions
+    return file_format_v1.decode(data, path).offsets_topic.partitions
+
+
+def _header(data: bytes, path: Path) -> tuple[_Header, int]:
+    text = data[: data.find(b"\n") + 1].rstrip(b"\n") or data
+    version = _read(text, 0, path, _Version).version
+    if version != VERSION:
+        raise CorruptCatalogue(
+            path, f"its version is {version}, but this build reads versions 1 and {VERSION}", position=0
+        )
+    return _read(text, 0, path, _Header), len(text) + 1
+
+
+def _lines(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
+    """Each line from `position` on, without its end, and where it begins; the last may have no end."""
+    while position < len(data):
+        end = data.find(b"\n", position)
+        end = len(data) if end < 0 else end
+        yield position, data[position:end]
+        position = end + 1
+
+
+def _is_torn(data: bytes, text: bytes, position: int) -> bool:
+    end = position + len(text)
+    return end == len(data) or (b"\0" in text and data.find(b"\n", end + 1) < 0)
+
+
+def _read(text: bytes, position: int, path: Path, kind: type[Line]) -> Line:
+    if not text.startswith(_PREFIX):
+        raise CorruptCatalogue(path, "this is no line of a catalogue", position=position)
+    body = text[_BODY_AT:]
+    if text[_CRC_END:_BODY_AT] != b'",' or text[len(_PREFIX) : _CRC_END] != b"%08x" % crc32c(body):
+        raise CorruptCatalogue(path, "this line's checksum is wrong", position=position)
     try:
-        text = data.decode()
-        version = msgspec.json.decode(text, type=_Head).version
-        if version != VERSION:
-            raise CorruptCatalogue(path, f"its version is {version}, but this build reads version {VERSION}")
-        return msgspec.json.decode(text, type=_File)
-    except UnicodeDecodeError as error:
-        raise CorruptCatalogue(path, "this is not UTF-8", position=error.start) from None
-    except msgspec.DecodeError as error:
-        reason = str(error)
-        at_byte = _AT_BYTE.search(reason)
-        if at_byte:
-            raise CorruptCatalogue(path, _AT_BYTE.sub("", reason), position=int(at_byte[1])) from None
-        cut_at = len(data) if "truncated" in reason else None
-        raise CorruptCatalogue(path, reason, position=cut_at) from None
+        return msgspec.json.decode(b"{" + body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        where, reason = position_in(error)
+        if where is not None:
+            position += (
+                _BODY_AT - 1 + where
+            )  # the decoder has got a brace in place of what is before the body
+        raise CorruptCatalogue(path, reason, position=position) from None
 
 
-def _offsets_topic(stored: _OffsetsTopic, path: Path) -> Topic:
-    topic_id = _id(stored.id, path, "$.offsets_topic")
-    return Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=stored.partitions)
+def _offsets_topic(header: _Header, path: Path) -> Topic:
+    topic_id = _id(header.offsets_topic.id, path, 0)
+    return Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=header.offsets_topic.partitions)
 
 
-def _topic(stored: _Topic, path: Path, where: str) -> Topic:
-    if reason := why_invalid(stored.name) or configs.why_refused(stored.configs):
-        raise CorruptCatalogue(path, f"{reason} - at `{where}`")
+def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) -> None:
+    changes = Changes(
+        [_id(text, path, position) for text in stored.deleted],
+        [Grown(_id(each.id, path, position), each.before, each.partitions) for each in stored.grown],
+        [_topic(each, path, position) for each in stored.created],
+    )
+    try:
+        catalogue.apply(changes)
+    except Misfit as misfit:
+        raise CorruptCatalogue(path, str(misfit), position=position) from None
+
+
+def _topic(stored: _Topic, path: Path, position: int) -> Topic:
+    if reason := why_invalid(stored.name) or (stored.configs and configs.why_refused(stored.configs)):
+        raise CorruptCatalogue(path, str(reason), position=position)
     return Topic(
         name=stored.name,
-        id=_id(stored.id, path, where),
+        id=_id(stored.id, path, position),
         partitions=stored.partitions,
         configs=stored.configs,
     )
 
 
-def _id(text: str, path: Path, where: str) -> bytes:
+def _id(text: str, path: Path, position: int) -> bytes:
     try:
         return from_text(text)
     except ValueError as error:
-        raise CorruptCatalogue(path, f"{error} - at `{where}.id`") from None
-
-
-def _doubles(topics: list[Topic]) -> Iterator[str]:
-    """What is there twice: a name, one that collides with it, or an id."""
-    names: dict[str, str] = {}
-    ids: dict[bytes, str] = {}
-    for topic in topics:
-        key = collision_key(topic.name)
-        if key in names:
-            yield f"topics '{names[key]}' and '{topic.name}' cannot exist side by side"
-        if topic.id in ids:
-            yield f"topics '{ids[topic.id]}' and '{topic.name}' have the same id"
-        names[key] = ids[topic.id] = topic.name
+        raise CorruptCatalogue(path, str(error), position=position) from None

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue import file_format
-from coordinator.catalogue.store import FILE_NAME
+from coordinator.catalogue.file import FILE_NAME
 from coordinator.config import Settings
 from coordinator.logs import get_logger
 from storage.errors import StorageError
@@ -27,7 +27,7 @@ def fit_to_data(settings: Settings) -> Settings:
     """
     path = settings.data_dir / FILE_NAME
     try:
-        there = file_format.decode(path.read_bytes(), path).offsets_topic.partitions
+        there = file_format.offsets_partitions(path.read_bytes(), path)
     except (OSError, StorageError):
         return settings
     given = settings.offsets_topic_num_partitions

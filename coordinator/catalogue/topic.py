@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode
 MESSAGE_LENGTH_MAX: Final = 1_000
 
 
-class Topic(msgspec.Struct, frozen=True, kw_only=True):
+class Topic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One topic: no data, only that it exists, how many partitions it has and what was configured for it.
 
     `id` is the 16 bytes of its uuid. `configs` holds what a client set, as it was written; nobody changes it.

@@ -5,20 +5,23 @@ Both ends are of the same build, so there are no versions.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.topic import Topic
 from coordinator.cluster.view import View
 from coordinator.config import Settings
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
 from storage.checkpoint_file import Position
 
-MESSAGE_BYTES_MAX: Final = 256 * 1024 * 1024
-"""A catalogue of a million topics fits; nothing else comes near."""
+MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Topics are sent in pieces of some 64 KB, so what is longest grows with the partitions of one topic, or with those of
+`__consumer_offsets`: 100,000 of them take less than a megabyte."""
 
 
 NO_MESSAGE: Final = (ProtocolError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -38,22 +41,25 @@ class Welcome(_Message, frozen=True):
     settings: Settings
     cluster_id: str
     topic_id: bytes
-    catalogue: bytes
+    offsets_topic: Topic
     view: View
     restarts: int
 
 
 class Lead(_Message, frozen=True):
-    """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`.
-
-    `deleted_topics` went while nobody led it: their offsets are to go as well.
-    """
+    """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`."""
 
     partition: int
     leader_epoch: int
     recovery_point: int
     position: Position | None
-    deleted_topics: tuple[str, ...] = ()
+
+
+class DeletedMeanwhile(_Message, frozen=True):
+    """These topics were deleted while nobody led the partition: their offsets are to go when it is led next."""
+
+    partition: int
+    topics: Sequence[str]
 
 
 class Resign(_Message, frozen=True):
@@ -69,15 +75,29 @@ class Viewed(_Message, frozen=True):
     view: View
 
 
-class Catalogued(_Message, frozen=True):
-    """The catalogue has changed."""
+class AllTopics(_Message, frozen=True, omit_defaults=True):
+    """All topics as of `version`, from the message that is the first to the one that is the last."""
 
-    catalogue: bytes
+    version: int
+    topics: Sequence[Topic] = ()
+    is_first: bool = False
+    is_last: bool = False
+
+
+class TopicsChanged(_Message, frozen=True):
+    """What makes the topics of `version` out of those of the version before. A worker with any other one asks anew."""
+
+    version: int
+    changes: Changes
 
 
 class Changed(_Message, frozen=True):
-    """The answer to a ChangeTopics: `conflict` when the topics were not as the worker believed."""
+    """The answer to a ChangeTopics, which counts once the worker's topics are of `version`.
 
+    `conflict` when the topics were not as the worker believed.
+    """
+
+    version: int
     conflict: bool
     error: str = ""
 
@@ -134,19 +154,15 @@ class Released(_Message, frozen=True):
     position: Position | None
 
 
-class TopicState(msgspec.Struct, frozen=True):
-    """A topic as it is or is to be."""
-
-    name: str
-    id: bytes
-    partitions: int
-    configs: dict[str, str]
-
-
 class ChangeTopics(_Message, frozen=True):
-    """Make of each first topic the second one; None is no topic."""
+    """Make these changes together with those sent before them, up to the message that is the last; or none of them."""
 
-    changes: list[tuple[TopicState | None, TopicState | None]]
+    changes: Changes
+    is_last: bool
+
+
+class AskTopics(_Message, frozen=True):
+    """Send AllTopics: a change has been missed."""
 
 
 class AskEnds(_Message, frozen=True):
@@ -164,8 +180,20 @@ class Ends(_Message, frozen=True):
     ends: dict[int, int] | None
 
 
-FromSupervisor = Welcome | Lead | Resign | Viewed | Catalogued | Changed | EndsWanted | EndsAnswer | Stop
-FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskEnds | Ends
+FromSupervisor = (
+    Welcome
+    | Lead
+    | DeletedMeanwhile
+    | Resign
+    | Viewed
+    | AllTopics
+    | TopicsChanged
+    | Changed
+    | EndsWanted
+    | EndsAnswer
+    | Stop
+)
+FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | AskEnds | Ends
 
 
 def _enc_hook(value: object) -> str:
@@ -209,6 +237,8 @@ class Channel(asyncio.Protocol):
         self._on_lost = on_lost
         self._frames = FrameReader(message_bytes_max)
         self._transport: asyncio.Transport | None = None
+        self._room = asyncio.Event()
+        self._room.set()
         self._problem = "the other end closed the connection"
         self.was_nonsense = False
         """Whether the other end has sent what is no message."""
@@ -219,9 +249,13 @@ class Channel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand on whole messages."""
+        for message in self._decoded(data):
+            self._on_message(message)
+
+    def _decoded(self, data: bytes) -> Iterator[Any]:
         try:
             for frame in self._frames.feed(data):
-                self._on_message(self._decoder.decode(frame))
+                yield self._decoder.decode(frame)
             if self._frames.failure is not None:
                 raise self._frames.failure
         except NO_MESSAGE as error:
@@ -232,12 +266,34 @@ class Channel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell that nobody is there any more."""
         self._transport = None
+        self._room.set()
         self._on_lost(self._problem if exc is None else str(exc))
 
     def send(self, message: msgspec.Struct) -> None:
         """Send one message; nobody hears it once the other end is gone."""
+        self.write(encode(message))
+
+    def write(self, frame: bytes) -> None:
+        """Send an encoded message."""
         if self._transport is not None:
-            self._transport.write(encode(message))
+            self._transport.write(frame)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is another end."""
+        return self._transport is not None
+
+    async def drained(self) -> None:
+        """Return once the other end has read enough for more to be sent, or is gone."""
+        await self._room.wait()
+
+    def pause_writing(self) -> None:
+        """What was sent waits to be read."""
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        """Enough of it was read."""
+        self._room.set()
 
     def close(self) -> None:
         """Send what is left and close."""

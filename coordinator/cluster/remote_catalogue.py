@@ -1,51 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's catalogue: a copy of the supervisor's, which alone changes it and puts it on disk."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
-from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.store import CatalogueStore, Change, T
-from coordinator.cluster.messages import Changed, ChangeTopics
-from coordinator.cluster.topic_changes import difference
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
+from coordinator.catalogue.topic import Topic
+from coordinator.cluster.messages import AllTopics, AskTopics, Changed, ChangeTopics, TopicsChanged
+from coordinator.logs import get_logger
 from storage.errors import StorageError
 
+log = get_logger("catalogue")
 
-class RemoteCatalogueStore(CatalogueStore):
-    """The same to handlers as `CatalogueStore`: a change is visible, and answered, once it is on disk.
+UNKNOWN: Final = -1
 
-    An edit is tried on a copy, and the difference sent to the supervisor. What is on disk comes from there, before
-    the answer does. Where another worker was faster, the edit is tried again on what is new.
+
+class RemoteCatalogueStore(CatalogueKeeper):
+    """To handlers the same as `CatalogueStore`: a change is visible, and answered, once it is on disk.
+
+    An edit is tried on a draft, and the difference sent to the supervisor. What is on disk comes from there, in
+    versions (`topic_feed.py`); the answer counts once its version is here. Where another worker was faster, the edit is
+    tried again on what is new.
     """
 
-    def __init__(self, data_dir: Path, content: bytes, send: Callable[[ChangeTopics], None]) -> None:
-        super().__init__(data_dir, NoDisk())
-        self._catalogue = file_format.decode(content, self.path)
+    def __init__(
+        self,
+        path: Path,
+        offsets_topic: Topic,
+        send: Callable[[Any], None],
+        limits: TopicLimits = DEFAULT_LIMITS,
+    ) -> None:
+        super().__init__(path)
+        self._catalogue = Catalogue(offsets_topic, limits=limits)
         self._send = send
+        self._version = UNKNOWN
+        self._incoming: Catalogue | None = None
+        self._answer: Changed | None = None
+        self.arrived = asyncio.Event()
+        """Set once all topics are here."""
 
-    def replaced(self, content: bytes) -> None:
-        """The supervisor has another catalogue on disk now."""
-        self._take_over(file_format.decode(content, self.path))
+    def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
+        """Something about topics has come from the supervisor."""
+        match message:
+            case AllTopics():
+                self._all_topics(message)
+            case TopicsChanged():
+                self._changed(message)
+            case Changed():
+                self._answer = message
+        self._finish_if_there()
 
-    def answered(self, answer: Changed) -> None:
-        """The supervisor has done what was asked last, or could not, or must be asked again."""
-        changes, self._under_way = self._under_way, []
+    def _all_topics(self, message: AllTopics) -> None:
+        if message.is_first:
+            self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
+        assert self._incoming is not None, "all topics begin with the first piece"
+        self._incoming.apply(Changes(created=message.topics))
+        if message.is_last:
+            gone = self.catalogue.adopt(self._incoming)
+            self._incoming = None
+            self._version = message.version
+            if gone:
+                self.on_topics_deleted(sorted(gone))
+            self.arrived.set()
+
+    def _changed(self, message: TopicsChanged) -> None:
+        if self._version == UNKNOWN:
+            return  # all topics are on their way
+        if message.version != self._version + 1:
+            log.warning("missed a change of topics", have=self._version, got=message.version)
+            self._version = UNKNOWN
+            self._send(AskTopics())
+            return
+        self._version = message.version
+        self._take_over(message.changes)
+
+    def _finish_if_there(self) -> None:
+        """What was asked of the supervisor is done, or could not be, or must be asked again."""
+        answer = self._answer
+        if answer is None or self._version < answer.version:
+            return
+        self._answer = None
         if answer.conflict:
-            self._gathering = changes + self._gathering
-            changes = []
-        elif answer.error:
-            for change in changes:
-                change.outcome = StorageError(self.path, answer.error)
-        self._tell(changes + self._start_next())
+            self._gathering = self._under_way + self._gathering
+            self._under_way = []
+        if answer.error:
+            self._failed(StorageError(self.path, answer.error))
+        else:
+            self._finish()
 
-    def _write(self, draft: Catalogue, changes: list[Change]) -> None:
-        self._under_way = changes
-        self._send(ChangeTopics(difference(self.catalogue, draft)))
-
-
-class NoDisk:
-    """In place of the thread that writes: a worker writes no catalogue."""
-
-    def __call__(self, call: Callable[[], T], on_done: Callable[[T | BaseException], None]) -> None:
-        raise AssertionError("a worker writes no catalogue")
+    def _keep(self, changes: Changes) -> None:
+        pieces = list(changes.pieces())
+        for number, piece in enumerate(pieces, 1):
+            self._send(ChangeTopics(piece, is_last=number == len(pieces)))

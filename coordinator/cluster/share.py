@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coordinator.cluster.messages import Lead, Loaded, Released, Resign
+from coordinator.cluster.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
 from coordinator.leadership import RETRY_S, Leadership
 from coordinator.logs import get_logger
 from coordinator.runtime.committer import Committer
@@ -40,15 +40,21 @@ class Share:
         self._stats = stats
         self._send = send
         self._leads: dict[int, Lead] = {}
+        self._deleted: dict[int, set[str]] = {}
         self._releases: set[asyncio.Task[None]] = set()
         leadership.prepare = self._open
         leadership.on_loaded = self._loaded
+
+    def deleted_meanwhile(self, deleted: DeletedMeanwhile) -> None:
+        """Topics went while nobody led a partition; comes before its Lead."""
+        self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
 
     def lead(self, lead: Lead) -> None:
         """Open a partition, load it and serve it."""
         self._stats.partitions_gained += 1
         self._leads[lead.partition] = lead
-        self._leadership.become_leader(lead.partition, lead.leader_epoch, frozenset(lead.deleted_topics))
+        deleted = frozenset(self._deleted.pop(lead.partition, ()))
+        self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
 
     async def _open(self, partition: int) -> None:
         lead = self._leads[partition]

@@ -15,7 +15,8 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final
 
-from coordinator.catalogue import file_format
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.cluster import leaders_file, messages
 from coordinator.cluster.assignment import Assignment, Command, Lead
@@ -23,6 +24,7 @@ from coordinator.cluster.ends import Ends
 from coordinator.cluster.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.cluster.restarts import Restarts
 from coordinator.cluster.topic_changes import apply_changes
+from coordinator.cluster.topic_feed import Subscription, TopicFeed
 from coordinator.cluster.view import NOBODY, Broker, View
 from coordinator.cluster.worker_process import WorkerProcess
 from coordinator.config import Address, Settings
@@ -36,6 +38,7 @@ log = get_logger("supervisor")
 
 RETRY_S: Final = 1.0
 """How long what the disk refused is left alone before the next try."""
+NAMES_PER_MESSAGE: Final = 1_000
 STOP_MARGIN_S: Final = 10.0
 """How much longer than `shutdown.timeout.ms` a worker may take to bring its partitions to the disk."""
 
@@ -55,9 +58,10 @@ class Supervisor:
         self.io = IoThread(self.loop, "groupkeeper-io")
         self.fs = RealFileSystem()
         self.nodes = [settings.node_id + index for index in range(settings.workers)]
-        self.store = CatalogueStore(settings.data_dir, self.io.submit)
+        self.store = CatalogueStore(settings.data_dir, self.io.submit, limits=TopicLimits.of(settings))
         self.store.load(settings.offsets_topic_num_partitions)
-        self.store.on_changed = self._catalogue_changed
+        self.feed = TopicFeed(lambda: self.store.catalogue)
+        self.store.on_changed = self.feed.changed
         self.store.on_topics_deleted = self._topics_deleted
         known = leaders_file.read(self.fs, settings.data_dir)
         last = leaders_file.of_partitions(known, settings.offsets_topic_num_partitions)
@@ -65,6 +69,8 @@ class Supervisor:
         for partition in shared.failed:
             self.assignment.places[partition].failed = True
         self.workers: dict[int, WorkerProcess] = {}
+        self._subscriptions: dict[int, Subscription] = {}
+        self._asked: dict[int, list[Changes]] = {}  # pieces of a change whose last is still to come
         self.serving: dict[int, messages.Serves] = {}
         self.loaded: dict[int, messages.Loaded] = {}
         """What the newest leader of a partition has said of it."""
@@ -139,15 +145,19 @@ class Supervisor:
                 settings=worker_settings(self.settings, node - self.settings.node_id),
                 cluster_id=self.cluster_id,
                 topic_id=self.shared.topic_id,
-                catalogue=file_format.encode(self.store.catalogue),
+                offsets_topic=self.store.catalogue.offsets_topic,
                 view=self.view(),
                 restarts=self.restarts.total(node),
             )
         )
+        subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
+        self._spawn(subscription.run())
         log.debug("started a worker", node=node, pid=worker.pid)
 
     def _exited(self, node: int, status: int) -> None:
         del self.workers[node]
+        self.feed.unsubscribe(self._subscriptions.pop(node))
+        self._asked.pop(node, None)
         self.serving.pop(node, None)
         self._told_to_stop.discard(node)
         had = self.assignment.lost(node)
@@ -218,6 +228,8 @@ class Supervisor:
                 self._loaded(node, message)
             case messages.ChangeTopics():
                 self._change_topics(node, message)
+            case messages.AskTopics():
+                self._subscriptions[node].start_anew()
             case messages.AskEnds():
                 self.ends.ask(node, message, list(self.serving) if self._all_loaded() else None)
             case messages.Ends():
@@ -273,17 +285,15 @@ class Supervisor:
 
     def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
         def done(outcome: bool | BaseException) -> None:
+            version = self.feed.version
             if isinstance(outcome, BaseException):
-                self._tell(node, messages.Changed(conflict=False, error=str(outcome)))
+                self._tell(node, messages.Changed(version, conflict=False, error=str(outcome)))
             else:
-                self._tell(node, messages.Changed(conflict=not outcome))
+                self._tell(node, messages.Changed(version, conflict=not outcome))
 
-        self.store.change(partial(apply_changes, message.changes), done)
-
-    def _catalogue_changed(self) -> None:
-        told = messages.Catalogued(file_format.encode(self.store.catalogue))
-        for worker in self.workers.values():
-            worker.send(told)
+        self._asked.setdefault(node, []).append(message.changes)
+        if message.is_last:
+            self.store.change(partial(apply_changes, self._asked.pop(node)), done)
 
     def _topics_deleted(self, names: Any) -> None:
         """Leaders hear of it by themselves; whoever leads the other partitions next must be told then."""
@@ -354,9 +364,12 @@ class Supervisor:
         if isinstance(command, Lead):
             self._untold.discard(partition)
             self.loaded.pop(partition, None)
-            deleted = tuple(sorted(self._deletions.pop(partition, ())))
+            deleted = sorted(self._deletions.pop(partition, ()))
+            for start in range(0, len(deleted), NAMES_PER_MESSAGE):
+                names = deleted[start : start + NAMES_PER_MESSAGE]
+                self._tell(command.node, messages.DeletedMeanwhile(partition, names))
             point, position = self.shared.known(partition)
-            told: Any = messages.Lead(partition, command.epoch, point, position, deleted)
+            told: Any = messages.Lead(partition, command.epoch, point, position)
         else:
             told = messages.Resign(partition, command.epoch)
         log.debug(

@@ -21,7 +21,9 @@ import uvloop
 from coordinator import logs
 from coordinator.api.list_offsets import furthest_offsets
 from coordinator.app import GC_THRESHOLDS, App, CannotStart
-from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
+from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.limits import TopicLimits
 from coordinator.cluster import messages
 from coordinator.cluster.pulse import Pulse
 from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
@@ -57,7 +59,9 @@ class WorkerApp(App):
         super().__init__(settings, loop, log_manager, welcome.cluster_id)
         self.stats.worker_restarts = welcome.restarts
         self.cluster = Cluster(welcome.view)
-        self.catalogue_store = RemoteCatalogueStore(settings.data_dir, welcome.catalogue, send)
+        self.catalogue_store = RemoteCatalogueStore(
+            settings.data_dir / CATALOGUE_FILE, welcome.offsets_topic, send, TopicLimits.of(settings)
+        )
         self.share = Share(self.leadership, self.committer, self.log, self.io, self.stats, send)
         self.ends = RemoteEnds(send)
 
@@ -68,7 +72,7 @@ class WorkerApp(App):
     def lead_partitions(self) -> None:
         """Nothing: the supervisor says what."""
 
-    def open_catalogue(self) -> CatalogueStore:
+    def open_catalogue(self) -> CatalogueKeeper:
         """A copy of the supervisor's."""
         return self.catalogue_store
 
@@ -122,7 +126,7 @@ class Worker:
 
     def _got(self, message: Any) -> None:
         if isinstance(message, messages.Welcome):
-            self._starting = self._loop.create_task(self._start(message))
+            self._welcome(message)
         elif self._app is not None:
             self._do(self._app, message)
 
@@ -134,10 +138,10 @@ class Worker:
                 app.share.resign(message)
             case messages.Viewed():
                 app.cluster.update(message.view)
-            case messages.Catalogued():
-                app.catalogue_store.replaced(message.catalogue)
-            case messages.Changed():
-                app.catalogue_store.answered(message)
+            case messages.DeletedMeanwhile():
+                app.share.deleted_meanwhile(message)
+            case messages.AllTopics() | messages.TopicsChanged() | messages.Changed():
+                app.catalogue_store.got(message)
             case messages.EndsWanted():
                 self._tell_ends(app, message)
             case messages.EndsAnswer():
@@ -145,16 +149,27 @@ class Worker:
             case messages.Stop():
                 self._starting = self._loop.create_task(self._stop(app))
 
-    async def _start(self, welcome: messages.Welcome) -> None:
+    def _welcome(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings
         logs.configure(settings.log_format, settings.log_level, node=self._node_id, queued=True)
         try:
             app = self._app = WorkerApp(welcome, self._loop, self._channel.send)
-            self._pulse.watch(settings.worker_timeout_ms, app.loop_stalled)
+        except CannotStart as error:
+            self._cannot_serve(error)
+            return
+        self._pulse.watch(settings.worker_timeout_ms, app.loop_stalled)
+        self._starting = self._loop.create_task(self._start(app))
+
+    def _cannot_serve(self, error: CannotStart) -> None:
+        self._channel.send(messages.CannotServe(str(error)))
+        self.ended.set_result(EXIT_FAILED)
+
+    async def _start(self, app: WorkerApp) -> None:
+        await app.catalogue_store.arrived.wait()
+        try:
             serving = await app.start()
         except CannotStart as error:
-            self._channel.send(messages.CannotServe(str(error)))
-            self.ended.set_result(EXIT_FAILED)
+            self._cannot_serve(error)
             return
         self._channel.send(messages.Serves(serving.listen, serving.advertised, serving.metrics))
 

@@ -45,7 +45,7 @@ class WorkerProcess:
         self._start_until_s = 0.0
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: asyncio.Task[None] | None = None
-        self._channel = Channel(FromWorker, on_message, self._lost)
+        self.channel = Channel(FromWorker, on_message, self._lost)
         self._pulse = PulseReader(liveness)
 
     @property
@@ -75,20 +75,20 @@ class WorkerProcess:
             )
         loop = asyncio.get_running_loop()
         self._start_until_s = loop.time() + STARTS_WITHIN_S
-        await loop.create_connection(lambda: self._channel, sock=ours)
+        await loop.create_connection(lambda: self.channel, sock=ours)
         await loop.create_connection(lambda: self._pulse, sock=our_pulse)
         self._waiting = loop.create_task(self._wait())
 
     async def _wait(self) -> None:
         assert self._process is not None
         status = await self._process.wait()
-        self._channel.close()
+        self.channel.close()
         self._pulse.close()
         self._on_exit(status)
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a message; a worker that is gone does not hear it."""
-        self._channel.send(message)
+        self.channel.send(message)
 
     def ping(self) -> None:
         """Ask whether it is alive, and end it when it is not, by the rule of `liveness.py`."""

@@ -164,6 +164,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     num_partitions: Annotated[
         PartitionCount, "The partitions of a topic that is created without a count."
     ] = 1
+    max_topics: Annotated[Positive, "The most topics; with so many, no more are created."] = 50_000
+    max_partitions: Annotated[
+        Positive, "The most partitions of all topics together; no more are created."
+    ] = 200_000
+    max_partitions_per_request: Annotated[
+        Positive, "The most partitions that one request may create; Kafka's is fixed at the same 10,000."
+    ] = 10_000
+    topic_config_value_max_bytes: Annotated[Positive, "The longest value of a topic's setting."] = 4_096
+    topic_config_total_max_bytes: Annotated[
+        Natural, "The most bytes that the settings of all topics may have together."
+    ] = 16 * MIB
 
     # --- Connections
     max_connections: Annotated[Natural, "The most connections at a time."] = INT_MAX

@@ -12,17 +12,15 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue import file_format
-from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.file import FILE_NAME, CatalogueFile
 from coordinator.catalogue.fitting import STAGING
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
-from coordinator.catalogue.store import FILE_NAME
 from coordinator.catalogue.topic import Topic
 from coordinator.importer.source import CannotImport, Source
 from coordinator.importer.survey import Survey
 from storage.errors import storage_error
-from storage.filesystem import FileSystem, atomic_write
+from storage.filesystem import FileSystem
 from storage.layout import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -139,9 +137,9 @@ def _settle(fs: FileSystem, staging: Path, source: Source, survey: Survey, ident
     manager.close()
     load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
     skipped: list[str] = []
-    catalogue = Catalogue(offsets_topic, _topics(source, survey, skipped))
-    atomic_write(fs, staging / FILE_NAME, file_format.encode(catalogue))
-    return Imported(len(catalogue) - 1, skipped, cuts, failed)
+    topics = list(_topics(source, survey, skipped))
+    CatalogueFile(fs, staging).make(offsets_topic, topics)
+    return Imported(len(topics), skipped, cuts, failed)
 
 
 def _topics(source: Source, survey: Survey, skipped: list[str]) -> Iterator[Topic]:

@@ -13,6 +13,7 @@ from coordinator.api.table import MODULES
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topics import Draft
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.metadata import GroupMetadata
@@ -89,7 +90,7 @@ class FakeNode:
         """Create topics and return them by name."""
         topics: dict[str, Topic] = {}
 
-        def create(draft: Catalogue) -> None:
+        def create(draft: Draft) -> None:
             for name, count in partitions.items():
                 topic = draft.create(name, count, topic_id=self.catalogue_store.new_topic_id())
                 assert isinstance(topic, Topic), topic

@@ -89,12 +89,12 @@ def test_each_refusal_has_its_code_and_says_why(
     node: FakeNode, wanted: Any, error: ErrorCode, message: str | None
 ) -> None:
     node.have(a=2)
-    before = node.catalogue.copy()
+    before = list(node.catalogue)
     for version in versions(KEY):
         (answer,) = node.ask(KEY, version, request(wanted)).results
         assert (answer.name, answer.error_code) == (wanted.name, error)
         assert (answer.error_message is None) if message is None else (message in answer.error_message)
-    assert node.catalogue == before
+    assert list(node.catalogue) == before
 
 
 def test_the_bound_is_for_all_topics_of_a_request_together(node: FakeNode) -> None:

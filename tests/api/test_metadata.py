@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX
+from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -228,7 +228,7 @@ def test_a_topic_that_cannot_be_kept_is_told_as_missing_so_that_the_client_asks_
 
 
 def test_one_request_creates_no_more_partitions_than_one_request_may(tmp_path: Path) -> None:
-    half = PARTITIONS_PER_CHANGE_MAX // 2
+    half = DEFAULT_LIMITS.partitions_per_request // 2
     node = FakeNode(tmp_path, num_partitions=half)
     response = node.ask(KEY, 12, request("a", "b", "c", create=True))
     assert told(response) == [("a", 0, half), ("b", 0, half), ("c", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]

@@ -3,12 +3,15 @@
 
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordinator.catalogue.catalogue import PARTITIONS_PER_CHANGE_MAX, Catalogue
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import PIECE_BYTES_MAX, PIECE_TOPICS_MAX, Changes, Grown, Misfit
 from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import MESSAGE_LENGTH_MAX, Refusal, Topic
 from protocol.errors import ErrorCode
@@ -58,15 +61,15 @@ def test_topics_come_in_name_order_with_the_offsets_topic_among_them() -> None:
         ("__cluster_metadata", 1, ErrorCode.INVALID_REQUEST),
         ("new", 0, ErrorCode.INVALID_PARTITIONS),
         ("new", -1, ErrorCode.INVALID_PARTITIONS),
-        ("new", PARTITIONS_PER_CHANGE_MAX + 1, ErrorCode.POLICY_VIOLATION),
+        ("new", DEFAULT_LIMITS.partitions_per_request + 1, ErrorCode.POLICY_VIOLATION),
         ("new", 2**31 - 1, ErrorCode.POLICY_VIOLATION),
     ],
 )
 def test_what_cannot_be_created_leaves_nothing_behind(name: str, partitions: int, error: ErrorCode) -> None:
     catalogue = new_catalogue(there=1, it_is=1)
-    before = catalogue.copy()
+    before = list(catalogue)
     assert error_of(catalogue.create(name, partitions, topic_id=b"n" * 16)) is error
-    assert catalogue == before
+    assert list(catalogue) == before
     assert catalogue.by_id(b"n" * 16) is None
 
 
@@ -84,7 +87,7 @@ def test_partitions_only_grow() -> None:
         (3, ErrorCode.INVALID_PARTITIONS),
         (2, ErrorCode.INVALID_PARTITIONS),
         (-1, ErrorCode.INVALID_PARTITIONS),
-        (4 + PARTITIONS_PER_CHANGE_MAX, ErrorCode.POLICY_VIOLATION),
+        (4 + DEFAULT_LIMITS.partitions_per_request, ErrorCode.POLICY_VIOLATION),
     ]:
         assert error_of(catalogue.create_partitions("orders", count)) is error
         assert catalogue.get("orders") is topic
@@ -102,10 +105,10 @@ def test_a_topic_that_is_not_there_cannot_be_changed() -> None:
 
 def test_nobody_changes_the_offsets_topic() -> None:
     catalogue = new_catalogue()
-    before = catalogue.copy()
+    before = list(catalogue)
     assert error_of(catalogue.create_partitions(OFFSETS_TOPIC, 51)) is ErrorCode.INVALID_REQUEST
     assert error_of(catalogue.delete(OFFSETS_TOPIC)) is ErrorCode.INVALID_REQUEST
-    assert catalogue == before
+    assert list(catalogue) == before
     offsets_topic = catalogue.get(OFFSETS_TOPIC)
     assert offsets_topic is catalogue.by_id(OFFSETS_ID) is catalogue.offsets_topic
     assert offsets_topic.is_internal
@@ -116,27 +119,121 @@ def test_a_topic_has_the_partitions_from_zero_on() -> None:
     assert [topic.has_partition(index) for index in (-1, 0, 1, 2)] == [False, True, True, False]
 
 
-def test_a_copy_goes_its_own_way_until_it_is_adopted() -> None:
+def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     catalogue = new_catalogue(a=1, b=1)
-    list(catalogue)  # sorts, so that the copy starts with an order that it must give up
-    draft = catalogue.copy()
+    list(catalogue)  # sorts, so that there is an order to be given up
+    draft = catalogue.draft()
     draft.delete("a")
     draft.create("c", 1, topic_id=b"c" * 16)
+    draft.create_partitions("b", 4)
+    draft.create("gone", 1, topic_id=b"g" * 16)
+    draft.delete("gone")
     assert catalogue == new_catalogue(a=1, b=1)
-    assert [topic.name for topic in draft] == [OFFSETS_TOPIC, "b", "c"]
-    catalogue.adopt(draft)
-    assert catalogue == draft
-    draft.delete("c")
-    assert [topic.name for topic in catalogue] == [OFFSETS_TOPIC, "b", "c"]
+    assert [name for name in ("a", "b", "c", "gone") if name in draft] == ["b", "c"]
+    assert (draft.totals.topics, draft.totals.partitions) == (2, 5)
+    assert catalogue.apply(draft.changes()) == ["a"]
+    assert [(topic.name, topic.partitions) for topic in catalogue] == [
+        (OFFSETS_TOPIC, 50),
+        ("b", 4),
+        ("c", 1),
+    ]
+    assert catalogue.totals == draft.totals
+    assert not catalogue.draft().changes()
 
 
 def test_a_new_topic_of_an_old_name_is_another_one() -> None:
-    before = new_catalogue(a=1, b=1)
-    after = before.copy()
-    after.delete("a")
-    after.create("a", 1, topic_id=b"n" * 16)
-    assert [topic.name for topic in before.missing_from(after)] == ["a"]
-    assert after.missing_from(after) == []
+    catalogue = new_catalogue(a=1, b=1)
+    old = catalogue.get("a")
+    assert old is not None
+    draft = catalogue.draft()
+    draft.delete("a")
+    draft.create("a", 1, topic_id=b"n" * 16)
+    changes = draft.changes()
+    assert list(changes.deleted) == [old.id]
+    assert catalogue.apply(changes) == ["a"]
+    assert [topic.name for topic in catalogue] == [OFFSETS_TOPIC, "a", "b"]
+    assert catalogue.by_id(old.id) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (Changes(deleted=[b"x" * 16]), "there is no topic with the id 7878"),
+        (Changes(deleted=[OFFSETS_ID]), "there is no topic with the id"),
+        (Changes(grown=[Grown((1).to_bytes(16, "big"), 2, 3)]), "topic 'a_b' has 1 partitions, and not 2"),
+        (Changes(created=[Topic(name="a.b", id=b"n" * 16, partitions=1)]), "'a_b' and 'a.b' cannot exist"),
+        (Changes(created=[Topic(name="c", id=OFFSETS_ID, partitions=1)]), "have the same id"),
+    ],
+)
+def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, reason: str) -> None:
+    with pytest.raises(Misfit, match=reason):
+        new_catalogue(a_b=1).draft().apply(changes)
+
+
+def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
+    catalogue = new_catalogue()
+    for number in range(600):
+        catalogue.create(f"t{number}", 1, topic_id=random_topic_id())
+    draft = catalogue.draft()
+    for number in range(300):
+        draft.delete(f"t{number}")
+        draft.create_partitions(f"t{300 + number}", 2)
+    for number in range(900):
+        long = {"cleanup.policy": "compact" + 900 * " "} if number % 3 == 0 else {}
+        draft.create(f"new{number}", 1, topic_id=random_topic_id(), configs=long)
+    changes = draft.changes()
+    pieces = list(changes.pieces())
+    assert len(pieces) > 6
+    for piece in pieces:
+        assert len(msgspec.msgpack.encode(piece)) < 2 * PIECE_BYTES_MAX
+        assert len(piece.deleted) + len(piece.grown) + len(piece.created) <= PIECE_TOPICS_MAX
+    whole = Catalogue(catalogue.offsets_topic, catalogue.unsorted())
+    whole.apply(changes)
+    for piece in pieces:
+        catalogue.apply(piece)
+    assert catalogue == whole
+    assert catalogue.totals == whole.totals == draft.totals
+
+
+LIMITS = TopicLimits(
+    topics=3, partitions=10, partitions_per_request=6, config_value_bytes=12, config_bytes=40
+)
+
+
+def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
+    catalogue = Catalogue(Topic(name=OFFSETS_TOPIC, id=OFFSETS_ID, partitions=50), limits=LIMITS)
+
+    def create(name: str, partitions: int = 1, **configs: str) -> Topic | Refusal:
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+        return catalogue.create(name, partitions, topic_id=random_topic_id(), configs=settings)
+
+    def is_refused(result: Topic | Refusal, error: ErrorCode, setting: str) -> bool:
+        return isinstance(result, Refusal) and result.error is error and f"({setting})" in str(result.message)
+
+    policy = ErrorCode.POLICY_VIOLATION
+    assert is_refused(create("a", 7), policy, "max.partitions.per.request")
+    assert is_refused(
+        create("a", retention_ms=13 * "1"), ErrorCode.INVALID_CONFIG, "topic.config.value.max.bytes"
+    )
+    assert isinstance(create("a", 4, retention_ms="1", segment_ms="1"), Topic)
+    assert catalogue.totals.config_bytes == len("retention.ms" + "segment.ms" + "11")
+    assert is_refused(create("b", flush_messages="1", flush_ms="1"), policy, "topic.config.total.max.bytes")
+    assert isinstance(create("b", 6), Topic)
+    assert is_refused(create("c"), policy, "max.partitions")
+    assert is_refused(catalogue.create_partitions("a", 5), policy, "max.partitions")
+    catalogue.delete("b")
+    assert isinstance(create("b", 1), Topic)
+    assert isinstance(create("c", 1), Topic)
+    assert is_refused(create("d"), policy, "max.topics")
+    assert is_refused(catalogue.create_partitions("a", 11), policy, "max.partitions.per.request")
+    assert isinstance(catalogue.create_partitions("a", 8), Topic)
+    assert catalogue.refusals == {
+        "max.partitions.per.request": 2,
+        "topic.config.value.max.bytes": 1,
+        "topic.config.total.max.bytes": 1,
+        "max.partitions": 2,
+        "max.topics": 1,
+    }
 
 
 def test_ids_cannot_be_used_twice() -> None:
@@ -158,14 +255,17 @@ COUNTS = st.integers(-1, 4)
 
 
 class CatalogueMachine(RuleBasedStateMachine):
-    """Whatever is asked of it, the catalogue holds what a dictionary would hold."""
+    """Whatever is asked of a draft, it holds what a dictionary would hold; so does the catalogue that takes it over."""
 
     deleted_ids: Bundle[bytes] = Bundle("deleted_ids")
 
     @initialize()
     def start(self) -> None:
         self.catalogue = new_catalogue()
+        self.draft = self.catalogue.draft()
         self.model: dict[str, int] = {}
+        self.kept: dict[str, int] = {}
+        self.marks: list[tuple[int, dict[str, int]]] = []
 
     @rule(name=NAMES, partitions=COUNTS)
     def create(self, name: str, partitions: int) -> None:
@@ -176,7 +276,7 @@ class CatalogueMachine(RuleBasedStateMachine):
             and name != "__cluster_metadata"
             and partitions > 0
         )
-        result = self.catalogue.create(name, partitions, topic_id=random_topic_id())
+        result = self.draft.create(name, partitions, topic_id=random_topic_id())
         assert isinstance(result, Topic) == possible
         if possible:
             self.model[name] = partitions
@@ -184,32 +284,59 @@ class CatalogueMachine(RuleBasedStateMachine):
     @rule(name=NAMES, count=COUNTS)
     def create_partitions(self, name: str, count: int) -> None:
         possible = name in self.model and count > self.model[name]
-        result = self.catalogue.create_partitions(name, count)
+        result = self.draft.create_partitions(name, count)
         assert isinstance(result, Topic) == possible
         if possible:
             self.model[name] = count
 
     @rule(target=deleted_ids, name=NAMES)
     def delete(self, name: str) -> bytes:
-        result = self.catalogue.delete(name)
+        result = self.draft.delete(name)
         assert isinstance(result, Topic) == (name in self.model)
         self.model.pop(name, None)
         return result.id if isinstance(result, Topic) else b"none of them is this"
 
+    @rule()
+    def mark(self) -> None:
+        self.marks.append((self.draft.mark(), dict(self.model)))
+
+    @precondition(lambda self: self.marks)
+    @rule()
+    def undo(self) -> None:
+        mark, self.model = self.marks.pop()
+        self.draft.undo(mark)
+
+    @rule(target=deleted_ids)
+    def keep(self) -> bytes:
+        changes = self.draft.changes()
+        gone = [topic for topic in self.catalogue if topic.id in changes.deleted]
+        assert self.catalogue.apply(changes) == [
+            topic.name for topic_id in changes.deleted for topic in gone if topic.id == topic_id
+        ]
+        self.kept = dict(self.model)
+        self.marks.clear()
+        assert self.catalogue.totals == self.draft.totals
+        self.draft = self.catalogue.draft()
+        return gone[0].id if gone else b"none of them is this"
+
     @rule(topic_id=deleted_ids)
     def the_deleted_stay_gone(self, topic_id: bytes) -> None:
-        assert self.catalogue.by_id(topic_id) is None
-
-    @rule()
-    def take_a_copy(self) -> None:
-        other = new_catalogue(z=1)
-        other.adopt(self.catalogue.copy())
-        assert other == self.catalogue
-        self.catalogue = other
+        there = self.draft.by_id(topic_id)
+        assert there is None or self.draft.get(there.name) is there, "only an undone deletion brings it back"
 
     @invariant()
-    def holds_the_same(self) -> None:
+    def the_draft_holds_the_same(self) -> None:
         expected: Mapping[str, int] = {**self.model, OFFSETS_TOPIC: 50}
+        for name in ("a", "b", "a.b", "a_b", "a-b", OFFSETS_TOPIC):
+            topic = self.draft.get(name)
+            assert (topic and topic.partitions) == expected.get(name)
+            assert topic is None or self.draft.by_id(topic.id) is topic
+        assert self.draft.totals.topics == len(self.model)
+        assert self.draft.totals.partitions == sum(self.model.values())
+
+    @invariant()
+    def the_catalogue_holds_what_was_kept(self) -> None:
+        expected: Mapping[str, int] = {**self.kept, OFFSETS_TOPIC: 50}
         topics = list(self.catalogue)
         assert {topic.name: topic.partitions for topic in topics} == expected
         assert [topic.name for topic in topics] == sorted(expected)

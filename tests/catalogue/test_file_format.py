@@ -6,18 +6,21 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.file_format import CorruptCatalogue, decode, encode
+from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.errors import CorruptCatalogue
+from coordinator.catalogue.file_format import Decoded, decode, encode, encode_changes, offsets_partitions
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
 from storage.properties import encode_uuid
 
 PATH = Path("data/catalogue.json")
-GOLDEN = b"""\
+VERSION_1 = b"""\
 {
   "version": 1,
   "offsets_topic": {
@@ -49,12 +52,54 @@ def golden_catalogue() -> Catalogue:
     return Catalogue(offsets_topic, [orders, Topic(name="audit", id=bytes(15) + b"\xff", partitions=1)])
 
 
+GOLDEN = b"""\
+{"crc":"CRC_0","version":2,"offsets_topic":{"id":"AAAAAAAAAAAAAAAAAAAAmQ","partitions":50},"lines":1}
+{"crc":"CRC_1","created":[{"name":"orders","id":"AAAAAAAAAAAAAAAAAAAAew","partitions":12,\
+"configs":{"retention.ms":" 5 "}},{"name":"old","id":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":1}]}
+{"crc":"CRC_2","grown":[{"id":"AAAAAAAAAAAAAAAAAAAAAQ","before":1,"partitions":3}]}
+{"crc":"CRC_3","deleted":["AAAAAAAAAAAAAAAAAAAAAQ"],"created":[{"name":"audit","id":"AAAAAAAAAAAAAAAAAAAA_w",\
+"partitions":1}]}
+"""
+
+
+def with_checksums(text: bytes) -> bytes:
+    """Put the right checksum into every line that begins as a line should."""
+
+    def line_with_checksum(line: bytes) -> bytes:
+        begin, comma, body = line.partition(b",")
+        return b'{"crc":"%08x",%b' % (crc32c(body), body) if begin.startswith(b'{"crc":"') and comma else line
+
+    return b"\n".join(map(line_with_checksum, text.split(b"\n")))
+
+
+def whole(data: bytes) -> Catalogue:
+    found = decode(data, PATH)
+    assert not found.is_torn
+    assert found.end == len(data)
+    return found.catalogue
+
+
 def test_the_file_of_version_1_stays_readable() -> None:
-    assert decode(GOLDEN, PATH) == golden_catalogue()
+    assert decode(VERSION_1, PATH) == Decoded(golden_catalogue(), 0, len(VERSION_1), is_torn=False)
+    assert offsets_partitions(VERSION_1, PATH) == 50
+
+
+def test_the_file_of_version_2_stays_readable() -> None:
+    data = with_checksums(GOLDEN)
+    assert whole(data) == golden_catalogue()
+    assert offsets_partitions(data, PATH) == 50
 
 
 def test_the_file_looks_as_documented() -> None:
-    assert encode(golden_catalogue()) == GOLDEN
+    golden = golden_catalogue()
+    orders, audit = golden.get("orders"), golden.get("audit")
+    assert orders is not None
+    assert audit is not None
+    old = Topic(name="old", id=bytes(15) + b"\x01", partitions=1)
+    made = b"".join(encode(golden.offsets_topic, [orders, old]))
+    made += encode_changes(Changes(grown=[Grown(old.id, 1, 3)]))
+    made += encode_changes(Changes(deleted=[old.id], created=[audit]))
+    assert made == with_checksums(GOLDEN)
 
 
 @given(
@@ -78,13 +123,13 @@ def test_what_is_written_is_read_again(
         offsets_topic,
         (Topic(name=name, id=id_, partitions=n, configs=configs) for name, id_, n, configs in topics),
     )
-    assert decode(encode(catalogue), PATH) == catalogue
+    assert whole(b"".join(encode(offsets_topic, catalogue.unsorted()))) == catalogue
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b'"version": 1', b'"version": 2', "its version is 2, but this build reads version 1"),
+        (b'"version": 1', b'"version": 3', "its version is 3, but this build reads version 1"),
         (b'"version": 1,', b"", "missing required field `version`"),
         (
             b'"partitions": 12',
@@ -107,10 +152,12 @@ def test_what_is_written_is_read_again(
         (b'"orders"', b'"\xff"', "at byte 232: this is not UTF-8"),
     ],
 )
-def test_a_damaged_file_is_told_with_its_name_and_place(old: bytes, new: bytes, message: str) -> None:
-    assert GOLDEN.count(old) >= 1
+def test_a_damaged_file_of_version_1_is_told_with_its_name_and_place(
+    old: bytes, new: bytes, message: str
+) -> None:
+    assert VERSION_1.count(old) >= 1
     with pytest.raises(CorruptCatalogue) as caught:
-        decode(GOLDEN.replace(old, new), PATH)
+        decode(VERSION_1.replace(old, new), PATH)
     told = str(caught.value)
     assert told.startswith("data/catalogue.json")
     assert message.lower() in told.lower()
@@ -118,17 +165,85 @@ def test_a_damaged_file_is_told_with_its_name_and_place(old: bytes, new: bytes, 
 
 
 def test_text_that_is_no_json_is_told_with_its_byte() -> None:
-    damaged = GOLDEN.replace(b'"offsets_topic": {', b'"offsets_topic": {,')
+    damaged = VERSION_1.replace(b'"offsets_topic": {', b'"offsets_topic": {,')
     with pytest.raises(CorruptCatalogue) as caught:
         decode(damaged, PATH)
     assert caught.value.position == damaged.index(b"{,") + 1
     assert f"at byte {caught.value.position}" in str(caught.value)
 
 
-@pytest.mark.parametrize("cut", range(0, len(GOLDEN) - 2, 7))
+@pytest.mark.parametrize("cut", range(0, len(VERSION_1) - 2, 7))
 def test_a_file_that_was_cut_is_refused(cut: int) -> None:
     with pytest.raises(CorruptCatalogue, match=rf"at byte {cut}: Input data was truncated"):
-        decode(GOLDEN[:cut], PATH)
+        decode(VERSION_1[:cut], PATH)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        (b'"version":2', b'"version":3', 0, "its version is 3, but this build reads versions 1 and 2"),
+        (b'"lines":1', b'"lines":4', None, "the file was cut: 3 of 4 lines are there"),
+        (b'"lines":1', b'"rows":1', 0, "unknown field `rows`"),
+        (b'"partitions":12', b'"partitions":0', 1, "`int` >= 1 - at `$.created[0].partitions`"),
+        (b'"orders"', b'"or ders"', 1, "Topic name is invalid: 'or ders'"),
+        (b"retention.ms", b"retention", 1, "Unknown topic config name: retention"),
+        (b"AAew", b"AAe", 1, "'AAAAAAAAAAAAAAAAAAAAe' is not an id"),
+        (b'"old"', b'"orders"', 1, "topics 'orders' and 'orders' cannot exist side by side"),
+        (b'"before":1', b'"before":2', 2, "topic 'old' has 1 partitions, and not 2"),
+        (b'["AAAAAAAAAAAAAAAAAAAAAQ"]', b'["AAAAAAAAAAAAAAAAAAAABQ"]', 3, "there is no topic with the id"),
+        (b'"deleted"', b'"removed"', 3, "unknown field `removed`"),
+        (b'{"crc":"CRC_2"', b'["crc":"CRC_2"', 2, "this is no line of a catalogue"),
+    ],
+)
+def test_a_damaged_line_is_told_with_its_name_and_place(
+    old: bytes, new: bytes, line: int | None, message: str
+) -> None:
+    assert GOLDEN.count(old) >= 1
+    data = with_checksums(GOLDEN.replace(old, new))
+    with pytest.raises(CorruptCatalogue) as caught:
+        decode(data, PATH)
+    starts = [0, *(index + 1 for index, byte in enumerate(data) if byte == ord("\n"))]
+    assert caught.value.position == (len(data) if line is None else starts[line])
+    assert message.lower() in str(caught.value).lower()
+
+
+@pytest.mark.parametrize("position", range(0, len(with_checksums(GOLDEN)), 3))
+def test_a_byte_that_changed_is_never_read_as_other_topics(position: int) -> None:
+    data = bytearray(with_checksums(GOLDEN))
+    data[position] ^= 0x04
+    try:
+        found = decode(bytes(data), PATH)
+    except CorruptCatalogue:
+        return
+    # The end of the last line is all that can go without being told from a torn write.
+    assert position == len(data) - 1
+    assert found.is_torn
+
+
+def test_a_tail_that_was_not_written_to_its_end_is_cut() -> None:
+    data = with_checksums(GOLDEN)
+    lines = data.splitlines(keepends=True)
+    made = len(lines[0] + lines[1])
+    for cut in range(made + 1, len(data)):
+        found = decode(data[:cut], PATH)
+        ends = [made, made + len(lines[2]), len(data)]
+        assert found.end == max(end for end in ends if end <= cut)
+        assert found.is_torn == (cut not in ends)
+        assert found.made_bytes == made
+        zeros = decode(data[:cut] + bytes(len(data) - cut), PATH)
+        assert (zeros.end, zeros.is_torn) == (found.end, True)
+    holes = lines[0] + lines[1] + lines[2][:20] + bytes(20) + lines[2][40:]
+    assert decode(holes, PATH).is_torn
+    with pytest.raises(CorruptCatalogue, match="checksum is wrong"):
+        decode(holes + lines[3], PATH)
+
+
+@pytest.mark.parametrize(
+    "cut", range(1, len(b"".join(with_checksums(GOLDEN).splitlines(keepends=True)[:2])), 5)
+)
+def test_a_file_that_is_shorter_than_it_was_made_is_refused(cut: int) -> None:
+    with pytest.raises(CorruptCatalogue):
+        decode(with_checksums(GOLDEN)[:cut], PATH)
 
 
 @given(st.binary(max_size=200))

@@ -2,27 +2,36 @@
 """The catalogue on disk: nothing is told before it is there, and a crash leaves the old or the new."""
 
 import errno
+import tracemalloc
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.file_format import CorruptCatalogue
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.errors import CorruptCatalogue, OffsetsTopicChanged
+from coordinator.catalogue.file import CatalogueFile
+from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX
 from coordinator.catalogue.names import OFFSETS_TOPIC
-from coordinator.catalogue.store import CatalogueStore, OffsetsTopicChanged
+from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
 from storage.errors import StorageError, StorageFull
-from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss
+from storage.filesystem import FileSystem
+from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
+from tests.catalogue.test_file_format import VERSION_1
 
 
 class Bench:
     """A store with a disk that works when told to, and the answers that it gave."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, fs: FileSystem | None = None) -> None:
         self.thread = ManualThread()
-        self.store = CatalogueStore(data_dir, self.thread.submit)
+        self.store = CatalogueStore(data_dir, self.thread.submit, fs=fs)
         self.catalogue = self.store.load(50)
         self.told: list[Any] = []
 
@@ -127,7 +136,7 @@ def test_a_write_that_the_system_refuses_is_a_storage_error(tmp_path: Path) -> N
 
 
 def test_an_edit_that_fails_does_not_spoil_the_others(bench: Bench) -> None:
-    def broken(draft: Catalogue) -> None:
+    def broken(draft: Draft) -> None:
         draft.create("half", 1, topic_id=b"h" * 16)
         raise LookupError("a bug")
 
@@ -201,34 +210,156 @@ def test_a_file_that_cannot_be_read_refuses_the_start(tmp_path: Path) -> None:
         CatalogueStore(tmp_path, ManualThread().submit).load(50)
 
 
+def crashed_after(data_dir: Path, operations: int, torn_bytes: int) -> tuple[FragileFileSystem, list[Any]]:
+    """Create a topic on a disk that stops after so many operations; returns what it did and what was told."""
+    fs = FragileFileSystem(1_000)
+    crashing = Bench(data_dir, fs)
+    fs.operations_left, fs.torn_bytes, fs.log = operations, torn_bytes, []
+    crashing.create("new")
+    with suppress(PowerLoss):
+        crashing.thread.run_all()
+    return fs, crashing.told
+
+
 # Before every operation of a write, and in the middle of what it writes.
-CRASHES = [(operations, 0) for operations in range(10)] + [
-    (2, torn_bytes) for torn_bytes in range(1, 600, 37)
-]
+CRASHES = [(operations, 0) for operations in range(4)] + [(1, torn_bytes) for torn_bytes in range(1, 90, 7)]
 
 
 @pytest.mark.parametrize(("operations", "torn_bytes"), CRASHES)
-def test_a_crash_leaves_the_old_catalogue_or_the_new_one(
+def test_a_crash_leaves_the_old_topics_or_the_new_ones(
     tmp_path: Path, operations: int, torn_bytes: int
 ) -> None:
     before = Bench(tmp_path)
     before.create("old")
     before.thread.run_all()
-    fs = FragileFileSystem(operations, torn_bytes)
-    thread = ManualThread()
-    store = CatalogueStore(tmp_path, thread.submit, fs=fs)
-    store.load(50)
-    told: list[Any] = []
-    store.change(lambda draft: draft.create("new", 1, topic_id=b"n" * 16), told.append)
-    try:
-        thread.run_one()
-    except PowerLoss:
-        assert told == []
-    assert names_on_disk(tmp_path) == (["new", "old"] if "rename" in fs.log else ["old"])
-    if told:
-        assert fs.log == ["open", "truncate", "pwrite", "fsync", "rename", "fsync_dir"]
+    fs, told = crashed_after(tmp_path, operations, torn_bytes)
+    assert names_on_disk(tmp_path) == (["new", "old"] if "pwrite" in fs.log else ["old"])
+    assert bool(told) == (fs.log == ["open", "pwrite", "fsync"])
     # what a crash leaves lying around is not in the way of the next change
     after = Bench(tmp_path)
     after.create("later")
     after.thread.run_all()
     assert "later" in names_on_disk(tmp_path)
+
+
+@pytest.mark.parametrize("operations", range(7))
+def test_a_crash_while_the_file_is_made_anew_loses_nothing(tmp_path: Path, operations: int) -> None:
+    before = Bench(tmp_path)
+    before.create("old")
+    before.thread.run_all()
+    fs = FragileFileSystem(1_000)
+    file = CatalogueFile(fs, tmp_path)
+    topics = file.read()
+    fs.operations_left = operations
+    with suppress(PowerLoss):
+        file.make(topics.offsets_topic, topics.unsorted())
+    assert names_on_disk(tmp_path) == ["old"]
+
+
+@pytest.mark.parametrize("failing", ["pwrite", "fsync"])
+def test_after_a_failed_write_the_file_is_made_anew_and_holds_what_was_told(
+    tmp_path: Path, failing: str
+) -> None:
+    """The failed change may be on disk, in part or as a whole: it must neither stay nor be built upon."""
+
+    class Failing(FragileFileSystem):
+        def step(self, what: str) -> None:
+            if what == failing and self.operations_left < 1_000:
+                self.operations_left = 1_000
+                raise OSError(errno.EIO, "Input/output error")
+            self.log.append(what)
+
+    fs = Failing(1_000)
+    bench = Bench(tmp_path, fs)
+    bench.create("old")
+    bench.thread.run_all()
+    fs.operations_left = 0
+    bench.create("lost")
+    bench.thread.run_all()
+    assert isinstance(bench.told[1], StorageError)
+    fs.log.clear()
+    bench.create("new")
+    bench.thread.run_all()
+    assert fs.log == ["open", "truncate", "pwrite", "fsync", "rename", "fsync_dir", "open", "pwrite", "fsync"]
+    assert bench.names() == bench.names_on_disk() == ["new", "old"]
+
+
+def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, UnsyncedFileSystem())
+    longest = 0
+    for number in range(300):
+        bench.store.change(partial(create_many, number), bench.told.append)
+        bench.thread.run_all()
+        longest = max(longest, bench.store.path.stat().st_size)
+        bench.store.change(partial(delete_many, number), bench.told.append)
+        bench.thread.run_all()
+    assert bench.names() == bench.names_on_disk() == []
+    assert longest < 3 * 1024 * 1024, "the file is made anew when it is mostly changes"
+
+
+def create_many(number: int, draft: Draft) -> None:
+    for index in range(100):
+        draft.create(f"{number}-{index}-{'x' * 200}", 1, topic_id=random_topic_id())
+
+
+def delete_many(number: int, draft: Draft) -> None:
+    for index in range(100):
+        draft.delete(f"{number}-{index}-{'x' * 200}")
+
+
+def test_a_change_costs_the_same_among_many_topics(tmp_path: Path) -> None:
+    """In memory and on disk: with copies of the catalogue this took megabytes."""
+    topics = [Topic(name=f"t{n}", id=(n + 1).to_bytes(16, "big"), partitions=1) for n in range(20_000)]
+    CatalogueFile(UnsyncedFileSystem(), tmp_path).make(
+        Topic(name=OFFSETS_TOPIC, id=b"o" * 16, partitions=50), topics
+    )
+    bench = Bench(tmp_path, UnsyncedFileSystem())
+    bench.create("first")  # what is only made once
+    bench.thread.run_all()
+    size = bench.store.path.stat().st_size
+    tracemalloc.start()
+    try:
+        bench.create("one")
+        bench.thread.run_all()
+        bench.delete("t7")
+        bench.thread.run_all()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * 1024
+    assert bench.store.path.stat().st_size - size < 250
+    assert len(bench.catalogue) == 20_002
+
+
+def test_so_many_changes_share_a_write_and_no_more(bench: Bench) -> None:
+    bench.create("first")
+    for number in range(CHANGES_PER_WRITE_MAX + 1):
+        bench.create(f"t{number}")
+    told = []
+    while bench.thread.waiting:
+        bench.thread.run_one()
+        told.append(len(bench.told))
+    assert told == [1, CHANGES_PER_WRITE_MAX + 1, CHANGES_PER_WRITE_MAX + 2]
+
+
+def test_on_changed_tells_what_changed(bench: Bench) -> None:
+    changes: list[Changes] = []
+    bench.store.on_changed = changes.append
+    bench.create("a")
+    bench.thread.run_all()
+    bench.delete("a")
+    bench.thread.run_all()
+    (created,) = changes[0].created
+    assert created.name == "a"
+    assert changes[1:] == [Changes(deleted=[created.id], grown=[], created=[])]
+
+
+def test_a_file_of_version_1_becomes_one_of_version_2(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.json"
+    path.write_bytes(VERSION_1)
+    bench = Bench(tmp_path)
+    assert bench.names() == bench.names_on_disk() == ["audit", "orders"]
+    assert path.read_bytes().startswith(b'{"crc":')
+    bench.create("new")
+    bench.thread.run_all()
+    assert bench.names_on_disk() == ["audit", "new", "orders"]

@@ -3,17 +3,22 @@
 
 import asyncio
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import PIECE_TOPICS_MAX
+from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.catalogue.topics import Draft, Topics
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.cluster import leaders_file, messages
@@ -23,9 +28,11 @@ from coordinator.cluster.orders import ListPartitions, socket_path
 from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
 from coordinator.cluster.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.cluster.supervisor import Supervisor, worker_settings
-from coordinator.cluster.topic_changes import apply_changes, difference
+from coordinator.cluster.topic_changes import apply_changes
+from coordinator.cluster.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.cluster.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.config import Address, Settings
+from protocol.framing import LENGTH_BYTES
 from storage.errors import StorageError
 from storage.filesystem import RealFileSystem
 from storage.placement import partition_for
@@ -51,7 +58,7 @@ edits = st.lists(
 )
 
 
-def edit(catalogue: Catalogue, steps: list[tuple[Any, ...]], first_id: int) -> None:
+def edit(catalogue: Topics, steps: list[tuple[Any, ...]], first_id: int) -> None:
     for number, (name, *arguments) in enumerate(steps):
         if name == "create":
             catalogue.create(*arguments, topic_id=topic_id(first_id + number))
@@ -60,28 +67,40 @@ def edit(catalogue: Catalogue, steps: list[tuple[Any, ...]], first_id: int) -> N
 
 
 @given(edits, edits, edits)
-def test_a_difference_makes_the_same_catalogue_or_changes_nothing(
+def test_a_difference_makes_the_same_topics_or_changes_nothing(
     start: list[tuple[Any, ...]], ours: list[tuple[Any, ...]], others: list[tuple[Any, ...]]
 ) -> None:
     before = new_catalogue()
     edit(before, start, 100)
-    after, master = before.copy(), before.copy()
+    after, master, raced = before.draft(), before.draft(), before.draft()
     edit(after, ours, 200)
-    assert apply_changes(difference(before, after), master)
-    assert master == after
+    changes = after.changes()
+    assert apply_changes(list(changes.pieces()), master)
+    assert master.changes() == changes
     # Somebody was faster: what we saw must still be there, or nothing is done.
-    raced = before.copy()
     edit(raced, others, 300)
-    untouched = raced.copy()
-    changes = difference(before, after)
-    if apply_changes(changes, raced):
-        for old, new in changes:
-            known = new or old
-            assert known is not None
-            found = raced.by_id(known.id)
-            assert (found and found.partitions) == (new and new.partitions)
+    untouched = raced.changes()
+    if apply_changes(list(changes.pieces()), raced):
+        assert all(raced.by_id(gone) is None for gone in changes.deleted)
+        for grown in changes.grown:
+            found = raced.by_id(grown.id)
+            assert found is not None
+            assert found.partitions == grown.partitions
+        assert all(raced.by_id(topic.id) == topic for topic in changes.created)
     else:
-        assert raced == untouched
+        assert raced.changes() == untouched
+
+
+def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_leave_room_for() -> None:
+    limits = msgspec.structs.replace(DEFAULT_LIMITS, topics=1)
+    catalogue = Catalogue(new_catalogue().offsets_topic, limits=limits)
+    first, second = catalogue.draft(), catalogue.draft()
+    first.create("a", 1, topic_id=topic_id(1))
+    second.create("b", 1, topic_id=topic_id(2))
+    draft = catalogue.draft()
+    assert apply_changes([first.changes()], draft)
+    assert not apply_changes([second.changes()], draft)
+    assert [topic.name for topic in draft.changes().created] == ["a"]
 
 
 class Master:
@@ -89,40 +108,207 @@ class Master:
 
     def __init__(self, tmp_path: Path, workers: int) -> None:
         self.catalogue = new_catalogue()
-        self.asked: list[tuple[int, messages.ChangeTopics]] = []
-        content = file_format.encode(self.catalogue)
-        self.stores = [
-            RemoteCatalogueStore(tmp_path, content, lambda m, index=index: self.asked.append((index, m)))  # type: ignore[misc]
-            for index in range(workers)
-        ]
+        self.version = 0
+        self.asked: list[tuple[int, Any]] = []
+        self.stores = []
+        for index in range(workers):
+            send = partial(self._got, index)
+            self.stores.append(RemoteCatalogueStore(tmp_path, self.catalogue.offsets_topic, send))
+            self.send_everything(index)
 
-    def answer(self, error: str = "") -> None:
-        """Do what was asked first; everybody hears of it before the answer."""
+    def _got(self, index: int, message: Any) -> None:
+        self.asked.append((index, message))
+
+    def send_everything(self, index: int) -> None:
+        """Send all topics to a worker."""
+        topics = list(self.catalogue.unsorted())
+        self.stores[index].got(messages.AllTopics(self.version, is_first=True))
+        self.stores[index].got(messages.AllTopics(self.version, topics))
+        self.stores[index].got(messages.AllTopics(self.version, is_last=True))
+
+    def answer(self, error: str = "", *, answer_first: bool = False) -> None:
+        """Do what was asked first; in whatever order that and the answer arrive."""
         index, question = self.asked.pop(0)
-        done = False if error else apply_changes(question.changes, self.catalogue)
+        draft = self.catalogue.draft()
+        told: list[Any] = []
+        done = False if error else apply_changes([question.changes], draft)
         if done:
-            for store in self.stores:
-                store.replaced(file_format.encode(self.catalogue))
-        self.stores[index].answered(messages.Changed(conflict=not done and not error, error=error))
+            self.version += 1
+            told = [messages.TopicsChanged(self.version, draft.changes())]
+            self.catalogue.apply(draft.changes())
+        answer = messages.Changed(self.version, conflict=not done and not error, error=error)
+        if answer_first:
+            self.stores[index].got(answer)
+        for store in self.stores:
+            for message in told:
+                store.got(message)
+        if not answer_first:
+            self.stores[index].got(answer)
 
 
 def create(store: RemoteCatalogueStore, name: str, outcomes: list[Any]) -> None:
-    def edit_one(catalogue: Catalogue) -> Topic | Refusal:
-        return catalogue.create(name, 2, topic_id=store.new_topic_id())
+    def edit_one(draft: Draft) -> Topic | Refusal:
+        return draft.create(name, 2, topic_id=store.new_topic_id())
 
     store.change(edit_one, outcomes.append)
 
 
-def test_of_two_workers_that_create_the_same_topic_one_hears_that_it_exists(tmp_path: Path) -> None:
+def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -> None:
+    master = Master(tmp_path, 2)
+    gone: list[str] = []
+    master.stores[1].on_topics_deleted = gone.extend
+    create(master.stores[0], "old", [])
+    master.answer()
+    master.stores[0].change(lambda draft: draft.delete("old"), lambda _outcome: None)
+    second = master.stores.pop()
+    master.answer()  # which the second does not get
+    master.stores.append(second)
+    outcomes: list[Any] = []
+    create(second, "mine", outcomes)
+    create(master.stores[0], "new", [])
+    _, (other, question) = master.asked.pop(0), master.asked.pop(0)
+    assert other == 0
+    master.asked = [(0, question)]
+    master.answer()
+    assert master.asked == [(1, messages.AskTopics())]
+    assert "old" in second.catalogue
+    assert outcomes == []
+    second.got(messages.Changed(master.version, conflict=True))
+    assert len(master.asked) == 1, "what has a version that is not there yet waits for it"
+    master.send_everything(1)
+    assert second.catalogue == master.catalogue
+    assert gone == ["old"]
+    assert [type(question) for _, question in master.asked] == [messages.AskTopics, messages.ChangeTopics]
+
+
+class FakeReader:
+    """A worker's socket that is read when a test says so."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.frames: list[bytes] = []
+        self.written = asyncio.Event()
+        self.room = asyncio.Event()
+        self.room.set()
+
+    def write(self, frame: bytes) -> None:
+        self.frames.append(frame)
+        self.written.set()
+
+    async def drained(self) -> None:
+        await self.room.wait()
+
+    def messages(self) -> list[Any]:
+        """What has come since the last time."""
+        frames, self.frames = self.frames, []
+        decoder = msgspec.msgpack.Decoder(messages.AllTopics | messages.TopicsChanged)
+        return [decoder.decode(frame[LENGTH_BYTES:]) for frame in frames]
+
+
+class Fed:
+    """A feed of many topics, and one that reads it."""
+
+    def __init__(self, topics: int) -> None:
+        self.catalogue = new_catalogue()
+        for number in range(1, topics + 1):
+            self.catalogue.create(f"t{number}", 1, topic_id=topic_id(number))
+        self.feed = TopicFeed(lambda: self.catalogue)
+        self.reader = FakeReader()
+        self.subscription = self.feed.subscribe(self.reader)
+        self.running = asyncio.create_task(self.subscription.run())
+
+    def create(self, *names: str) -> None:
+        draft = self.catalogue.draft()
+        for name in names:
+            draft.create(name, 1, topic_id=random_topic_id())
+        changes = draft.changes()
+        self.catalogue.apply(changes)
+        self.feed.changed(changes)
+
+    async def has_read(self, store: RemoteCatalogueStore) -> None:
+        """Return once everything that is sent has come to a worker's copy."""
+        while store.catalogue != self.catalogue:
+            await asyncio.sleep(0)
+            for message in self.reader.messages():
+                store.got(message)
+
+    async def close(self) -> None:
+        self.reader.is_open = False
+        self.feed.unsubscribe(self.subscription)
+        await self.running
+
+
+async def test_topics_are_sent_in_pieces_and_then_a_change_costs_what_it_changes(tmp_path: Path) -> None:
+    fed = Fed(20_000)
+    sizes: list[int] = []
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    while not store.arrived.is_set():
+        await asyncio.sleep(0)
+        sizes += map(len, fed.reader.frames)
+        for message in fed.reader.messages():
+            store.got(message)
+    assert store.catalogue == fed.catalogue
+    assert len(sizes) > 20_000 / PIECE_TOPICS_MAX
+    assert max(sizes) < 64 * 1024
+    fed.reader.written.clear()
+    fed.create("one")
+    await asyncio.wait_for(fed.reader.written.wait(), 10)
+    (frame,) = fed.reader.frames
+    assert len(frame) < 200
+    await fed.has_read(store)
+    await fed.close()
+
+
+async def test_one_who_reads_nothing_gets_no_more_and_everything_anew_if_too_much_has_changed(
+    tmp_path: Path,
+) -> None:
+    fed = Fed(10)
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    await fed.has_read(store)
+    fed.reader.room.clear()
+    fed.create("first")
+    for number in range(40):
+        fed.create(*(f"{number}-{index}-{'x' * 200}" for index in range(500)))
+        await asyncio.sleep(0)
+    assert len(fed.reader.frames) == 1
+    assert sum(map(len, fed.feed._kept)) <= KEPT_BYTES_MAX
+    fed.reader.room.set()
+    await fed.has_read(store)
+    assert store.catalogue.totals.topics == 10 + 1 + 40 * 500
+    await fed.close()
+
+
+async def test_changes_during_the_first_sending_come_after_it(tmp_path: Path) -> None:
+    fed = Fed(2_000)
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    turns = 0
+    while not store.arrived.is_set():
+        fed.create(f"new{turns}")
+        turns += 1
+        await asyncio.sleep(0)
+        for message in fed.reader.messages():
+            store.got(message)
+    assert turns > 3
+    await fed.has_read(store)
+    fed.subscription.start_anew()
+    fed.create("last")
+    await fed.has_read(store)
+    await fed.close()
+
+
+@pytest.mark.parametrize("answer_first", [False, True])
+def test_of_two_workers_that_create_the_same_topic_one_hears_that_it_exists(
+    tmp_path: Path, answer_first: bool
+) -> None:
     master = Master(tmp_path, 2)
     first: list[Any] = []
     second: list[Any] = []
     create(master.stores[0], "t", first)
     create(master.stores[1], "t", second)
     assert (first, second) == ([], []), "nobody is told before it is on disk"
-    master.answer()
+    master.answer(answer_first=answer_first)
     assert isinstance(first[0], Topic)
-    master.answer()
+    master.answer(answer_first=answer_first)
     assert isinstance(second[0], Refusal)
     assert master.asked == []
     assert all(store.catalogue == master.catalogue for store in master.stores)
@@ -256,7 +442,9 @@ def test_a_damaged_file_of_leaders_is_left_alone_and_named(tmp_path: Path, conte
 
 
 def test_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
-    welcome = messages.Welcome(Settings(data_dir=tmp_path), "c", b"t", b"{}", View((), ()), 3)
+    welcome = messages.Welcome(
+        Settings(data_dir=tmp_path), "c", b"t", new_catalogue().offsets_topic, View((), ()), 3
+    )
     got: list[Any] = []
     channel = messages.Channel(messages.FromSupervisor, got.append, lambda _reason: None)
     data = messages.encode(welcome)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.cluster import messages
@@ -46,8 +45,10 @@ class Played:
         assert partition not in self.led
         self.led.add(partition)
         self.epochs[partition] += 1
+        if deleted_topics:
+            self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(partition, deleted_topics))
         known = self.shared.known(partition)
-        self.app.share.lead(messages.Lead(partition, self.epochs[partition], *known, deleted_topics))
+        self.app.share.lead(messages.Lead(partition, self.epochs[partition], *known))
 
     def resign(self, partition: int) -> None:
         """Take a partition; `released` tells when it is nobody's."""
@@ -107,9 +108,11 @@ async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, 1),) * PARTITIONS)
-    welcome = messages.Welcome(settings, "c", shared.topic_id, file_format.encode(catalogue), view, 0)
+    welcome = messages.Welcome(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
     said: list[Any] = []
     app = WorkerApp(welcome, asyncio.get_running_loop(), said.append)
+    topics = list(catalogue.unsorted())
+    app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
     played = Played(app, shared)
     played.said = said
     try:

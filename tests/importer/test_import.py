@@ -2,7 +2,6 @@
 """`groupkeeper import` from directories as a broker leaves them: whole or not at all, and nothing written there."""
 
 import fcntl
-import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -10,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
 from storage.batch import BatchBuilder
+from storage.filesystem import RealFileSystem
 from storage.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
 from storage.log_manager import LogManager
 from storage.placement import partition_for
@@ -73,16 +74,16 @@ def test_all_of_a_broker(tmp_path: Path) -> None:
         "imported 40 groups, 120 offsets, 4 topics, 7 partitions",
     ]
     assert everything(source) == before
-    catalogue = json.loads((data_dir / "catalogue.json").read_bytes())
-    assert catalogue["offsets_topic"]["partitions"] == COUNT
-    topics = {topic["name"]: topic for topic in catalogue["topics"]}
-    assert {name: topic["partitions"] for name, topic in topics.items()} == {
+    catalogue = CatalogueFile(RealFileSystem(), data_dir).read()
+    assert catalogue.offsets_topic.partitions == COUNT
+    topics = {topic.name: topic for topic in catalogue.unsorted()}
+    assert {name: topic.partitions for name, topic in topics.items()} == {
         "gone": 5,
         "idle": 1,
         "old": 2,
         "orders": 6,
     }
-    assert topics["orders"]["id"] == encode_uuid(TOPIC_ID)
+    assert topics["orders"].id == TOPIC_ID
     assert "cluster.id=the-cluster" in (data_dir / META_FILE).read_text()
     for partition in range(COUNT):
         name = f"{OFFSETS_TOPIC}-{partition}/{0:020}.log"

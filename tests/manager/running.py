@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator.app import App
-from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.machine import Machine
 from coordinator.manager import GroupMetadataManager
@@ -205,7 +205,7 @@ async def create_topics(app: App) -> None:
     store = app.server.node.catalogue_store
     done = asyncio.get_running_loop().create_future()
 
-    def create(draft: Catalogue) -> None:
+    def create(draft: Draft) -> None:
         for name in (requests.TOPIC, requests.OTHER_TOPIC):
             draft.create(name, 100, topic_id=store.new_topic_id())
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from coordinator.api.context import deliver
 from coordinator.api.table import Apis
-from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.topics import Draft
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
@@ -264,7 +264,7 @@ class Edge:
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
 
-        def create(draft: Catalogue) -> None:
+        def create(draft: Draft) -> None:
             for name in (TOPIC, OTHER_TOPIC):
                 draft.create(name, 100, topic_id=store.new_topic_id())
 

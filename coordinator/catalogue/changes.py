@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of topics, as they are written to the disk and sent between nodes: what changed and nothing else."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from coordinator.catalogue.limits import config_bytes
+from coordinator.catalogue.topic import Topic
+
+PIECE_TOPICS_MAX: Final = 250
+PIECE_BYTES_MAX: Final = 64 * 1024
+"""A piece has less than this, or a single topic: handling one takes a millisecond or two."""
+_TOPIC_OVERHEAD_BYTES: Final = 64
+
+
+class Misfit(Exception):
+    """Changes do not fit the topics that there are: they were made for others."""
+
+
+class Grown(msgspec.Struct, frozen=True, array_like=True):
+    """A topic has more partitions than `before`."""
+
+    id: bytes
+    before: int
+    partitions: int
+
+
+class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What makes new topics of old ones, in this order, so that the name of a deleted topic is free again."""
+
+    deleted: Sequence[bytes] = ()
+    grown: Sequence[Grown] = ()
+    created: Sequence[Topic] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.deleted or self.grown or self.created)
+
+    def pieces(self) -> Iterator["Changes"]:
+        """These changes in several of bounded size; in order they come to the same."""
+        for start in range(0, len(self.deleted), PIECE_TOPICS_MAX):
+            yield Changes(deleted=self.deleted[start : start + PIECE_TOPICS_MAX])
+        for start in range(0, len(self.grown), PIECE_TOPICS_MAX):
+            yield Changes(grown=self.grown[start : start + PIECE_TOPICS_MAX])
+        for topics in topic_pieces(self.created):
+            yield Changes(created=topics)
+
+
+def topic_pieces(topics: Iterable[Topic]) -> Iterator[list[Topic]]:
+    """These topics in lists of bounded size."""
+    piece: list[Topic] = []
+    size = 0
+    for topic in topics:
+        topic_size = _TOPIC_OVERHEAD_BYTES + len(topic.name) + config_bytes(topic)
+        if piece and (len(piece) == PIECE_TOPICS_MAX or size + topic_size > PIECE_BYTES_MAX):
+            yield piece
+            piece, size = [], 0
+        piece.append(topic)
+        size += topic_size
+    if piece:
+        yield piece

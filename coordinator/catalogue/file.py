@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The catalogue's file on disk: read at the start, appended to, and made anew when changes are most of it. Blocks."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
+
+from coordinator.catalogue import file_format
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.topic import Topic
+from coordinator.logs import get_logger
+from storage.errors import StorageError, storage_error
+from storage.filesystem import FileSystem, atomic_write, read_file
+
+log = get_logger("catalogue")
+
+FILE_NAME: Final = "catalogue.json"
+REWRITE_BYTES_MIN: Final = 1024 * 1024
+"""So many bytes of changes are never worth a new file."""
+
+
+class CatalogueFile:
+    """`catalogue.json` in a data directory. All of it is for one thread at a time."""
+
+    def __init__(self, fs: FileSystem, data_dir: Path) -> None:
+        self.path = data_dir / FILE_NAME
+        self._fs = fs
+        self._made_bytes = 0
+        self._end = 0
+        self._is_doubtful = True
+
+    def read(self) -> Catalogue:
+        """The topics that are in the file; a torn tail is cut.
+
+        Raises FileNotFoundError, CorruptCatalogue, or another StorageError for a file that cannot be read.
+        """
+        try:
+            data = read_file(self._fs, self.path)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise storage_error(self.path, error, "reading the catalogue") from error
+        found = file_format.decode(data, self.path)
+        if found.is_torn:
+            log.warning(
+                "cut a change of topics that was not written to its end",
+                path=str(self.path),
+                position=found.end,
+                cut_bytes=len(data) - found.end,
+            )
+        self._made_bytes, self._end = found.made_bytes, found.end
+        self._is_doubtful = found.is_torn or not found.made_bytes
+        return found.catalogue
+
+    @property
+    def is_mostly_changes(self) -> bool:
+        """Whether it is time to make the file anew."""
+        return self._end - self._made_bytes > max(self._made_bytes, REWRITE_BYTES_MIN)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the file has to be made anew before anything is appended: nobody knows what a failed write has left,
+        a torn tail has to go, and a file of an older version has no lines.
+        """
+        return self._is_doubtful
+
+    def make(self, offsets_topic: Topic, topics: Collection[Topic]) -> None:
+        """Put these topics in the file's place, all or nothing, and on disk. Raises StorageError."""
+        data = b"".join(file_format.encode(offsets_topic, topics))
+        self._write(lambda: atomic_write(self._fs, self.path, data))
+        self._made_bytes = self._end = len(data)
+        self._is_doubtful = False
+
+    def append(self, changes: Changes) -> None:
+        """Add changes to the file, and put them on disk. Raises StorageError; then `is_doubtful`."""
+        if self._is_doubtful:
+            raise StorageError(self.path, "an earlier write has failed")
+        data = [file_format.encode_changes(piece) for piece in changes.pieces()]
+        self._write(lambda: self._append(data))
+        self._end += sum(map(len, data))
+
+    def _append(self, data: list[bytes]) -> None:
+        file = self._fs.open(self.path)
+        try:
+            file.pwrite(data, self._end)
+            file.fsync()
+        finally:
+            file.close()
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self._is_doubtful = True
+            raise storage_error(self.path, error, "writing the catalogue") from error

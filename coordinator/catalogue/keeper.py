@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a change of topics visible only once it is kept.
+
+A change is tried on a draft (`topics.Draft`). What it comes to is kept, on disk or by the supervisor, and then the
+catalogue takes it over and those who asked are answered. So no topic is seen, or promised, that a crash takes back, and
+a failure leaves nothing to undo. One write is under way at a time; changes that arrive meanwhile share the next one.
+Whatever is done costs what changes, not what there is.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.topics import Draft
+from coordinator.logs import get_logger
+
+log = get_logger("catalogue")
+
+T = TypeVar("T")
+CHANGES_PER_WRITE_MAX: Final = 100
+"""So many edits are tried, and answered, in one go: few enough to hold the event loop for some milliseconds only."""
+
+
+class Change(msgspec.Struct):
+    """An edit that waits to be kept, and whom to tell."""
+
+    edit: Callable[[Draft], Any]
+    done: Callable[[Any], None]
+    outcome: Any = None
+
+
+class CatalogueKeeper(ABC):
+    """The catalogue, and the changes on their way into it.
+
+    Once something has changed for good, `on_changed(changes)` is called on the event loop, and then
+    `on_topics_deleted(names)` when topics are gone, before those who asked for it are answered. Kafka drops the offsets
+    of such topics (GroupCoordinator.onPartitionsDeleted).
+    """
+
+    def __init__(self, path: Path, *, new_topic_id: Callable[[], bytes] = random_topic_id) -> None:
+        self.path = path
+        self.on_topics_deleted: Callable[[Sequence[str]], None] = lambda _names: None
+        self.on_changed: Callable[[Changes], None] = lambda _changes: None
+        self.new_topic_id = new_topic_id
+        self._catalogue: Catalogue | None = None
+        self._gathering: list[Change] = []
+        self._under_way: list[Change] = []
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is kept: the same object for the life of the keeper. Only once it is loaded."""
+        assert self._catalogue is not None, "the catalogue has not been loaded"
+        return self._catalogue
+
+    def change(self, edit: Callable[[Draft], T], done: Callable[[T | BaseException], None]) -> None:
+        """Let `edit` change a draft of the catalogue; its result counts once that is kept.
+
+        `done` is called with the result, or with the exception that kept it from that: at once where there is nothing
+        to keep, else later. `edit` may run after other changes, and must decide by the topics that it is given.
+        """
+        self._gathering.append(Change(edit, done))
+        if not self._under_way:
+            self._tell(self._start_next())
+
+    @abstractmethod
+    def _keep(self, changes: Changes) -> None:
+        """Begin to keep what is under way; `_kept` or `_failed` follows."""
+
+    def _kept(self, changes: Changes) -> None:
+        self._take_over(changes)
+        self._finish()
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("catalogue not written", changes=len(self._under_way), error=str(error))
+        for change in self._under_way:
+            change.outcome = error
+        self._finish()
+
+    def _finish(self) -> None:
+        changes, self._under_way = self._under_way, []
+        # The next write starts before anybody is told, so that a change made by an answer joins the queue.
+        self._tell(changes + self._start_next())
+
+    def _take_over(self, changes: Changes) -> None:
+        gone = self.catalogue.apply(changes)
+        self.on_changed(changes)
+        if gone:
+            self.on_topics_deleted(sorted(gone))
+
+    def _start_next(self) -> list[Change]:
+        """Make one draft of what gathered and keep it; returns the changes, if there is nothing to keep."""
+        told: list[Change] = []
+        while self._gathering:
+            edits = self._gathering[:CHANGES_PER_WRITE_MAX]
+            del self._gathering[:CHANGES_PER_WRITE_MAX]
+            changes = self._try(edits)
+            if changes:
+                self._under_way = edits
+                self._keep(changes)
+                return told
+            told += edits
+        return told
+
+    def _try(self, edits: Sequence[Change]) -> Changes:
+        draft = self.catalogue.draft()
+        for change in edits:
+            mark = draft.mark()
+            try:
+                change.outcome = change.edit(draft)
+            except Exception as error:
+                # One who asked for something impossible must not spoil it for the others.
+                log.exception("change of the catalogue failed")
+                draft.undo(mark)
+                change.outcome = error
+        return draft.changes()
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        errors: list[Exception] = []
+        for change in changes:
+            try:
+                change.done(change.outcome)
+            except Exception as error:  # noqa: BLE001 - raised below, once everybody has been told
+                errors.append(error)
+        if errors:
+            raise ExceptionGroup("changes of the catalogue that could not be answered", errors)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much the topics of a cluster may be, and how much they are. What is there already is never refused."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.config import Settings
+from protocol.errors import ErrorCode
+
+
+class TopicLimits(msgspec.Struct, frozen=True):
+    """The settings that bound the catalogue; the names in refusals are theirs."""
+
+    topics: int
+    partitions: int
+    partitions_per_request: int
+    config_value_bytes: int
+    config_bytes: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "TopicLimits":
+        """The limits that these settings make."""
+        return cls(
+            topics=settings.max_topics,
+            partitions=settings.max_partitions,
+            partitions_per_request=settings.max_partitions_per_request,
+            config_value_bytes=settings.topic_config_value_max_bytes,
+            config_bytes=settings.topic_config_total_max_bytes,
+        )
+
+    def are_crossed(self, before: "Totals", after: "Totals") -> bool:
+        """Whether something has grown to more than may be."""
+        return (
+            after.topics > max(before.topics, self.topics)
+            or after.partitions > max(before.partitions, self.partitions)
+            or after.config_bytes > max(before.config_bytes, self.config_bytes)
+        )
+
+
+DEFAULT_LIMITS: Final = TopicLimits.of(Settings())
+
+
+class Totals(msgspec.Struct):
+    """All topics together, without the service's own: how many, of how many partitions, with settings of what size."""
+
+    topics: int = 0
+    partitions: int = 0
+    config_bytes: int = 0
+
+    def add(self, topic: Topic, sign: int = 1) -> None:
+        """Count a topic in; out with a `sign` of -1."""
+        self.topics += sign
+        self.partitions += sign * topic.partitions
+        self.config_bytes += sign * config_bytes(topic)
+
+
+def config_bytes(topic: Topic) -> int:
+    """What a topic's settings count against `topic.config.total.max.bytes`: names and values in UTF-8."""
+    return sum(len(name.encode()) + len(value.encode()) for name, value in topic.configs.items())
+
+
+class LimitRefusal(NamedTuple):
+    """Something that a limit refused: the setting that says so, and the answer, which names it."""
+
+    limit: str
+    refusal: Refusal
+
+
+def refuse_new_topic(topic: Topic, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+    """Why there is no room for this topic beside what `totals` counts; None when there is."""
+    for name, value in topic.configs.items():
+        if len(value.encode()) > limits.config_value_bytes:
+            reason = f"The value of {name} is longer than {limits.config_value_bytes} bytes"
+            return _refused("topic.config.value.max.bytes", reason, ErrorCode.INVALID_CONFIG)
+    if totals.topics >= limits.topics:
+        return _refused("max.topics", f"There may be {limits.topics} topics, and there are {totals.topics}")
+    if topic.configs and totals.config_bytes + config_bytes(topic) > limits.config_bytes:
+        reason = (
+            f"The settings of all topics may have {limits.config_bytes} bytes together, and these do not fit"
+        )
+        return _refused("topic.config.total.max.bytes", reason)
+    return refuse_new_partitions(topic.partitions, totals, limits)
+
+
+def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+    """Why there is no room for so many more partitions; None when there is."""
+    if more > limits.partitions_per_request:
+        reason = f"One request may make {limits.partitions_per_request} partitions, and not {more}"
+        return _refused("max.partitions.per.request", reason)
+    if totals.partitions + more > limits.partitions:
+        reason = f"There may be {limits.partitions} partitions, and there are {totals.partitions} without these {more}"
+        return _refused("max.partitions", reason)
+    return None
+
+
+def _refused(setting: str, reason: str, error: ErrorCode = ErrorCode.POLICY_VIOLATION) -> LimitRefusal:
+    return LimitRefusal(setting, Refusal(error, f"{reason} ({setting})."))

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules by which topics are created, grown and deleted (Kafka's ReplicationControlManager); pure."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from coordinator.catalogue.changes import Changes, Grown, Misfit
+from coordinator.catalogue.limits import (
+    LimitRefusal,
+    TopicLimits,
+    Totals,
+    refuse_new_partitions,
+    refuse_new_topic,
+)
+from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.topic import Refusal, Topic
+from protocol.errors import ErrorCode
+
+NO_CONFIGS: Final[Mapping[str, str]] = {}
+
+
+class Topics(ABC):
+    """Topics that can be looked up and changed. Each change costs what it changes, however many topics there are.
+
+    They always hold `__consumer_offsets`, as a Kafka does once a group has been there; that topic is as the settings
+    have it and nobody can create, change or delete it.
+    """
+
+    __slots__ = ("limits", "offsets_topic", "refusals", "totals")
+
+    def __init__(self, offsets_topic: Topic, limits: TopicLimits) -> None:
+        self.offsets_topic = offsets_topic
+        self.limits = limits
+        self.totals = Totals()
+        self.refusals: Counter[str] = Counter()
+        """How often each limit has refused something, by its setting."""
+
+    @abstractmethod
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name."""
+
+    @abstractmethod
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic whose uuid has these 16 bytes."""
+
+    @abstractmethod
+    def colliding(self, name: str) -> str | None:
+        """The name of the topic that has this name or one that may not exist beside it."""
+
+    @abstractmethod
+    def _replace(self, before: Topic | None, after: Topic | None) -> None:
+        """Let `after` be there in place of `before`; None is no topic. Counts them in `totals`."""
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def refuse_new(self, name: str) -> Refusal | None:
+        """Why no topic of this name can be created now; None when one can."""
+        if name == CLUSTER_METADATA_TOPIC:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
+        if name in self:
+            return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if reason := why_invalid(name):
+            return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        if other := self.colliding(name):
+            return Refusal(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+            )
+        return None
+
+    def create(
+        self, name: str, partitions: int, *, topic_id: bytes, configs: Mapping[str, str] = NO_CONFIGS
+    ) -> Topic | Refusal:
+        """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`configs.py`)."""
+        if refusal := self.refuse_new(name):
+            return refusal
+        if partitions < 1:
+            return Refusal(
+                ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to a non-positive value."
+            )
+        topic = Topic(name=name, id=topic_id, partitions=partitions, configs=dict(configs))
+        if limited := refuse_new_topic(topic, self.totals, self.limits):
+            return self._counted(limited)
+        assert self.by_id(topic_id) is None, f"the id {topic_id.hex()} is taken"
+        self._replace(None, topic)
+        return topic
+
+    def create_partitions(self, name: str, count: int) -> Topic | Refusal:
+        """Let a topic have `count` partitions in all, which must be more than it has."""
+        topic = self.get(name)
+        if topic is None:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic is self.offsets_topic:
+            return Refusal(
+                ErrorCode.INVALID_REQUEST,
+                f"The partitions of {name} place every group, so they cannot change. "
+                "(offsets.topic.num.partitions)",
+            )
+        if count == topic.partitions:
+            return Refusal(ErrorCode.INVALID_PARTITIONS, f"Topic already has {count} partition(s).")
+        if count < topic.partitions:
+            return Refusal(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {name} currently has {topic.partitions} partition(s); "
+                f"{count} would not be an increase.",
+            )
+        if limited := refuse_new_partitions(count - topic.partitions, self.totals, self.limits):
+            return self._counted(limited)
+        grown = msgspec.structs.replace(topic, partitions=count)
+        self._replace(topic, grown)
+        return grown
+
+    def delete(self, name: str) -> Topic | Refusal:
+        """Remove a topic and return it."""
+        topic = self.get(name)
+        if topic is None:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic is self.offsets_topic:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Deletion of internal topic {name} is prohibited.")
+        self._replace(topic, None)
+        return topic
+
+    def _counted(self, limited: LimitRefusal) -> Refusal:
+        self.refusals[limited.limit] += 1
+        return limited.refusal
+
+    def apply(self, changes: Changes) -> list[str]:
+        """Make changes that were decided on elsewhere, whatever the limits; returns the names of deleted topics.
+
+        Raises Misfit, with a part of them made, where these topics are others than those that were changed.
+        """
+        gone = []
+        for topic_id in changes.deleted:
+            topic = self._changeable(topic_id)
+            self._replace(topic, None)
+            gone.append(topic.name)
+        for grown in changes.grown:
+            topic = self._changeable(grown.id)
+            if not topic.partitions == grown.before < grown.partitions:
+                raise Misfit(
+                    f"topic '{topic.name}' has {topic.partitions} partitions, and not {grown.before}"
+                )
+            self._replace(topic, msgspec.structs.replace(topic, partitions=grown.partitions))
+        for topic in changes.created:
+            if other := self.colliding(topic.name):
+                raise Misfit(f"topics '{other}' and '{topic.name}' cannot exist side by side")
+            if there := self.by_id(topic.id):
+                raise Misfit(f"topics '{there.name}' and '{topic.name}' have the same id")
+            self._replace(None, topic)
+        return gone
+
+    def _changeable(self, topic_id: bytes) -> Topic:
+        topic = self.by_id(topic_id)
+        if topic is None or topic is self.offsets_topic:
+            raise Misfit(f"there is no topic with the id {topic_id.hex()} to be changed")
+        return topic
+
+
+class Draft(Topics):
+    """Changes to topics that nobody sees yet: what they were, seen through what has changed since.
+
+    The topics below must stay as they are while the draft is in use.
+    """
+
+    __slots__ = ("_below", "_by_id", "_by_key", "_by_name", "_steps")
+
+    def __init__(self, below: Topics) -> None:
+        super().__init__(below.offsets_topic, below.limits)
+        self.totals = msgspec.structs.replace(below.totals)
+        self.refusals = below.refusals
+        self._below = below
+        self._by_name: dict[str, Topic | None] = {}
+        self._by_id: dict[bytes, Topic | None] = {}
+        self._by_key: dict[str, str | None] = {}
+        self._steps: list[tuple[Topic | None, Topic | None]] = []
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name."""
+        return self._by_name[name] if name in self._by_name else self._below.get(name)
+
+    def by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic whose uuid has these 16 bytes."""
+        return self._by_id[topic_id] if topic_id in self._by_id else self._below.by_id(topic_id)
+
+    def colliding(self, name: str) -> str | None:
+        """The name of the topic that has this name or one that may not exist beside it."""
+        key = collision_key(name)
+        return self._by_key[key] if key in self._by_key else self._below.colliding(name)
+
+    def mark(self) -> int:
+        """Where `undo` can go back to."""
+        return len(self._steps)
+
+    def undo(self, mark: int) -> None:
+        """Take back what was changed since `mark` was taken."""
+        while len(self._steps) > mark:
+            before, after = self._steps.pop()
+            self._set(after, before)
+
+    def changes(self) -> Changes:
+        """What makes these topics of those below."""
+        deleted, grown, created = [], [], []
+        for topic_id, now in self._by_id.items():
+            before = self._below.by_id(topic_id)
+            if before is None and now is not None:
+                created.append(now)
+            elif before is not None and now is None:
+                deleted.append(topic_id)
+            elif before is not None and now is not None and before != now:
+                grown.append(Grown(topic_id, before.partitions, now.partitions))
+        return Changes(deleted, grown, created)
+
+    def _replace(self, before: Topic | None, after: Topic | None) -> None:
+        self._steps.append((before, after))
+        self._set(before, after)
+
+    def _set(self, before: Topic | None, after: Topic | None) -> None:
+        if before is not None:
+            self.totals.add(before, -1)
+            self._by_name[before.name] = None
+            self._by_id[before.id] = None
+            self._by_key[collision_key(before.name)] = None
+        if after is not None:
+            self.totals.add(after)
+            self._by_name[after.name] = after
+            self._by_id[after.id] = after
+            self._by_key[collision_key(after.name)] = after.name
