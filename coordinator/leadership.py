@@ -100,8 +100,9 @@ class Leadership:
 
     @property
     def ready(self) -> bool:
-        """Whether every partition that this node leads is loaded."""
-        return not self._manager.loading_partitions and not self.failed_partitions
+        """Whether every partition that this node leads is loaded, and its log can be written."""
+        loaded = not self._manager.loading_partitions and not self.failed_partitions
+        return loaded and self._log.failed is None
 
     @property
     def mostly_ready(self) -> bool:

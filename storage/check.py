@@ -13,22 +13,24 @@ from typing import Final
 import msgspec
 
 from storage.batch import Batch, check_batch
-from storage.checkpoint_file import read_offsets
+from storage.checkpoint_file import TopicPartition, read_offsets
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
 from storage.filesystem import File, FileSystem
-from storage.journal_reader import read_journals
+from storage.journal_loss import find_damage
 from storage.layout import (
     CLEANER_OFFSET_FILE,
     OFFSETS_TOPIC,
     journal_dirs,
-    parse_segment,
     partition_dir,
     segment_name,
 )
 from storage.loader import RecordLoader
 from storage.lock import find_holder
+from storage.open_journals import is_as_left
 from storage.recovery import partitions_on_disk, read_known, recovery_point
+from storage.rolled_segments import read_rolled
 from storage.segment import find_batch
+from storage.swap import current_segments
 
 _CHUNK_BYTES: Final = 4 << 20
 _TRIES: Final = 3
@@ -51,12 +53,15 @@ class Damage(msgspec.Struct, frozen=True):
 class Bounds(msgspec.Struct, frozen=True):
     """What may be in a segment: offsets before `following`; from `dirty_from` on it follows the one before it.
 
+    It has at least `least_bytes`.
+
     Within a segment gaps are no damage: a compaction may have been stopped before it was noted. But it keeps the last
     record, so that a gap between two segments means that one is gone.
     """
 
     following: int | None = None
     dirty_from: int | None = None
+    least_bytes: int = 0
 
     def forbid_gap(self, offset: int, next_offset: int) -> bool:
         """Whether the offsets from one to before the other must be there: nothing there was ever compacted."""
@@ -117,16 +122,16 @@ class CheckedPartition(msgspec.Struct):
 
 
 class CheckedDirectory(msgspec.Struct):
-    """What was found in a data directory; `journal` is what is wrong with its journals, `in_use` says by whom."""
+    """What was found in a data directory; `journals` is what is wrong with its journals, `in_use` says by whom."""
 
     partitions: list[CheckedPartition]
-    journal: CorruptLog | None
+    journals: list[CorruptLog]
     in_use: str | None
 
     @property
     def clean(self) -> bool:
         """Whether nothing needs a repair."""
-        return self.journal is None and not any(partition.damages for partition in self.partitions)
+        return not self.journals and not any(partition.damages for partition in self.partitions)
 
 
 def check_directory(
@@ -135,21 +140,23 @@ def check_directory(
     """Check all partitions, or `only` one. Works beside a running node. Raises StorageError when it cannot read."""
     try:
         holder = find_holder(fs, data_dir)
-        journal = None if holder else _check_journals(fs, data_dir)
-        found = [p for p in partitions_on_disk(fs, data_dir, topic) if only in (None, p)]
+        journals = [] if holder else find_damage(fs, data_dir, topic)
+        found = [p for p in expected_partitions(fs, data_dir, topic) if only in (None, p)]
         checked = [check_partition(fs, data_dir, partition, topic) for partition in found]
     except OSError as error:
         raise storage_error(data_dir, error, "checking") from error
-    return CheckedDirectory(checked, journal, None if holder is None else holder.reason)
+    return CheckedDirectory(checked, journals, None if holder is None else holder.reason)
 
 
-def _check_journals(fs: FileSystem, data_dir: Path) -> CorruptLog | None:
-    try:
-        for directory in journal_dirs(fs.listdir(data_dir), data_dir):
-            read_journals(fs, directory)
-    except CorruptLog as error:
-        return error
-    return None
+def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+    """The partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
+    points = _points(fs, data_dir) or {}
+    noted = {partition for (name, partition), point in points.items() if name == topic and point}
+    return sorted({*partitions_on_disk(fs, data_dir, topic), *noted})
+
+
+def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, int] | None:
+    return read_known(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))[0]
 
 
 def check_partition(
@@ -167,20 +174,30 @@ def check_partition(
 def _check_partition(fs: FileSystem, data_dir: Path, partition: int, topic: str) -> CheckedPartition:
     directory = partition_dir(data_dir, topic, partition)
     key = (topic, partition)
-    points, _ = read_known(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))
     cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
-    point = recovery_point(points, key)
+    point = recovery_point(_points(fs, data_dir), key)
     # From here on nothing was ever compacted, and every offset must be there.
     dirty_from = None if cleaned is None else cleaned.get(key, 0)
     checked = CheckedPartition(partition, directory, point, [])
-    bases = [base for base in map(parse_segment, fs.listdir(directory)) if base is not None]
+    paths = current_segments(fs, directory)
+    noted = _noted_sizes(fs, data_dir, directory)
+    bases = sorted({*paths, *noted})
     loader = RecordLoader()
     offset = bases[0] if bases else 0
+    missing: list[Damage] = []
     for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
-        segment = check_segment(fs, directory, base_offset, offset, Bounds(following, dirty_from), loader)
+        if base_offset not in paths:
+            missing.append(
+                _missing(fs, directory, base_offset, following or max(point or 0, base_offset + 1))
+            )
+            offset = max(offset, missing[-1].next_offset or 0)
+            continue
+        bounds = Bounds(following, dirty_from, noted.get(base_offset, 0))
+        segment = check_segment(fs, paths[base_offset], base_offset, offset, bounds, loader)
         offset = max(offset, segment.next_offset)
         checked.segments.append(segment)
-    damages = [piece for s in checked.segments for piece in s.pieces if isinstance(piece, Damage)]
+    pieces = [piece for s in checked.segments for piece in s.pieces if isinstance(piece, Damage)]
+    damages = sorted([*pieces, *missing], key=lambda damage: damage.offset)
     if point is not None and offset < point and (not damages or damages[-1].next_offset is not None):
         last = checked.segments[-1] if checked.segments else None
         where, position = (last.path, last.size_bytes) if last else (directory / segment_name(0), 0)
@@ -191,17 +208,33 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: int, topic: str)
     return checked
 
 
+def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[int, int]:
+    """The least size of each segment that must be there, by base offset, as far as is known."""
+    try:
+        return (read_rolled(fs, directory) or {}) if is_as_left(fs, data_dir) else {}
+    except CorruptLog:
+        return {}  # that is no part of the log; a start names it
+
+
+def _missing(fs: FileSystem, directory: Path, base_offset: int, next_offset: int) -> Damage:
+    path = directory / segment_name(base_offset)
+    if fs.exists(path):
+        raise FileNotFoundError(path)  # made just now by a running node: look again
+    reason = f"the segment is missing, with offsets {base_offset} to {next_offset - 1}"
+    return Damage(path, 0, 0, base_offset, next_offset, reason)
+
+
 def _is_unsettled(damage: Damage, checked: CheckedPartition) -> bool:
     if checked.recovery_point is not None:
         return damage.offset >= checked.recovery_point
-    return damage.next_offset is None and damage.path == checked.segments[-1].path
+    last = checked.segments[-1].path if checked.segments else None
+    return damage.next_offset is None and damage.path == last
 
 
 def check_segment(
-    fs: FileSystem, directory: Path, base_offset: int, offset: int, bounds: Bounds, loader: RecordLoader
+    fs: FileSystem, path: Path, base_offset: int, offset: int, bounds: Bounds, loader: RecordLoader
 ) -> CheckedSegment:
     """Check a segment; offsets before `offset` were in those before it. Raises OSError."""
-    path = directory / segment_name(base_offset)
     file = fs.open_read(path)
     try:
         segment = CheckedSegment(path, base_offset, file.size(), pieces=[])
@@ -214,7 +247,20 @@ def check_segment(
             position = _check_on(file, segment, position, bounds, loader)
     finally:
         file.close()
+    _check_size(segment, bounds)
     return segment
+
+
+def _check_size(segment: CheckedSegment, bounds: Bounds) -> None:
+    last = segment.pieces[-1] if segment.pieces else None
+    if segment.size_bytes >= bounds.least_bytes or bounds.following is None:
+        return
+    if isinstance(last, Damage) and last.next_offset is None:
+        return  # it is known already that it ends here, and not as it should
+    reason = f"the segment was cut, it had {bounds.least_bytes} bytes"
+    end = segment.size_bytes
+    _add(segment, Damage(segment.path, end, 0, segment.next_offset, bounds.following, reason))
+    segment.next_offset = bounds.following
 
 
 def _check_on(

@@ -8,19 +8,27 @@ writes and forgets what was not synced.
 import errno
 import fcntl
 import os
+import uuid
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
 from storage.layout import TEMPORARY_SUFFIX
 
+FILE_MODE: Final = 0o640
+"""Who commits what is nobody else's business; the group may read, for backups and the audit."""
+DIRECTORY_MODE: Final = 0o750
 _BUFFERS_PER_WRITE: Final = 1024
 """IOV_MAX on Linux and macOS."""
 _NO_FLAG_SUPPORT: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
 _FULL_FSYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 _OFD_SETLK: Final[int | None] = getattr(fcntl, "F_OFD_SETLK", None)
 _FLOCK: Final = Struct("hhqqi")
+_BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
+_NO_DIR_LOCKS: Final = _NO_FLAG_SUPPORT | {errno.EBADF, errno.EISDIR, errno.EPERM, errno.ENOLCK}
+"""What a file system says that cannot lock directories, such as NFS."""
 
 
 class File(Protocol):
@@ -43,6 +51,9 @@ class File(Protocol):
 
     def size(self) -> int:
         """The file's length in bytes."""
+
+    def is_at(self, path: Path) -> bool:
+        """Whether this very file is still found under `path`: not removed, replaced, or moved with its directory."""
 
     def fsync(self) -> None:
         """Make content and length durable. After an error nothing is known about what was written."""
@@ -87,14 +98,21 @@ class FileSystem(Protocol):
     def fsync_dir(self, path: Path) -> None:
         """Make creations, renames and removals in a directory durable."""
 
+    def lock_dir(self, path: Path) -> File | None:
+        """Lock a directory itself until what is returned is closed; None when another process has it."""
+
+    def boot_id(self) -> bytes:
+        """16 bytes that stay the same until the machine starts again: so long nothing that was written is lost."""
+
 
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_durable_flag", "_fd")
+    __slots__ = ("_durable_flag", "_fd", "_identity")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._identity: tuple[int, int] | None = None
         # A flag per write, not O_DSYNC at open: the same file also takes writes that need not be durable.
         self._durable_flag: int | None = getattr(os, "RWF_DSYNC", None)
 
@@ -164,6 +182,17 @@ class RealFile:
         """See File."""
         return os.fstat(self._fd).st_size
 
+    def is_at(self, path: Path) -> bool:
+        """See File."""
+        if self._identity is None:
+            own = os.fstat(self._fd)
+            self._identity = (own.st_ino, own.st_dev)
+        try:
+            found = os.stat(path)  # noqa: PTH116 - before every acknowledgement, and a Path takes twice as long
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return (found.st_ino, found.st_dev) == self._identity
+
     def fsync(self) -> None:
         """See File."""
         _sync(self._fd)
@@ -213,7 +242,7 @@ class RealFileSystem:
     def open(self, path: Path, *, create: bool = False) -> File:
         """See FileSystem."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(os.open(path, flags, 0o644))
+        return RealFile(os.open(path, flags, FILE_MODE))
 
     def open_read(self, path: Path) -> File:
         """See FileSystem."""
@@ -232,7 +261,7 @@ class RealFileSystem:
 
     def mkdir(self, path: Path) -> None:
         """See FileSystem."""
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
         """See FileSystem."""
@@ -256,6 +285,32 @@ class RealFileSystem:
             _sync(fd)
         finally:
             os.close(fd)
+
+    def lock_dir(self, path: Path) -> File | None:
+        """See FileSystem."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                os.close(fd)
+                return None
+            if error.errno not in _NO_DIR_LOCKS:
+                os.close(fd)
+                raise
+        return RealFile(fd)
+
+    def boot_id(self) -> bytes:
+        """See FileSystem."""
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> bytes:
+    try:
+        return uuid.UUID(_BOOT_ID_FILE.read_text().strip()).bytes
+    except (OSError, ValueError):
+        return os.urandom(16)  # of no other process: each start may be after a power loss
 
 
 def read_file(fs: FileSystem, path: Path) -> bytes:

@@ -3,8 +3,9 @@
 
 A file is a header and then frames, one for each flush; all numbers are big-endian:
 
-    header  magic 8 bytes, version u16, 6 zero bytes, number u64, void_from u64, salt 8 bytes, crc32c u32;
-            it has the first 4096 bytes of the file to itself
+    header  magic 8 bytes, version u16, 6 zero bytes, number u64, void_from u64, salt 8 bytes, size u64,
+            crc32c u32; it has the first 4096 bytes of the file to itself. Version 1 has no size
+    growth  at byte 512: size u64, boot 16 bytes, crc32c u32 from the salt; only where the file has grown
     frame   magic u32, payload length u32, flush u64, synced u64, crc32c u32, payload
     payload for each entry: partition i32, base offset i64, batch length u32, batch
 
@@ -14,11 +15,17 @@ checksum of a frame starts from its file's random salt, so neither a frame of a 
 is used again) nor bytes that a client put into a commit can pass for one. `void_from`, where it is not 0,
 says that frames of *older* files from that flush on were never accepted; `LogManager.repair` writes it.
 
+Space is taken before frames are written into it, and the file says how much, so that one which is shorter is
+known to be cut, wherever. `size` of the header was on disk before the file got its name. That of a growth was
+so before any frame behind it if `boot` is zero; else it holds as long as the machine has not started again,
+since a power loss may take it back together with what nobody was promised.
+
 To change this format, raise VERSION, and let the reader take both.
 """
 
+import errno
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -26,38 +33,25 @@ from typing import Final
 from crc32c import crc32c
 
 from storage.filesystem import File, FileSystem
-from storage.layout import (
-    CLEANER_OFFSET_FILE,
-    POSITION_FILE,
-    RECOVERY_POINT_FILE,
-    SPARE_JOURNAL,
-    TEMPORARY_SUFFIX,
-    journal_name,
-    parse_journal,
-)
+from storage.layout import SPARE_JOURNAL, journal_name
 
-VERSION: Final = 1
+VERSION: Final = 2
 FILE_MAGIC: Final = b"GKJOURNL"
 FRAME_MAGIC: Final = 0x474B4631
 HEADER_BLOCK_BYTES: Final = 4096
 """The header's own block: no later write touches it."""
-HEADER: Final = Struct(">8sH6xQQ8s")
+HEADER: Final = Struct(">8sH6xQQ8sQ")
+HEADER_V1: Final = Struct(">8sH6xQQ8s")
+GROWTH: Final = Struct(">Q16s")
+GROWTH_POSITION: Final = 512
+"""In a sector of its own: writing it cannot tear the header."""
+SYNCED: Final = bytes(16)
+"""In the place of a boot's id: this was on disk before anything was built on it."""
 CHECKSUM: Final = Struct(">I")
 FRAME: Final = Struct(">IIQQI")
 FRAME_FACTS: Final = Struct(">IQQ")
 """What the checksum covers of a frame's head: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
-
-_BESIDE_JOURNALS: Final = frozenset(
-    {
-        CLEANER_OFFSET_FILE,
-        SPARE_JOURNAL,
-        RECOVERY_POINT_FILE,
-        POSITION_FILE,
-        RECOVERY_POINT_FILE + TEMPORARY_SUFFIX,
-        POSITION_FILE + TEMPORARY_SUFFIX,
-    }
-)
 
 Entry = tuple[int, int, bytes]
 """partition, base offset, batch"""
@@ -66,14 +60,30 @@ Entry = tuple[int, int, bytes]
 class Journal:
     """A journal file that is written to. Methods raise OSError; then the file must not be written again."""
 
-    __slots__ = ("_allocated", "_end", "_file", "_seed", "_step", "number", "path", "unsynced")
+    __slots__ = (
+        "_allocated",
+        "_boot",
+        "_end",
+        "_file",
+        "_seed",
+        "_step",
+        "number",
+        "path",
+        "salt",
+        "unsynced",
+    )
 
-    def __init__(self, file: File, path: Path, number: int, salt: bytes, step_bytes: int) -> None:
+    def __init__(
+        self, file: File, path: Path, number: int, salt: bytes, *, step_bytes: int, boot: bytes
+    ) -> None:
         self.number = number
         self.path = path
+        self.salt = salt
+        """Random; tells this file from any other of its name."""
         self.unsynced = False
         """Whether something was written that no sync has followed."""
         self._file = file
+        self._boot = boot
         self._seed = crc32c(salt)
         self._step = step_bytes
         self._end = HEADER_BLOCK_BYTES
@@ -91,15 +101,15 @@ class Journal:
         spare = directory / SPARE_JOURNAL
         path = directory / journal_name(number)
         salt = os.urandom(8)
-        facts = HEADER.pack(FILE_MAGIC, VERSION, number, void_from, salt)
         file = fs.open(spare, create=True)
         try:
             file.allocate(max(step_bytes, HEADER_BLOCK_BYTES))
+            facts = HEADER.pack(FILE_MAGIC, VERSION, number, void_from, salt, file.size())
             file.pwrite([facts, CHECKSUM.pack(crc32c(facts))], 0)
             file.fsync()
             fs.rename(spare, path)
             fs.fsync_dir(directory)
-            return cls(file, path, number, salt, step_bytes)
+            return cls(file, path, number, salt, step_bytes=step_bytes, boot=fs.boot_id())
         except BaseException:
             file.close()
             raise
@@ -110,22 +120,36 @@ class Journal:
         return self._end - HEADER_BLOCK_BYTES
 
     def append(self, flush: int, synced: int, entries: Sequence[Entry], *, durable: bool) -> None:
-        """Write one frame; with `durable` it is on disk on return."""
+        """Write one frame; with `durable` it is on disk on return, and where it will be looked for."""
         payload = encode_entries(entries)
         facts = FRAME_FACTS.pack(len(payload), flush, synced)
         checksum = crc32c(payload, crc32c(facts, self._seed))
         frame = (FRAME.pack(FRAME_MAGIC, len(payload), flush, synced, checksum), payload)
         end = self._end + FRAME.size + len(payload)
         if end > self._allocated:
-            size = -(-end // self._step) * self._step
-            self._file.allocate(size)
-            self._allocated = size
+            self._grow(-(-end // self._step) * self._step, durable=durable)
         if durable:
             self._file.pwrite_durable(frame, self._end)
+            self.check_there()
         else:
             self.unsynced = True
             self._file.pwrite(frame, self._end)
         self._end = end
+
+    def _grow(self, size: int, *, durable: bool) -> None:
+        self._file.allocate(size)
+        facts = GROWTH.pack(size, SYNCED if durable else self._boot)
+        if durable:
+            self._file.fsync()
+        self._file.pwrite([facts, CHECKSUM.pack(crc32c(facts, self._seed))], GROWTH_POSITION)
+        if durable:
+            self._file.fsync()
+        self._allocated = size
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError where the file has no name any more, or another file has it."""
+        if not self._file.is_at(self.path):
+            raise FileNotFoundError(errno.ENOENT, "the journal was removed, or moved away", str(self.path))
 
     def sync(self) -> None:
         """Make every frame durable that was written before the call."""
@@ -157,18 +181,6 @@ def retire(fs: FileSystem, path: Path, *, spare_bytes_max: int) -> None:
         fs.rename(path, spare)
     else:
         fs.remove(path)
-
-
-def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:
-    """Remove what nodes that are gone have left in `directories`, but for what is `kept`. Raises OSError."""
-    for directory in directories:
-        for name in fs.listdir(directory):
-            path = directory / name
-            if path not in kept and (parse_journal(name) is not None or name in _BESIDE_JOURNALS):
-                fs.remove(path)
-        if not fs.listdir(directory):
-            fs.rmdir(directory)
-            fs.fsync_dir(directory.parent)
 
 
 def _size(fs: FileSystem, path: Path) -> int:

@@ -4,7 +4,8 @@
 A frame that cannot be read ends its file: whoever wrote it was stopped, and nobody was told that it is
 safe. Zeros behind the last frame are space that was taken ahead, and other bytes an earlier life's frames.
 But when a later frame of the same file says that the unreadable one was on disk already, somebody was
-told; then it is damage, nothing is thrown away, and the node does not start.
+told; then it is damage, nothing is thrown away, and the node does not start. A file that is shorter than it
+says was cut, and whatever it held there may have been promised: that is damage, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,12 @@ from storage.journal import (
     FRAME,
     FRAME_FACTS,
     FRAME_MAGIC,
+    GROWTH,
+    GROWTH_POSITION,
     HEADER,
     HEADER_BLOCK_BYTES,
+    HEADER_V1,
+    SYNCED,
     VERSION,
     Entry,
 )
@@ -49,10 +54,24 @@ class JournalContents(msgspec.Struct, frozen=True):
     """
 
     path: Path
+    version: int
     number: int
+    salt: bytes
     void_from: int
     frames: tuple[Frame, ...]
     lost_bytes: int
+    damage: CorruptLog | None = None
+    """Of a journal that was read as far as it goes: what is wrong with it."""
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a journal says of itself; `size` is how long the file is at least."""
+
+    version: int
+    number: int
+    void_from: int
+    salt: bytes
+    size: int
 
 
 def read_journals(fs: FileSystem, directory: Path, *, last_flush: int | None = None) -> list[JournalContents]:
@@ -61,38 +80,43 @@ def read_journals(fs: FileSystem, directory: Path, *, last_flush: int | None = N
     `last_flush`, if given, is the last flush that was accepted: later ones are void too. Raises CorruptLog
     for damage, and OSError.
     """
-    numbers = [
-        (number, name) for name in fs.listdir(directory) if (number := parse_journal(name)) is not None
+    journals = [
+        read_journal(fs, directory / name, number)
+        for name in fs.listdir(directory)
+        if (number := parse_journal(name)) is not None
     ]
-    journals: list[JournalContents] = []
+    return without_void(journals, last_flush)
+
+
+def without_void(journals: Sequence[JournalContents], last_flush: int | None = None) -> list[JournalContents]:
+    """The journals of one directory, oldest first, without the frames that a later one declares void.
+
+    `last_flush`, if given, is the last flush that was accepted: later ones are void too.
+    """
+    kept: list[JournalContents] = []
     limit = last_flush
-    for number, name in sorted(numbers, reverse=True):
-        contents = read_journal(fs, directory / name, number)
+    for journal in sorted(journals, key=lambda each: each.number, reverse=True):
+        frames = journal.frames
         if limit is not None:
-            frames = tuple(frame for frame in contents.frames if frame.flush <= limit)
-            contents = msgspec.structs.replace(contents, frames=frames)
-        if contents.void_from:
-            limit = contents.void_from - 1 if limit is None else min(limit, contents.void_from - 1)
-        journals.append(contents)
-    journals.reverse()
-    return journals
+            frames = tuple(frame for frame in frames if frame.flush <= limit)
+        if journal.void_from:
+            limit = journal.void_from - 1 if limit is None else min(limit, journal.void_from - 1)
+        kept.append(msgspec.structs.replace(journal, frames=frames))
+    kept.reverse()
+    return kept
 
 
-def read_journal(fs: FileSystem, path: Path, number: int) -> JournalContents:
-    """One journal file. Raises CorruptLog for damage, and OSError."""
+def read_journal(fs: FileSystem, path: Path, number: int, *, leniently: bool = False) -> JournalContents:
+    """One journal file. Raises CorruptLog for damage, and OSError.
+
+    Read `leniently`, damage is noted instead, and `frames` are all that can be read, before it and behind it;
+    only a damaged header raises then.
+    """
     data = read_file(fs, path)
-    facts = data[: HEADER.size]
-    if (
-        len(data) < HEADER_BLOCK_BYTES
-        or CHECKSUM.unpack_from(data, HEADER.size)[0] != crc32c(facts)
-        or facts[: len(FILE_MAGIC)] != FILE_MAGIC
-    ):
-        # It got its name only after its header was on disk, so this is no torn write.
-        raise CorruptLog(path, "the journal's header is damaged", position=0)
-    _, version, stored_number, void_from, salt = HEADER.unpack(facts)
-    if version != VERSION or stored_number != number:
-        raise CorruptLog(path, f"journal {stored_number} of version {version}", position=0)
-    seed = crc32c(salt)
+    header = _header(fs, path, data)
+    if header.number != number:
+        raise CorruptLog(path, f"it says that it is journal {header.number}", position=0)
+    seed = crc32c(header.salt)
     frames: list[Frame] = []
     position = HEADER_BLOCK_BYTES
     while (frame := _frame_at(data, position, seed)) is not None:
@@ -101,12 +125,56 @@ def read_journal(fs: FileSystem, path: Path, number: int) -> JournalContents:
         frames.append(frame)
         position = frame.end
     later = list(_later_frames(data, position, seed))
-    if later and max(frame.synced for frame in later) >= _expected_flush(frames, later):
-        raise CorruptLog(
-            path, f"a frame is damaged, and flush {later[0].flush} follows it", position=position
-        )
+    damage = _damage(path, len(data), position, header, frames, later)
+    if damage is not None:
+        if not leniently:
+            raise damage
+        frames += later
     lost = later[-1].end - position if later else _torn_bytes(data, position, frames)
-    return JournalContents(path, number, void_from, tuple(frames), lost)
+    return JournalContents(
+        path, header.version, number, header.salt, header.void_from, tuple(frames), lost, damage
+    )
+
+
+def _header(fs: FileSystem, path: Path, data: bytes) -> Header:
+    version = int.from_bytes(data[8:10], "big")
+    layout = HEADER_V1 if version == 1 else HEADER
+    facts = data[: layout.size]
+    if (
+        len(data) < HEADER_BLOCK_BYTES
+        or CHECKSUM.unpack_from(data, layout.size)[0] != crc32c(facts)
+        or facts[: len(FILE_MAGIC)] != FILE_MAGIC
+    ):
+        # It got its name only after its header was on disk, so this is no torn write.
+        size = f", and it has {len(data)} bytes" if len(data) < HEADER_BLOCK_BYTES else ""
+        raise CorruptLog(path, f"the journal's header is damaged{size}", position=0)
+    if version not in (1, VERSION):
+        raise CorruptLog(path, f"a journal of version {version}", position=0)
+    _, version, number, void_from, salt, *sizes = layout.unpack(facts)
+    # Version 1 says nothing of its size.
+    least = max(sizes[0], _grown_to(fs, data, salt)) if sizes else len(data)
+    return Header(version, number, void_from, salt, least)
+
+
+def _grown_to(fs: FileSystem, data: bytes, salt: bytes) -> int:
+    facts = data[GROWTH_POSITION : GROWTH_POSITION + GROWTH.size]
+    if CHECKSUM.unpack_from(data, GROWTH_POSITION + GROWTH.size)[0] != crc32c(facts, crc32c(salt)):
+        return 0  # it has not grown, or what is here is of an earlier life of the file
+    size, boot = GROWTH.unpack(facts)
+    return int(size) if boot in (SYNCED, fs.boot_id()) else 0
+
+
+def _damage(
+    path: Path, size: int, position: int, header: Header, frames: Sequence[Frame], later: Sequence[Frame]
+) -> CorruptLog | None:
+    if later and max(frame.synced for frame in later) >= _expected_flush(frames, later):
+        reason = f"a frame is damaged, and flush {later[0].flush} follows it"
+        return CorruptLog(path, reason, position=position)
+    if size < header.size:
+        last = f"its last whole flush is {frames[-1].flush}" if frames else "no flush is left in it"
+        reason = f"the file was cut, it had {header.size} bytes; {last}, and what came after that is lost"
+        return CorruptLog(path, reason, position=size)
+    return None
 
 
 def _expected_flush(frames: Sequence[Frame], later: Sequence[Frame]) -> int:

@@ -20,6 +20,7 @@ class Journals:
         "_current",
         "_directory",
         "_health",
+        "_kept",
         "_retired",
         "_synced_flush",
         "flush",
@@ -37,11 +38,29 @@ class Journals:
         self._synced_flush = 0
         self._current: Journal
         self._retired: list[Journal] = []
+        self._kept: dict[int, bytes] = {}
 
-    def begin(self, journal: Journal, flush: int) -> None:
-        """Go on in a new journal, with everything up to `flush` on disk; both locks are held."""
-        self._current, self._retired = journal, []
+    def begin(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
+        """Go on in a new journal, with everything up to `flush` on disk; both locks are held.
+
+        `kept` are the salts of older ones that must stay, by number.
+        """
+        self._current, self._retired, self._kept = journal, [], kept
         self.flush = self._synced_flush = flush
+
+    def _in_use(self) -> dict[int, bytes]:
+        journals = (*self._retired, self._current)
+        return self._kept | {journal.number: journal.salt for journal in journals}
+
+    def check_there(self) -> None:
+        """Raises StorageFailed, and StorageError where a journal was removed; then the log has failed."""
+        with self.lock:
+            self._health.check()
+            for journal in (*self._retired, self._current):
+                try:
+                    journal.check_there()
+                except OSError as error:
+                    raise self._health.fail(journal.path, error, "looking for the journal") from error
 
     @property
     def size_bytes(self) -> int:
@@ -99,6 +118,12 @@ class Journals:
             self._current.number + 1,
             step_bytes=directory.settings.journal_step_bytes,
         )
+        try:
+            # Before anything is accepted into it.
+            directory.in_use.note(self._in_use() | {journal.number: journal.salt})
+        except BaseException:
+            journal.close()
+            raise
         with self.lock:
             self._retired.append(self._current)
             self._current = journal
@@ -111,6 +136,8 @@ class Journals:
             with self.lock:
                 retired, self._retired = self._retired, []
                 self._synced_flush = max(self._synced_flush, flush)
+            # Before any of them goes: nobody shall miss it.
+            self._directory.in_use.note(self._in_use())
             for journal in retired:
                 journal.close()
                 retire(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)

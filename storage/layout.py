@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the files of a data directory are called. All names but two are Kafka's.
+"""What the files of a data directory are called. Most names are Kafka's.
 
 .lock                                one process at a time
 meta.properties                      cluster id, node id
@@ -7,10 +7,12 @@ meta.properties                      cluster id, node id
 recovery-point-offset-checkpoint     up to where each partition is known to be on disk
 journal/<number>.journal             what is not in the segments yet; gone after a clean close
 journal.<node>/                      the same of one of several nodes that share the directory
+open-journals, open-journals.<node>  which of them are in use
 cleaner-offset-checkpoint            up to where each partition has been compacted
 __consumer_offsets-<p>/<base>.log    the log itself
 __consumer_offsets-<p>/<base>.index, .timeindex                      where in it which offset and time is
 __consumer_offsets-<p>/leader-epoch-checkpoint, partition.metadata   its leaders' epochs, its topic's id
+__consumer_offsets-<p>/rolled-segments        which segments there must be, before the last one
 __consumer_offsets-<p>/*.cleaned, *.swap, *.deleted                  a compaction on its way
 """
 
@@ -23,14 +25,15 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
 META_FILE: Final = "meta.properties"
 CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
-CLEAN_SHUTDOWN_MARK: Final = b'{"version":0,"brokerEpoch":-1}'
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 POSITION_FILE: Final = "recovery-point-positions"
 JOURNAL_DIR: Final = "journal"
 """Where a node that has the directory for itself keeps its journals."""
+OPEN_JOURNALS_FILE: Final = "open-journals"
 SPARE_JOURNAL: Final = "spare"
 """A journal that is not in use: about to get a number, or one whose space will be used again."""
+ROLLED_SEGMENTS_FILE: Final = "rolled-segments"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
 LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 LOG_SUFFIX: Final = ".log"
@@ -50,6 +53,7 @@ CUT_SUFFIX: Final = ".cut"
 
 # With a dot: a dash would make it the directory of a topic's partition, to a Kafka broker.
 _NODE_JOURNAL_DIR: Final = re.compile(rf"{JOURNAL_DIR}\.(0|[1-9]\d*)")
+_OPEN_JOURNALS: Final = re.compile(rf"{OPEN_JOURNALS_FILE}(|\.(?:0|[1-9]\d*))")
 _JOURNAL: Final = re.compile(r"(\d{20})\.journal")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.")
@@ -76,6 +80,17 @@ def journal_dir(data_dir: Path, node_id: int | None) -> Path:
 def journal_dirs(names: Iterable[str], data_dir: Path) -> list[Path]:
     """Those that there are among the `names` in a data directory."""
     return [data_dir / name for name in names if name == JOURNAL_DIR or _NODE_JOURNAL_DIR.fullmatch(name)]
+
+
+def open_journals_file(directory: Path) -> Path:
+    """Where it is noted which journals of this directory are in use."""
+    return directory.with_name(OPEN_JOURNALS_FILE + directory.name.removeprefix(JOURNAL_DIR))
+
+
+def journal_dir_of(path: Path) -> Path | None:
+    """The directory of journals that a file of this name says something about, if it is one that does."""
+    match = _OPEN_JOURNALS.fullmatch(path.name)
+    return path.with_name(JOURNAL_DIR + match[1]) if match else None
 
 
 def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:

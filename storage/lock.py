@@ -5,22 +5,31 @@ import os
 from pathlib import Path
 
 from storage.errors import DirectoryLocked, storage_error
-from storage.filesystem import File, FileSystem, RealFile
+from storage.filesystem import File, FileSystem, RealFile, read_file
 from storage.layout import LOCK_FILE
 
 
 class DirectoryLock:
-    """The lock on a data directory, held until `release`, or the end of the process, however it ends."""
+    """The lock on a data directory, held until `release`, or the end of the process, however it ends.
 
-    def __init__(self, file: File) -> None:
-        self._file = file
+    It is on the file that Kafka locks, and on the directory itself: that file may be removed by somebody.
+    """
+
+    def __init__(self, *files: File) -> None:
+        self._files = files
 
     @classmethod
     def acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
         """Lock `data_dir`. Raises DirectoryLocked, with the holder's process id, and OSError."""
-        path = data_dir / LOCK_FILE
-        file = fs.open(path, create=True)
-        lock = cls(file)
+        directory = fs.lock_dir(data_dir)
+        if directory is None:
+            raise DirectoryLocked(data_dir, _pid_in(fs, data_dir))
+        try:
+            file = fs.open(data_dir / LOCK_FILE, create=True)
+        except BaseException:
+            directory.close()
+            raise
+        lock = cls(file, directory)
         try:
             holder = None if file.lock() else file.pread(32, 0)
             if holder is None:
@@ -43,26 +52,38 @@ class DirectoryLock:
         except OSError as error:
             raise storage_error(data_dir, error, "locking") from error
 
-    def fileno(self) -> int:
-        """The locked file's descriptor: the lock is held as long as any process has it open."""
-        assert isinstance(self._file, RealFile), "only the operating system's files have descriptors"
-        return self._file.fileno()
+    def filenos(self) -> tuple[int, ...]:
+        """The descriptors of what is locked: the lock is held as long as any process has them open."""
+        return tuple(file.fileno() for file in self._files if isinstance(file, RealFile))
 
     def release(self) -> None:
         """Let go. The file stays: removing it would let two processes lock two files of one name."""
-        self._file.close()
+        for file in self._files:
+            file.close()
 
 
 def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
     """Who uses `data_dir` now, or None; nothing in it is changed. Raises OSError."""
+    directory = fs.lock_dir(data_dir)
+    if directory is None:
+        return DirectoryLocked(data_dir, _pid_in(fs, data_dir))
     try:
         file = fs.open(data_dir / LOCK_FILE)
     except FileNotFoundError:
         return None
+    finally:
+        directory.close()
     try:
         return None if file.lock() else DirectoryLocked(data_dir, _pid(file.pread(32, 0)))
     finally:
         file.close()
+
+
+def _pid_in(fs: FileSystem, data_dir: Path) -> int | None:
+    try:
+        return _pid(read_file(fs, data_dir / LOCK_FILE))
+    except FileNotFoundError:
+        return None
 
 
 def _pid(content: bytes) -> int | None:

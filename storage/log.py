@@ -5,6 +5,7 @@ Not safe for several threads; `LogManager` sees to that. A reader that goes on f
 where the last read ended, any other by the segment's index.
 """
 
+import errno
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,13 +16,16 @@ from storage.epochs import LeaderEpochs
 from storage.errors import CorruptLog, storage_error
 from storage.filesystem import FileSystem, atomic_write
 from storage.layout import (
+    CLEANED_SUFFIX,
     CUT_SUFFIX,
     INDEX_SUFFIXES,
     PARTITION_METADATA_FILE,
+    ROLLED_SEGMENTS_FILE,
     SEGMENT_SUFFIXES,
     parse_segment,
 )
 from storage.properties import encode_uuid
+from storage.rolled_segments import find_missing, read_rolled, write_rolled
 from storage.segment import Run, Segment
 from storage.settings import LogSettings
 from storage.swap import finish_swaps, swap_in
@@ -54,6 +58,8 @@ class PartitionLog:
         self._entries_dirty = False
         self._is_new = True
         self._place: tuple[int, Segment, int] | None = None
+        self._noted: dict[int, int] | None = None
+        """What the file with the rolled segments says."""
         self._epochs = LeaderEpochs(fs, directory)
         self._epochs_from: int | None = None
         """The offset from which on nobody has looked yet for the epochs of leaders."""
@@ -77,6 +83,39 @@ class PartitionLog:
                 self._segments.append(segment)
         if not self._epochs.load() and self._segments:
             self._epochs_from = self.start_offset
+
+    def check_segments(self) -> None:
+        """Raise CorruptLog where a segment is missing, or shorter than it was, and OSError."""
+        self._noted = read_rolled(self._fs, self.directory)
+        found = {segment.base_offset: segment.size_bytes for segment in self._segments}
+        error = find_missing(self.directory, self._noted or {}, found)
+        if error is not None:
+            raise error
+
+    def forget_noted(self) -> None:
+        """Somebody else compacted here: what was noted of the segments is not true any more. Raises OSError."""
+        if self._fs.exists(self.directory / ROLLED_SEGMENTS_FILE):
+            self._fs.remove(self.directory / ROLLED_SEGMENTS_FILE)
+            self._entries_dirty = True
+
+    def note_rolled(self) -> None:
+        """Note which segments there must be from now on: all but the last one. Raises OSError.
+
+        The whole log must be on disk, and noted to be so: what lies behind that a recovery may write anew.
+        """
+        rolled = {segment.base_offset: segment.size_bytes for segment in self._segments[:-1]}
+        if rolled != (self._noted or {}):
+            write_rolled(self._fs, self.directory, rolled)
+            self._noted = rolled
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError where a segment was removed since it was opened, and other OSErrors."""
+        if self._segments:
+            names = set(self._fs.listdir(self.directory))
+            for segment in self._segments:
+                if segment.path.name not in names:
+                    raise FileNotFoundError(errno.ENOENT, "the segment was removed", str(segment.path))
+            self._segments[-1].check_there()
 
     def _segment(self, base_offset: int, *, create: bool) -> Segment:
         interval = self._index_interval_bytes
@@ -284,12 +323,25 @@ class PartitionLog:
         assert index + len(base_offsets) < len(self._segments), "the last segment is written to"
         for segment in old:
             segment.close()
+        self._expect_less(base_offsets)
         swap_in(self._fs, self.directory, base_offsets[0], base_offsets)
         cleaned = self._segment(base_offsets[0], create=False)
         cleaned.close()
         cleaned.index.sealed = True
         self._segments[index : index + len(base_offsets)] = [cleaned]
         self._place = None
+
+    def _expect_less(self, replaced: Sequence[int]) -> None:
+        """Note what is there whatever comes of a swap: the first segment, old or cleaned, and none of the others."""
+        if self._noted is None:
+            return
+        rolled = {base: size for base, size in self._noted.items() if base not in replaced[1:]}
+        if replaced[0] in rolled:
+            cleaned = Segment(self._fs, self.directory, replaced[0], create=False, suffix=CLEANED_SUFFIX)
+            cleaned.close()
+            rolled[replaced[0]] = min(rolled[replaced[0]], cleaned.size_bytes)
+        write_rolled(self._fs, self.directory, rolled)
+        self._noted = rolled
 
     def set_aside(self, index: int) -> list[Segment]:
         """Take the segments from `index` on out of the log, and keep their files under other names.

@@ -6,13 +6,14 @@ from pathlib import Path
 from storage.filesystem import FileSystem
 from storage.layout import journal_dir, partition_dir
 from storage.log import PartitionLog
+from storage.open_journals import InUse
 from storage.settings import LogSettings
 
 
 class LogDirectory:
     """A data directory in the eyes of one node: `node_id` is None for one that has it for itself."""
 
-    __slots__ = ("data_dir", "fs", "is_shared", "journal_dir", "settings", "topic_id")
+    __slots__ = ("data_dir", "fs", "in_use", "is_shared", "journal_dir", "settings", "topic_id")
 
     def __init__(
         self, fs: FileSystem, data_dir: Path, settings: LogSettings, topic_id: bytes, node_id: int | None
@@ -23,6 +24,7 @@ class LogDirectory:
         self.topic_id = topic_id
         self.is_shared = node_id is not None
         self.journal_dir = journal_dir(data_dir, node_id)
+        self.in_use = InUse(fs, self.journal_dir)
 
     @property
     def notes_dir(self) -> Path:

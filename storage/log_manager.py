@@ -30,9 +30,10 @@ from storage.lock import DirectoryLock
 from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
 from storage.log_recovery import Cut, position_of
+from storage.open_journals import take_over
 from storage.opening import leave_clean, open_adopted, open_logs
 from storage.partitions import Partitions
-from storage.recovery import topic_id_on_disk
+from storage.recovery import Circumstances, topic_id_on_disk
 from storage.rolled import RolledLog, rolled_log
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
@@ -71,8 +72,8 @@ class LogManager:
             topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
             manager = cls(LogDirectory(fs, data_dir, settings, topic_id, None), lock)
             clean = fs.exists(data_dir / CLEAN_SHUTDOWN_FILE)
-            fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
-            manager._recover(clean=clean, at_start=True)
+            as_left = take_over(fs, data_dir)
+            manager._recover(Circumstances(clean=clean, as_left=as_left, at_start=True))
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -100,20 +101,17 @@ class LogManager:
         try:
             # Who settled them kept these for somebody who mends a partition.
             manager._kept = {journals / name for name in fs.listdir(journals) if parse_journal(name)}
-            manager._recover()
+            manager._recover(Circumstances())
         except OSError as error:
             raise storage_error(data_dir, error, "opening") from error
         return manager
 
-    def _recover(self, last_flush: int | None = None, *, clean: bool = False, at_start: bool = False) -> None:
+    def _recover(self, given: Circumstances) -> None:
         """Start from what is on disk. All locks are held, or nobody else knows this manager yet."""
         owned = self._partitions.owned
-        kept = () if owned is None else self._kept
-        opened = open_logs(
-            self._directory, owned, kept, last_flush=last_flush, clean=clean, at_start=at_start
-        )
+        opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
         self._partitions.replace_all(opened)
-        self._journals.begin(opened.journal, opened.last_flush)
+        self._journals.begin(opened.journal, opened.last_flush, opened.kept_here)
         self._writer.forget()
         self._kept = opened.kept
         self.cuts = opened.cuts
@@ -131,7 +129,9 @@ class LogManager:
             self._close_files()
             health.failed = health.failed or StorageFailed(self.data_dir, "a repair did not finish")
             try:
-                self._recover(self._journals.flush)
+                # What must be there is known here, and not by what somebody has left of the directory.
+                in_use = self._directory.in_use.journals
+                self._recover(Circumstances(last_flush=self._journals.flush, in_use=in_use))
             except OSError as error:
                 raise storage_error(self.data_dir, error, "repairing") from error
             health.failed = None
@@ -252,6 +252,13 @@ class LogManager:
         Raises StorageError; then appends fail until `repair`.
         """
         self._journals.sync()
+
+    def check_there(self) -> None:
+        """Look whether the journals are still where a start would look for them.
+
+        Raises StorageFailed, and StorageError where they are not; then appends fail until `repair`.
+        """
+        self._journals.check_there()
 
     def write_behind(self, max_bytes: int | None = None) -> int:
         """Put queued batches into their segments, in the page cache; at least `max_bytes`, if so many wait.

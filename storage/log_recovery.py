@@ -49,14 +49,20 @@ def recover_log(
     entries: Sequence[JournalEntry] = (),
     *,
     clean: bool = False,
+    as_left: bool = True,
 ) -> list[Cut]:
     """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
 
-    Returns what had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
+    `as_left` says that what is noted of its segments is true: no broker has compacted them since. Returns what
+    had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
     """
     cuts: list[Cut] = []
     try:
         log.load()
+        if as_left:
+            log.check_segments()
+        else:
+            log.forget_noted()
         if not clean:
             log.distrust(point or 0)
         index, scan = _scan(log, point, hint)

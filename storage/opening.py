@@ -8,20 +8,13 @@ import msgspec
 
 from storage.checkpoint_file import Position, TopicPartition, gather_offsets
 from storage.errors import CorruptLog
-from storage.filesystem import atomic_write
-from storage.journal import Journal, clear_journals, retire
-from storage.layout import (
-    CLEAN_SHUTDOWN_FILE,
-    CLEAN_SHUTDOWN_MARK,
-    CLEANER_OFFSET_FILE,
-    SPARE_JOURNAL,
-    journal_dirs,
-    parse_journal,
-)
+from storage.journal import Journal, retire
+from storage.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
 from storage.log_recovery import Cut, recover_log
-from storage.recovery import Recovered, note_recovery_points, recover
+from storage.open_journals import clear_journals, leave_closed, note_only, noted_dirs
+from storage.recovery import Circumstances, Recovered, note_recovery_points, recover
 
 
 class Opened(msgspec.Struct):
@@ -35,41 +28,33 @@ class Opened(msgspec.Struct):
     last_flush: int
     kept: set[Path]
     """Older journals, for whoever mends a failed partition."""
+    kept_here: dict[int, bytes]
+    """The salts of those in the node's own directory, by number."""
 
 
 def open_logs(
-    directory: LogDirectory,
-    owned: Collection[int] | None,
-    kept: Collection[Path] = (),
-    *,
-    last_flush: int | None = None,
-    clean: bool = False,
-    at_start: bool = False,
+    directory: LogDirectory, owned: Collection[int] | None, kept: Collection[Path], given: Circumstances
 ) -> Opened:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
-    `owned` are a share's partitions, and `kept` the journals that it must not remove. For `last_flush`,
-    `clean` and `at_start` see `recover`. Raises CorruptLog, StorageError, and OSError.
+    `owned` are a share's partitions, and `kept` the journals that it must not remove. Raises CorruptLog,
+    StorageError, and OSError.
     """
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
     if owned is None:  # there may have been several nodes here, the last time
-        others = [
-            each for each in journal_dirs(fs.listdir(data_dir), data_dir) if each != directory.journal_dir
-        ]
+        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]
     found = recover(
         fs,
         data_dir,
         directory.settings,
         directory.topic_id,
-        last_flush=last_flush,
         journal_dirs=(directory.journal_dir, *others),
         partitions=owned,
-        clean=clean,
-        at_start=at_start,
+        given=given,
     )
     try:
-        found.make_durable(directory.settings.topic, at_start=at_start)
+        found.make_durable(directory.settings.topic, at_start=given.at_start)
         return _begin(directory, found, owned, kept, others)
     except BaseException:
         found.close()
@@ -90,6 +75,8 @@ def _begin(
     if owned is not None:
         known = {key: known[key] for key in known if key[1] in owned}
     points = note_recovery_points(fs, directory.notes_dir, known, found.logs.values(), settings.topic)
+    for log in found.logs.values():
+        log.note_rolled()
     journal = Journal.create(
         fs,
         directory.journal_dir,
@@ -98,6 +85,12 @@ def _begin(
         void_from=found.last_flush + 1,
     )
     all_kept = found.journals_of(found.failed) | set(kept)
+    kept_here = {each.number: each.salt for each in found.journals if each.path in all_kept}
+    try:
+        directory.in_use.note(kept_here | {journal.number: journal.salt})
+    except BaseException:
+        journal.close()
+        raise
     for old in found.journals:
         if old.path not in all_kept:
             retire(fs, old.path, spare_bytes_max=settings.journal_spare_bytes_max)
@@ -105,7 +98,7 @@ def _begin(
     gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
     clear_journals(fs, others, all_kept)
     return Opened(
-        found.logs, found.failed, tuple(found.cuts), points, journal, found.last_flush, kept=all_kept
+        found.logs, found.failed, tuple(found.cuts), points, journal, found.last_flush, all_kept, kept_here
     )
 
 
@@ -121,6 +114,7 @@ def open_adopted(
         cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
         if log.dirty:
             log.fsync()
+        log.note_rolled()
     except BaseException:
         log.close()
         raise
@@ -133,6 +127,7 @@ def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) 
     Does not say so while journals are `kept`. Raises OSError.
     """
     fs, journals = directory.fs, directory.journal_dir
+    note_only(fs, journals, kept)
     for name in fs.listdir(journals):
         path = journals / name
         if name == SPARE_JOURNAL or (parse_journal(name) is not None and path not in kept):
@@ -143,4 +138,4 @@ def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) 
     fs.rmdir(journals)
     fs.fsync_dir(directory.data_dir)
     if mark:
-        atomic_write(fs, directory.data_dir / CLEAN_SHUTDOWN_FILE, CLEAN_SHUTDOWN_MARK)
+        leave_closed(fs, directory.data_dir, journals)

@@ -25,21 +25,44 @@ from storage.checkpoint_file import (
 )
 from storage.errors import CorruptLog, is_unreadable, storage_error
 from storage.filesystem import FileSystem, read_file
-from storage.journal_reader import JournalContents, read_journals
+from storage.journal_reader import JournalContents, read_journal, read_journals, without_void
 from storage.layout import (
+    JOURNAL_DIR,
     PARTITION_METADATA_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
+    open_journals_file,
+    parse_journal,
     parse_partition_dir,
     partition_dir,
 )
 from storage.log import PartitionLog
 from storage.log_recovery import Cut, JournalEntry, position_of, recover_log
+from storage.open_journals import read_note, refuse_strangers
 from storage.properties import decode_uuid
 from storage.settings import LogSettings
 
 NO_POINT: Final = -1
 """In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What is known of a directory besides what is in it.
+
+    `last_flush` is the last flush that was accepted, if that is known, and `in_use` the salts of the journals
+    that must be there, by number, where not the file counts but who has them open: both of the first directory
+    of journals. `clean`: it was left so, and what is derived from the segments is believed. `as_left`: nobody has
+    written there but who notes what he does. `at_start`: nobody will try again soon: where the disk cannot read a
+    partition, that is damage like any other, and the others serve. `leniently`: what journals have lost has been
+    accepted, and whatever is left of them counts.
+    """
+
+    last_flush: int | None = None
+    in_use: dict[int, bytes] | None = None
+    clean: bool = False
+    as_left: bool = True
+    at_start: bool = False
+    leniently: bool = False
 
 
 class Recovered(msgspec.Struct):
@@ -99,40 +122,44 @@ def recover(
     topic_id: bytes,
     *,
     journal_dirs: Sequence[Path],
-    last_flush: int | None = None,
     partitions: Collection[int] | None = None,
-    clean: bool = False,
-    at_start: bool = False,
+    given: Circumstances,
 ) -> Recovered:
-    """Read a data directory, and bring its segments to what was accepted, up to flush `last_flush` if given.
+    """Read a data directory, and bring its segments to what was accepted.
 
-    `journal_dirs` are those of all nodes whose journals count, first that of the node whose `last_flush` it
-    is; `partitions` those that may be touched, by default all. What is derived from the segments is believed
-    if the directory was left `clean`. `at_start` says that nobody will try again soon: where the disk cannot
-    read a partition, that is damage like any other, and the others serve. Can be done again after any failure.
-    Raises CorruptLog for a damaged journal, and StorageError.
+    `journal_dirs` are those of all nodes whose journals count, first that of the node that asks; `partitions`
+    those that may be touched, by default all. Can be done again after any failure. Raises CorruptLog for a
+    journal that is damaged, missing or not of this directory, and StorageError.
     """
     try:
-        points, positions = read_known(fs, (data_dir, *journal_dirs))
-        found = _in_journals(fs, journal_dirs, last_flush, points, positions)
-        entries = _by_partition((*found.journals, *found.other_journals))
+        known = read_known(fs, (data_dir, *journal_dirs))
+        found = _in_journals(fs, journal_dirs, settings.topic, known, given)
+        entries = _by_partition((*found.journals, *found.other_journals), given)
         on_disk = partitions_on_disk(fs, data_dir, settings.topic)
         if partitions is not None:
             on_disk = [partition for partition in on_disk if partition in partitions]
             entries = {partition: each for partition, each in entries.items() if partition in partitions}
         else:
-            _forget_missing(found, data_dir, settings.topic, on_disk)
+            _fail_missing(found, data_dir, settings.topic, on_disk)
         try:
-            for partition in sorted({*on_disk, *entries}):
+            for partition in sorted({*on_disk, *entries} - found.failed.keys()):
                 directory = partition_dir(data_dir, settings.topic, partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
                 key = (settings.topic, partition)
-                known = (recovery_point(points, key), positions.get(key), entries.get(partition, ()))
+                hint = known[1].get(key)
                 try:
-                    found.cuts += recover_log(fs, log, *known, clean=clean)
+                    found.cuts += recover_log(
+                        fs,
+                        log,
+                        recovery_point(known[0], key),
+                        hint,
+                        entries.get(partition, ()),
+                        clean=given.clean,
+                        as_left=given.as_left,
+                    )
                     found.logs[partition] = log
                 except (CorruptLog, OSError) as error:
-                    found.fail(key, _damage(log, error, at_start=at_start))
+                    found.fail(key, _damage(log, error, at_start=given.at_start))
         except BaseException:
             found.close()
             raise
@@ -144,15 +171,29 @@ def recover(
 def _in_journals(
     fs: FileSystem,
     directories: Sequence[Path],
-    last_flush: int | None,
-    points: dict[TopicPartition, int] | None,
-    positions: dict[TopicPartition, Position],
+    topic: str,
+    known: tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]],
+    given: Circumstances,
 ) -> Recovered:
     """What journals hold, and no log yet. Raises CorruptLog and OSError."""
-    journals = read_journals(fs, directories[0], last_flush=last_flush) if directories else []
-    others = [journal for each in directories[1:] for journal in read_journals(fs, each)]
-    has_points = points is not None
-    found = Recovered({}, {}, [], points or {}, positions, journals, others, last_flush or 0, has_points)
+    points, positions = known
+    in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
+    read: list[list[JournalContents]] = []
+    cuts: list[Cut] = []
+    for directory in directories:
+        is_first = directory == directories[0]
+        if given.leniently:
+            journals = _what_is_left(fs, directory, cuts)
+        else:
+            journals = read_journals(fs, directory, last_flush=given.last_flush if is_first else None)
+            noted = given.in_use if is_first and given.in_use is not None else _noted(fs, directory, given)
+            refuse_strangers(directory, journals, noted, in_segments)
+        read.append(journals)
+    journals, others = (read[0], [each for rest in read[1:] for each in rest]) if read else ([], [])
+    last_flush = given.last_flush
+    found = Recovered(
+        {}, {}, cuts, points or {}, positions, journals, others, last_flush or 0, points is not None
+    )
     for journal in journals:
         if journal.frames:
             found.last_flush = max(found.last_flush, journal.frames[-1].flush)
@@ -163,6 +204,32 @@ def _in_journals(
             end = journal.frames[-1].end if journal.frames else 0
             found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
     return found
+
+
+def _noted(fs: FileSystem, directory: Path, given: Circumstances) -> dict[int, bytes] | None:
+    """The salts of the journals that should be in a directory, by number; None where nobody has noted that."""
+    note = read_note(fs, open_journals_file(directory))
+    is_main = directory.name == JOURNAL_DIR
+    return None if note is None or (is_main and not given.as_left) else note.journals
+
+
+def _what_is_left(fs: FileSystem, directory: Path, cuts: list[Cut]) -> list[JournalContents]:
+    """All frames that can still be read of the journals of this directory; not those of others."""
+    note = read_note(fs, open_journals_file(directory))
+    journals: list[JournalContents] = []
+    for name in fs.listdir(directory):
+        number = parse_journal(name)
+        if number is None:
+            continue
+        try:
+            journal = read_journal(fs, directory / name, number, leniently=True)
+        except CorruptLog as error:
+            cuts.append(Cut(directory / name, error.position or 0, 0, error.reason))
+            continue
+        known = journal.version == 1 if note is None else note.journals.get(number) == journal.salt
+        if known:
+            journals.append(journal)
+    return without_void(journals)
 
 
 def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -> CorruptLog:
@@ -239,21 +306,25 @@ def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
     return uuid.uuid4().bytes
 
 
-def _forget_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
-    """Somebody removed a partition's directory: as with a broker, it starts anew, but not in silence."""
+def _fail_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
+    """Somebody removed a partition's directory: a broker starts it anew, and its offsets would be gone in silence."""
     for key, offset in list(found.recovery_points.items()):
         if key[0] == topic and key[1] not in on_disk:
-            del found.recovery_points[key]
             if offset:
-                reason = f"the directory is gone, and offsets up to {offset} were in it"
-                found.cuts.append(Cut(partition_dir(data_dir, topic, key[1]), 0, 0, reason, key[1]))
+                what = f"offsets up to {offset} were" if offset > 0 else "a damaged log was"
+                reason = f"the directory is missing, and {what} in it"
+                found.fail(key, CorruptLog(partition_dir(data_dir, topic, key[1]), reason))
+            else:
+                del found.recovery_points[key]
 
 
-def _by_partition(journals: Sequence[JournalContents]) -> dict[int, list[JournalEntry]]:
+def _by_partition(journals: Sequence[JournalContents], given: Circumstances) -> dict[int, list[JournalEntry]]:
     entries: dict[int, list[JournalEntry]] = {}
+    # Where a loss was accepted, what comes behind it is not what somebody was promised any more.
+    promised = not given.leniently
     for journal in journals:
         for frame in journal.frames:
-            all_synced_before = frame.synced == frame.flush - 1
+            all_synced_before = promised and frame.synced == frame.flush - 1
             for entry in frame.entries:
                 entries.setdefault(entry[0], []).append(JournalEntry(entry, all_synced_before))
     for of_partition in entries.values():

@@ -25,6 +25,7 @@ from storage.layout import (
     CLEAN_SHUTDOWN_FILE,
     LOG_SUFFIX,
     OFFSETS_TOPIC,
+    ROLLED_SEGMENTS_FILE,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
     segment_name,
@@ -77,7 +78,7 @@ def plan_repair(fs: FileSystem, data_dir: Path, partition: int, topic: str = OFF
     """Find out what is damaged and what that means; changes nothing. Raises StorageError."""
     try:
         checked = check_partition(fs, data_dir, partition, topic)
-        if not fs.exists(checked.directory):
+        if not fs.exists(checked.directory) and not checked.damages:
             raise StorageError(checked.directory, "there is no such partition")
         if any(name.endswith(SWAP_SUFFIX) for name in fs.listdir(checked.directory)):
             raise StorageError(
@@ -100,6 +101,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
     try:
         fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
         fs.mkdir(aside)
+        fs.fsync_dir(data_dir)
         by_path: dict[Path, list[Damage]] = {}
         for damage in checked.damages:
             by_path.setdefault(damage.path, []).append(damage)
@@ -112,6 +114,9 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
         segments = {segment.path: segment for segment in checked.segments}
         for path, damages in by_path.items():
             _rewrite(fs, path, segments.get(path), damages)
+        # Last, since it may be the only sign of the damage; the node notes anew what there must be.
+        fs.remove(checked.directory / ROLLED_SEGMENTS_FILE)
+        fs.fsync_dir(checked.directory)
     except OSError as error:
         raise storage_error(checked.directory, error, "repairing") from error
     repair.aside = aside

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One `.log` file: batches one after the other, from a base offset that is the file's name."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -131,6 +132,11 @@ class Segment:
         if self._first_timestamp is None:
             self._first_timestamp = max_timestamp(self.read(0, HEADER_BYTES))
         return self._first_timestamp
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError where the file has no name any more, or another one has it."""
+        if self._file is not None and not self._file.is_at(self.path):
+            raise FileNotFoundError(errno.ENOENT, "the segment was removed, or moved away", str(self.path))
 
     def fsync(self) -> None:
         """Make the content durable; the directory entry is its log's business."""

@@ -66,6 +66,7 @@ class SegmentWriter:
         log = self._partitions.log(partition)
         try:
             log.append_all(batches)
+            self._check_there(log)
         finally:
             end = log.end_offset
             count = sum(batch_offsets(batch)[1] <= end for batch in batches)
@@ -85,6 +86,7 @@ class SegmentWriter:
             flush = self._journals.rotate()
             self.write(None)
             for log in self._partitions.logs():
+                self._check_there(log)
                 log.write_indexes()
             self._sync_all()
             self._journals.remove_retired(flush)
@@ -98,6 +100,15 @@ class SegmentWriter:
         self._partitions.points = note_recovery_points(
             directory.fs, directory.notes_dir, self._partitions.points, logs, directory.settings.topic
         )
+        for log in logs:
+            log.note_rolled()
+
+    def _check_there(self, log: PartitionLog) -> None:
+        """What is written into files that were removed is gone with the journal. Raises StorageError."""
+        try:
+            log.check_there()
+        except OSError as error:
+            raise self._health.fail(log.directory, error, "looking for the segments") from error
 
     def sync(self, log: PartitionLog) -> None:
         """Make durable what a log has of what was accepted. Raises StorageError; then the log has failed."""

@@ -23,20 +23,26 @@ from storage.checkpoint_file import (
     write_positions,
 )
 from storage.errors import CorruptLog, storage_error
-from storage.filesystem import FileSystem, RealFileSystem, atomic_write
-from storage.journal import clear_journals
+from storage.filesystem import FileSystem, RealFileSystem
 from storage.layout import (
-    CLEAN_SHUTDOWN_FILE,
-    CLEAN_SHUTDOWN_MARK,
     CLEANER_OFFSET_FILE,
     POSITION_FILE,
     RECOVERY_POINT_FILE,
     journal_dir,
     journal_dirs,
+    open_journals_file,
 )
 from storage.lock import DirectoryLock
 from storage.log_recovery import Cut, position_of
-from storage.recovery import recover, topic_id_on_disk
+from storage.open_journals import (
+    clear_journals,
+    leave_closed,
+    noted_dirs,
+    read_note,
+    take_over,
+    write_note,
+)
+from storage.recovery import Circumstances, recover, topic_id_on_disk
 from storage.settings import LogSettings
 
 
@@ -74,8 +80,12 @@ class SharedDirectory:
         shared = cls(fs, data_dir, settings, lock)
         try:
             shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
-            fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
-            settled = shared._settle(journal_dirs(fs.listdir(data_dir), data_dir), None)
+            as_left = take_over(fs, data_dir)
+            # That of a node alone counts even where it is gone; it is also where it is noted who was here last.
+            directories = dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)])
+            given = Circumstances(as_left=as_left, at_start=True)
+            settled = shared._settle(list(directories), None, given)
+            shared._note_use()
         except BaseException as error:
             lock.release()
             if isinstance(error, OSError):
@@ -83,9 +93,9 @@ class SharedDirectory:
             raise
         return shared, settled
 
-    def lock_descriptor(self) -> int:
-        """The lock's file, for the nodes to inherit: the directory stays locked while any of them lives."""
-        return self._lock.fileno()
+    def lock_descriptors(self) -> tuple[int, ...]:
+        """What is locked, for the nodes to inherit: the directory stays locked while any of them lives."""
+        return self._lock.filenos()
 
     def known(self, partition: int) -> tuple[int, Position | None]:
         """Up to where a partition is on disk, and where that is: what `LogManager.adopt` wants to know."""
@@ -109,13 +119,21 @@ class SharedDirectory:
         """
         directory = journal_dir(self.data_dir, node_id)
         try:
-            return self._settle([directory], partitions)
+            return self._settle([directory], partitions, Circumstances())
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
-    def _settle(self, directories: Sequence[Path], partitions: Collection[int] | None) -> Settled:
+    def _note_use(self) -> None:
+        """From now on nothing is unknown about who writes here."""
+        directory = journal_dir(self.data_dir, None)
+        note = read_note(self._fs, open_journals_file(directory))
+        if note is None or note.closed is not None:
+            write_note(self._fs, directory, {})
+
+    def _settle(
+        self, directories: Sequence[Path], partitions: Collection[int] | None, given: Circumstances
+    ) -> Settled:
         fs, topic = self._fs, self.settings.topic
-        at_start = partitions is None
         found = recover(
             fs,
             self.data_dir,
@@ -123,10 +141,10 @@ class SharedDirectory:
             self.topic_id,
             journal_dirs=directories,
             partitions=partitions,
-            at_start=at_start,
+            given=given,
         )
         try:
-            found.make_durable(topic, at_start=at_start, seal=True)
+            found.make_durable(topic, at_start=given.at_start, seal=True)
             for log in found.logs.values():
                 position = position_of(log)
                 found.recovery_points[topic, log.partition] = log.end_offset
@@ -137,6 +155,8 @@ class SharedDirectory:
         self._points = found.recovery_points
         self._positions = {key: found.positions[key] for key in found.positions if key in self._points}
         self._write()
+        for log in found.logs.values():
+            log.note_rolled()
         # Only now: the notes in a node's own directory were the newest until here.
         self.failed |= found.failed
         gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
@@ -154,7 +174,7 @@ class SharedDirectory:
         """Unlock; `clean` says that every node has released all that it had and is settled."""
         try:
             if clean and not self.failed and not journal_dirs(self._fs.listdir(self.data_dir), self.data_dir):
-                atomic_write(self._fs, self.data_dir / CLEAN_SHUTDOWN_FILE, CLEAN_SHUTDOWN_MARK)
+                leave_closed(self._fs, self.data_dir, journal_dir(self.data_dir, None))
         except OSError as error:
             raise storage_error(self.data_dir, error, "closing") from error
         finally:

@@ -14,6 +14,7 @@ from storage.filesystem import FileSystem
 from storage.layout import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
     parse_segment,
@@ -88,6 +89,25 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
     for name in swaps:
         fs.rename(directory / name, directory / name.removesuffix(SWAP_SUFFIX))
     return True
+
+
+def current_segments(fs: FileSystem, directory: Path) -> dict[int, Path]:
+    """The files of the segments by base offset, as they will count once `finish_swaps` was here; changes nothing.
+
+    Raises OSError.
+    """
+    names = fs.listdir(directory)
+    cleaned = [parse_segment_file(name) for name in names if name.endswith(CLEANED_SUFFIX)]
+    starts = (parse_segment(name.removesuffix(SWAP_SUFFIX)) for name in names if name.endswith(SWAP_SUFFIX))
+    begun = [start for start in starts if start is not None and not (cleaned and start >= min(cleaned))]
+    end = max((_next_offset(fs, directory, base_offset) for base_offset in begun), default=0)
+    found = {
+        base_offset: directory / name
+        for name in names
+        if (base_offset := parse_segment(name)) is not None
+        and not (begun and min(begun) <= base_offset < end)
+    }
+    return found | {base: directory / segment_name(base, LOG_SUFFIX + SWAP_SUFFIX) for base in begun}
 
 
 def _remove_replaced(fs: FileSystem, directory: Path, swaps: Sequence[str]) -> None:

@@ -106,7 +106,7 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
         found = check_directory(fs, directory)
         if found.in_use is not None:
             raise CommandError(f"{directory}: {found.in_use}: ask it, with --node")
-        if journal_dirs(fs.listdir(directory), directory):
+        if found.journals or journal_dirs(fs.listdir(directory), directory):
             raise CommandError(f"{directory}: the node was not stopped cleanly: start it once, and ask it")
         loader = RecordLoader()
         for checked in found.partitions:

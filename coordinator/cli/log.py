@@ -3,15 +3,19 @@
 
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+from coordinator.config import Settings
+from storage.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
     from storage.check import CheckedDirectory, CheckedPartition, Damage
+    from storage.journal_loss import AcceptedLoss
     from storage.repair import Repair
 
 app = typer.Typer(help="Check the log's files, and mend them.", no_args_is_help=True, rich_markup_mode=None)
@@ -36,7 +40,6 @@ def check_log(
         from coordinator.cli import render
         from storage.check import check_directory
         from storage.errors import StorageError
-        from storage.filesystem import RealFileSystem
 
         directory = existing(settings_for(data_dir).data_dir)
         try:
@@ -57,36 +60,69 @@ def check_log(
 
 @app.command("repair")
 def repair_log(
-    partition: Annotated[int, typer.Option(metavar="P", min=0, help="The partition to mend.")],
+    partition: Annotated[
+        int | None, typer.Option(metavar="P", min=0, help="Mend this partition.", show_default=False)
+    ] = None,
+    journal: Annotated[
+        bool, typer.Option("--journal", help="Go on without what damaged or missing journals have lost.")
+    ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="With --journal: do it, and lose what is lost.")
+    ] = False,
     data_dir: DataDir = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
 ) -> None:
-    """Mend a damaged partition of a stopped node, keeping all that is whole.
+    """Mend a damaged partition of a stopped node, or its journals, keeping all that is whole.
 
-    The segments as they were go to a directory within the partition's. Committed offsets may be older
-    afterwards: read what this prints.
+    What is damaged is kept aside. Committed offsets may be older afterwards: read what this prints.
     """
     with one_line_errors():
+        if journal == (partition is not None):
+            raise CommandError("give either --partition P or --journal", EXIT_USAGE)
+        if accept_loss and not journal:
+            raise CommandError("--accept-loss belongs to --journal", EXIT_USAGE)
         from storage.errors import StorageError
-        from storage.filesystem import RealFileSystem
         from storage.lock import DirectoryLock
-        from storage.repair import carry_out, plan_repair
 
-        fs = RealFileSystem()
-        directory = existing(settings_for(data_dir).data_dir)
+        settings = settings_for(data_dir)
+        directory = existing(settings.data_dir)
         try:
-            lock = DirectoryLock.acquire(fs, directory)
+            lock = DirectoryLock.acquire(RealFileSystem(), directory)
             try:
-                repair = plan_repair(fs, directory, partition)
-                if not dry_run:
-                    repair = carry_out(fs, directory, repair, datetime.now(UTC))
+                if partition is not None:
+                    _mend_partition(directory, partition, dry_run=dry_run)
+                else:
+                    _mend_journals(settings, accept=accept_loss and not dry_run)
             finally:
                 lock.release()
         except (StorageError, OSError) as error:
             raise CommandError(str(error)) from error
-        _print_repair(repair, partition, dry_run=dry_run)
+
+
+def _mend_partition(directory: Path, partition: int, *, dry_run: bool) -> None:
+    from storage.repair import carry_out, plan_repair
+
+    fs = RealFileSystem()
+    repair = plan_repair(fs, directory, partition)
+    if not dry_run:
+        repair = carry_out(fs, directory, repair, datetime.now(UTC))
+    _print_repair(repair, partition, dry_run=dry_run)
+
+
+def _mend_journals(settings: Settings, *, accept: bool) -> None:
+    from coordinator.log_settings import log_settings
+    from storage.journal_loss import AcceptedLoss, accept_loss, find_damage
+
+    fs, how = RealFileSystem(), log_settings(settings)
+    if accept:
+        done = accept_loss(fs, settings.data_dir, how, datetime.now(UTC))
+    else:
+        done = AcceptedLoss(find_damage(fs, settings.data_dir, how.topic))
+    _print_loss(done, accepted=accept)
+    if done.damages and not accept:
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _as_json(found: "CheckedDirectory") -> dict[str, object]:
@@ -103,7 +139,8 @@ def _as_json(found: "CheckedDirectory") -> dict[str, object]:
     return {
         "clean": found.clean,
         "in_use": found.in_use,
-        "journal": None if found.journal is None else str(found.journal),
+        "journal": str(found.journals[0]) if found.journals else None,
+        "journals": [str(each) for each in found.journals],
         "partitions": [
             {
                 "partition": p.partition,
@@ -153,8 +190,7 @@ def _print_check(found: "CheckedDirectory") -> None:
                 f"partition {p.partition} has an end that the next start settles: {_where(one)}"
                 for one in p.unsettled
             ]
-    if found.journal is not None:
-        lines.append(f"the journal is damaged: {found.journal}")
+    lines += [f"the journal is damaged: {each}" for each in found.journals]
     if found.in_use is not None:
         lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
     damaged = sum(bool(p.damages) for p in found.partitions)
@@ -189,6 +225,26 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
             lines.append(f"the segments as they were, and the offsets in question: {repair.aside}")
     if dry_run:
         lines.append("dry run: nothing was changed")
+    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+
+
+def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
+    lines = [f"damage: {each}" for each in done.damages]
+    if not done.damages:
+        lines.append("the journals are as they should be: nothing was done")
+    elif not accepted:
+        lines.append(
+            "nothing was changed. If nobody can restore these files, --accept-loss goes on without what is lost:"
+            " COMMITTED OFFSETS MAY BE OLDER THEN, those since the last checkpoint"
+        )
+    else:
+        lines += [f"left out: {cut.path}, byte {cut.position}: {cut.reason}" for cut in done.cuts]
+        lines += [f"kept aside: {path}" for path in done.aside]
+        ends = ", ".join(f"{partition} at {end}" for partition, end in sorted(done.ends.items()))
+        lines.append(f"the partitions go on, each at this offset of its log: {ends}")
+        lines.append(
+            "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those since the last checkpoint"
+        )
     sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
 
 

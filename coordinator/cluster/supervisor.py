@@ -138,7 +138,7 @@ class Supervisor:
     async def _start_worker(self, node: int) -> None:
         liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
         worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
-        await worker.start(self.shared.lock_descriptor())
+        await worker.start(self.shared.lock_descriptors())
         self.workers[node] = worker
         worker.send(
             messages.Welcome(

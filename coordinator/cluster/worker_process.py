@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -59,7 +59,7 @@ class WorkerProcess:
         """Whether the process has answered a ping since it was started."""
         return self._liveness.has_answered
 
-    async def start(self, lock_descriptor: int) -> None:
+    async def start(self, lock_descriptors: Sequence[int]) -> None:
         """Start the process, which inherits the data directory's lock. Raises OSError."""
         ours, theirs = socket.socketpair()
         our_pulse, their_pulse = socket.socketpair()
@@ -69,7 +69,7 @@ class WorkerProcess:
             self._process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), their_pulse.fileno(), lock_descriptor),
+                pass_fds=(theirs.fileno(), their_pulse.fileno(), *lock_descriptors),
                 # Where its modules are found first, whatever lies in the directory that we were started in.
                 cwd=Path(coordinator.__file__).parents[1],
             )

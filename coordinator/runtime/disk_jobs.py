@@ -30,13 +30,14 @@ class DiskJobs:
         """Put what waits into the segments, or take a checkpoint where the journal has grown large."""
         if self._log.journal_bytes > self._checkpoint_bytes:
             self.checkpoint(end)
-        elif self._log.pending_bytes:
-            self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
         else:
-            end(False)
+            self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
 
     def _write_segments(self) -> int:
-        return self._log.write_behind()
+        # Where nothing waits for the disk, nobody else would see that the files are gone.
+        if self._log.failed is None:
+            self._log.check_there()
+        return self._log.write_behind() if self._log.pending_bytes else 0
 
     def checkpoint(self, end: End) -> None:
         """Sync the segments, and begin a new journal."""

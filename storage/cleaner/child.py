@@ -17,7 +17,7 @@ import msgspec
 import storage
 from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
 from storage.errors import CorruptLog
-from storage.filesystem import File, RealFile, RealFileSystem
+from storage.filesystem import FILE_MODE, File, RealFile, RealFileSystem
 from storage.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 
 NICENESS: Final = 10
@@ -88,7 +88,9 @@ class ChildRunner:
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = Path(job.directory) / segment_name(group[0].base_offset, suffix + CLEANED_SUFFIX)
                     # Never into a file that somebody else might write to.
-                    files[str(path)] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+                    files[str(path)] = os.open(
+                        path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE
+                    )
             return self._run(Request(job, files, os.getpid()))
         finally:
             for number in files.values():

@@ -106,7 +106,7 @@ async def held(how: int) -> AsyncIterator[tuple[HeldWorker, asyncio.Future[int]]
     worker = HeldWorker(how, liveness(), lambda _message: None, ended.set_result)
     reader, writer = os.pipe()
     try:
-        await worker.start(reader)
+        await worker.start((reader,))
         await first_answer(worker)
         worker.serves = True
         yield worker, ended

@@ -124,6 +124,8 @@ class FaultyFileSystem:
         self._changes: dict[str, list[Change]] = {}
         self.locks: dict[int, object] = {}
         """Which open file holds the lock on a file."""
+        self._locked_dirs: dict[str, FaultyFile] = {}
+        self._boots = 0
         self.life = 0
         """How often the process was started again; files of an earlier life are gone."""
 
@@ -138,8 +140,10 @@ class FaultyFileSystem:
         self.crashed, self.fail_at = False, None
         self.life += 1
         self.locks.clear()
+        self._locked_dirs.clear()
         if not power_loss:
             return
+        self._boots += 1
         for changes in self._changes.values():
             for change in changes[: self.rng.randint(0, len(changes))]:
                 change(self._durable)
@@ -278,6 +282,26 @@ class FaultyFileSystem:
         self.step("fsync_dir", changes)
         changes(1)
 
+    def lock_dir(self, path: Path) -> File | None:
+        """See FileSystem."""
+        if str(path) in self._locked_dirs:
+            return None
+        lock = self._locked_dirs[str(path)] = FaultyFile(self, _Inode(), str(path))
+        return lock
+
+    def unlock_dir(self, file: "FaultyFile") -> None:
+        """The lock on a directory was closed."""
+        for name in [name for name, lock in self._locked_dirs.items() if lock is file]:
+            del self._locked_dirs[name]
+
+    def boot_id(self) -> bytes:
+        """See FileSystem."""
+        return self._boots.to_bytes(16, "big")
+
+    def is_at(self, inode: _Inode, path: Path) -> bool:
+        """Whether a path names this file."""
+        return self._names.get(str(path)) is inode
+
 
 class FaultyFile:
     """An open file of a `FaultyFileSystem`."""
@@ -345,6 +369,11 @@ class FaultyFile:
         self._check()
         return len(self._inode.data)
 
+    def is_at(self, path: Path) -> bool:
+        """See File."""
+        self._check()
+        return self._fs.is_at(self._inode, path)
+
     def fsync(self) -> None:
         """See File."""
         self._check()
@@ -374,4 +403,5 @@ class FaultyFile:
         """See File."""
         if self._fs.locks.get(id(self._inode)) is self:
             del self._fs.locks[id(self._inode)]
+        self._fs.unlock_dir(self)
         self._closed = True

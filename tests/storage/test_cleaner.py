@@ -411,7 +411,7 @@ def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
     manager.close()
     check(RealFileSystem(), tmp_path / "__consumer_offsets-0", 200)
     names = {path.name.rpartition(".")[2] for path in (tmp_path / "__consumer_offsets-0").iterdir()}
-    assert names == {"log", "index", "timeindex", "metadata", "leader-epoch-checkpoint"}
+    assert names == {"log", "index", "timeindex", "metadata", "leader-epoch-checkpoint", "rolled-segments"}
 
 
 def test_the_child_tells_of_damage(tmp_path: Path) -> None:

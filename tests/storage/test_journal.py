@@ -3,14 +3,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from struct import Struct
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptLog
 from storage.filesystem import RealFileSystem
-from storage.journal import HEADER_BLOCK_BYTES, Entry, Journal, retire
+from storage.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, retire
 from storage.journal_reader import JournalContents, read_journal, read_journals
 from tests.storage.faulty import FaultyFileSystem
 
@@ -58,16 +60,59 @@ FLUSHES: list[list[Entry]] = [
 ]
 
 
-@pytest.mark.parametrize("rest", ["cut", "zeros"])
-def test_a_journal_cut_at_any_byte_of_its_last_frame_holds_all_before_it(rest: str) -> None:
+def test_a_journal_torn_at_any_byte_of_its_last_frame_holds_all_before_it() -> None:
     fs, path = written(FLUSHES)
     whole = bytes(fs.inode(path).data)
     last = read_journal(fs, path, 1).frames[-1]
     for cut in range(last.position, last.end):
-        fs.inode(path).data[:] = whole[:cut] + (bytes(len(whole) - cut) if rest == "zeros" else b"")
+        fs.inode(path).data[:] = whole[:cut] + bytes(len(whole) - cut)
         contents = read_journal(fs, path, 1)
         assert flushes_of(contents) == FLUSHES[:2]
-    fs.inode(path).data[:] = whole[: last.end]
+
+
+def test_a_journal_that_is_shorter_than_it_was_is_damage_wherever_it_was_cut() -> None:
+    fs, path = written(FLUSHES)
+    whole = bytes(fs.inode(path).data)
+    frames = read_journal(fs, path, 1).frames
+    for size in range(HEADER_BLOCK_BYTES, len(whole), 7):
+        fs.inode(path).data[:] = whole[:size]
+        flush = sum(frame.end <= size for frame in frames)
+        last = f"its last whole flush is {flush}," if flush else "no flush is left"
+        with pytest.raises(CorruptLog, match=f"at byte {size}: the file was cut, it had 8192 bytes; {last}"):
+            read_journal(fs, path, 1)
+        assert flushes_of(read_journal(fs, path, 1, leniently=True)) == FLUSHES[:flush]
+    for size in range(0, HEADER_BLOCK_BYTES, 500):
+        fs.inode(path).data[:] = whole[:size]
+        with pytest.raises(CorruptLog, match=f"header is damaged, and it has {size} bytes"):
+            read_journal(fs, path, 1)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_journal_that_has_grown_is_damage_where_it_was_cut_since_then(durable: bool) -> None:
+    flushes: list[list[Entry]] = [[(0, n, b"x" * 1000)] for n in range(15)]
+    fs, path = written(flushes, synced=durable)
+    whole = bytes(fs.inode(path).data)
+    assert len(whole) == 3 * STEP
+    for size in (STEP, STEP + 1, 2 * STEP, len(whole) - 1):
+        fs.inode(path).data[:] = whole[:size]
+        with pytest.raises(CorruptLog, match=f"at byte {size}: the file was cut, it had {len(whole)} bytes"):
+            read_journal(fs, path, 1)
+
+
+def test_what_a_power_loss_takes_back_of_a_growth_that_nobody_was_promised_is_no_damage() -> None:
+    flushes: list[list[Entry]] = [[(0, n, b"x" * 1000)] for n in range(15)]
+    fs, path = written(flushes, synced=False)
+    fs.restart(power_loss=True)
+    del fs.inode(path).data[STEP:]
+    contents = read_journal(fs, path, 1)
+    assert flushes_of(contents) == flushes[: len(contents.frames)]
+
+
+def test_a_journal_of_the_first_version_is_read() -> None:
+    fs, path = written(FLUSHES)
+    data = fs.inode(path).data
+    facts = Struct(">8sH6xQQ8s").pack(FILE_MAGIC, 1, 1, 0, bytes(data[32:40]))
+    data[:48] = facts + crc32c(facts).to_bytes(4, "big") + bytes(4)
     assert flushes_of(read_journal(fs, path, 1)) == FLUSHES
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LogManager's contract where no disk fails, and how it fails when one does."""
 
+import json
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -114,10 +115,14 @@ def test_a_clean_close_leaves_what_a_broker_expects_and_nothing_else() -> None:
     assert [name for name in fs.listdir(ROOT) if not name.startswith("__consumer_offsets-")] == [
         ".kafka_cleanshutdown",
         ".lock",
+        "open-journals",
         "recovery-point-offset-checkpoint",
         "recovery-point-positions",
     ]
-    assert fs.inode(ROOT / ".kafka_cleanshutdown").data == b'{"version":0,"brokerEpoch":-1}'
+    mark = json.loads(fs.inode(ROOT / ".kafka_cleanshutdown").data)
+    stop = mark.pop("id")
+    assert mark == {"version": 0, "brokerEpoch": -1}
+    assert json.loads(fs.inode(ROOT / "open-journals").data) == {"version": 1, "journals": {}, "closed": stop}
     points = fs.inode(ROOT / "recovery-point-offset-checkpoint").data
     assert points == b"0\n2\n__consumer_offsets 0 30\n__consumer_offsets 1 30\n"
     with pytest.raises(StorageFailed, match="closed"):
@@ -154,7 +159,7 @@ def test_directories_of_other_topics_are_not_ours() -> None:
     manager, _ = opened(fs)
     assert manager.partitions_on_disk() == []
     manager.close()
-    assert len(fs.listdir(ROOT)) == 8
+    assert len(fs.listdir(ROOT)) == 9
 
 
 # ------------------------------------------------------------------ failures
@@ -320,7 +325,7 @@ class SlowSyncFile:
         self._fs = fs
         self.pread, self.pwrite, self.pwrite_durable = file.pread, file.pwrite, file.pwrite_durable
         self.allocate, self.truncate, self.size = file.allocate, file.truncate, file.size
-        self.lock, self.close = file.lock, file.close
+        self.lock, self.close, self.is_at = file.lock, file.close, file.is_at
 
     def _wait(self) -> None:
         if not self._fs.go_on.is_set():

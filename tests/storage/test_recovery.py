@@ -338,9 +338,8 @@ def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
     manager.append([(0, 0, batch(1, 0, 3))], sync=True)
     manager.write_behind()
     manager.append([(0, 3, batch(2, 3, 3))], sync=True)
-    fs.fail(
-        Fault.IO_ERROR, 2, only="fsync"
-    )  # those before are the new journal's, and that of the leaders' epochs
+    # Those before are the new journal's, that of the note of it, and that of the leaders' epochs.
+    fs.fail(Fault.IO_ERROR, 3, only="fsync")
     with pytest.raises(StorageError):
         manager.checkpoint()
     with pytest.raises(StorageError, match="an earlier write failed"):
@@ -366,18 +365,20 @@ def test_recovery_points_of_other_topics_are_kept() -> None:
     assert read_offsets(fs, POINTS) == {("other-topic", 7): 42, ("__consumer_offsets", 0): 6}
 
 
-def test_a_partition_whose_directory_was_removed_starts_anew_but_not_in_silence() -> None:
+def test_a_partition_whose_directory_was_removed_fails_at_every_start() -> None:
     fs = log_of(BATCHES, point=6)
     fs.remove(segment(0))
     fs.rmdir(segment(0).parent)
-    manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert [cut.reason for cut in manager.cuts] == ["the directory is gone, and offsets up to 6 were in it"]
-    manager.append([(0, 0, batch(1, 0))], sync=True)
-    manager.write_behind()
-    fs.restart(power_loss=False)
-    manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert manager.cuts == ()
-    assert content(manager) == [batch(1, 0)]
+    for _ in range(2):
+        manager = LogManager.open(ROOT, SETTINGS, fs)
+        (error,) = manager.failed_partitions.values()
+        assert str(error) == f"{segment(0).parent}: the directory is missing, and offsets up to 6 were in it"
+        with pytest.raises(CorruptLog):
+            manager.append([(0, 0, batch(1, 0))], sync=True)
+        manager.append([(1, manager.end_offset(1), batch(1, manager.end_offset(1)))], sync=True)
+        manager.close()
+        assert not fs.exists(segment(0).parent)
+        assert not fs.exists(ROOT / ".kafka_cleanshutdown")
 
 
 POSITIONS = ROOT / "recovery-point-positions"
