@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/metrics for Prometheus, /health (the process is alive), /ready (every partition that it leads is loaded).
+"""/metrics for Prometheus, /health (the process is alive), /ready (it serves; see docs/operations.md).
 
 /groups/expiring?within_ms=N: which offsets expire by then, for `groupkeeper groups expiring`.
+
+All are read with GET and have no body. Where it listens on loopback only, requests must name a host of loopback: else
+any web page could have a browser on this machine read them, under a name of its own that points here.
 """
 
+import asyncio
+import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
+
+from coordinator.admin.guard import Guard
+from coordinator.admin.scrape import Page
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
+SHUTDOWN_S: Final = 1.0
 
 
 class AdminServer:
@@ -25,32 +33,64 @@ class AdminServer:
         expiring: Callable[[int], Awaitable[object]],
         before_metrics: Callable[[], Awaitable[None]],
     ) -> None:
-        self._registry = registry
         self._readiness = readiness
         self._expiring = expiring
-        self._before_metrics = before_metrics
-        app = web.Application()
+        self.page = Page(registry, before_metrics)
+        app = web.Application(middlewares=[self._check])
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
         app.router.add_get("/groups/expiring", self._groups_expiring)
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=SHUTDOWN_S, lingering_time=0.0, max_headers=64
+        )
+        self._listening: asyncio.Server | None = None
+        self._only_loopback = False
+        self.guard = Guard(self._new_handler)
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which is another one if `port` was 0. Raises OSError when it is taken."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host or None, port)
-        await site.start()
-        return int(self._runner.addresses[0][1])
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(self.guard, host or None, port, backlog=128)
+        addresses = [sock.getsockname() for sock in self._listening.sockets]
+        self._only_loopback = all(is_loopback(address[0]) for address in addresses)
+        return int(addresses[0][1])
 
     async def close(self) -> None:
         """Stop listening."""
+        if self._listening is not None:
+            self._listening.close()
         await self._runner.cleanup()
+        self.guard.close()
+
+    def _new_handler(self) -> Any:
+        server = self._runner.server
+        assert server is not None, "not set up"
+        return server()
+
+    @web.middleware
+    async def _check(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        transport = request.transport
+        if request.body_exists:
+            refusal = web.Response(status=413, text="no path here takes a body\n")
+            refusal.force_close()
+            return refusal
+        if self._only_loopback and not names_loopback(request.headers.get("Host", "")):
+            return web.Response(status=403, text="this node is to be asked for as localhost or 127.0.0.1\n")
+        self.guard.began(transport)
+        try:
+            return await handler(request)
+        finally:
+            self.guard.answered(transport)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        await self._before_metrics()
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+        body, content_type = await self.page.get(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _health(self, _request: web.Request) -> web.Response:
         return web.json_response({"status": "alive"})
@@ -69,3 +109,17 @@ class AdminServer:
             raise web.HTTPBadRequest(text=f"within_ms: expected milliseconds up to {WITHIN_MS_MAX}\n")
         found = await self._expiring(int(text))
         return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address reaches this machine alone."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def names_loopback(host: str) -> bool:
+    """Whether a Host header, with or without a port, names this machine's loopback; or there was none (HTTP/1.0)."""
+    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    return not host or name.lower() == "localhost" or is_loopback(name)

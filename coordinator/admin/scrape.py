@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of metrics: collected once for all who ask at the same time, in slices that leave the loop to others."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
+from time import perf_counter_ns
+from typing import Final, cast
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+
+SLICE_NS: Final = 2_000_000
+"""A slice of the work that has taken so long is the last one of its turn of the event loop."""
+FAMILIES_AT_A_TIME: Final = 4
+EOF: Final = b"# EOF\n"
+
+
+class Some:
+    """What an encoder asks of a registry, for some metrics of it."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        """These metrics."""
+        return iter(self._metrics)
+
+
+class Page:
+    """/metrics; `prepare` is awaited before each collection."""
+
+    def __init__(self, registry: CollectorRegistry, prepare: Callable[[], Awaitable[None]]) -> None:
+        self._registry = registry
+        self._prepare = prepare
+        self._under_way: dict[str, asyncio.Task[bytes]] = {}
+        self.collections = 0
+
+    async def get(self, accept: str) -> tuple[bytes, str]:
+        """The page and its content type, in the format that an Accept header prefers."""
+        encode, content_type = choose_encoder(accept)
+        task = self._under_way.get(content_type)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._collect(encode))
+            self._under_way[content_type] = task
+            task.add_done_callback(lambda _task: self._under_way.pop(content_type))
+        return await asyncio.shield(task), content_type
+
+    async def _collect(self, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
+        self.collections += 1
+        await self._prepare()
+        metrics = iter(self._registry.collect())
+        parts = []
+        is_open = False
+        slice_ns = perf_counter_ns()
+        while some := list(islice(metrics, FAMILIES_AT_A_TIME)):
+            part = encode(cast(CollectorRegistry, Some(some)))
+            is_open = part.endswith(EOF)
+            parts.append(part.removesuffix(EOF))
+            if perf_counter_ns() - slice_ns > SLICE_NS:
+                await asyncio.sleep(0)
+                slice_ns = perf_counter_ns()
+        return b"".join(parts) + (EOF if is_open else b"")

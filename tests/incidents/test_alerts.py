@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alerting rules on recorded incidents: silent before, firing as long as it lasts, over when it is over.
+
+`python -m tests.incidents.play` records the incidents anew, on real nodes.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from tests.incidents.play import INCIDENTS
+from tests.incidents.recording import INTERVAL_S, RECORDED, RULES, metrics_of_the_rules, recorded
+from tests.support.missing import skip_or_fail
+from tests.support.service import Service
+
+ALERTS: Final = tuple(re.findall(r"- alert: (\w+)", RULES.read_text()))
+MINUTE: Final = 60 // INTERVAL_S
+
+
+class Fires(NamedTuple):
+    """An alert that must fire `after` so many samples of the incident."""
+
+    after: int
+    lasts: bool = True
+    """Whether it must fire as long as the incident lasts."""
+    over: int = 0
+    """So many samples after the incident it must be over."""
+
+
+EXPECTED: Final[Mapping[str, Mapping[str, Fires]]] = {
+    "full_disk": {
+        "GroupkeeperCommitsRefused": Fires(after=2 * MINUTE, over=2),
+        "GroupkeeperFlushesFail": Fires(after=4, lasts=False, over=6 * MINUTE),
+        "GroupkeeperPartitionsNotLoaded": Fires(after=44, over=2),
+    },
+    "damaged_partition": {"GroupkeeperPartitionsFailed": Fires(after=2 * MINUTE, over=2)},
+    "long_pause": {"GroupkeeperLoopPauses": Fires(after=1, over=100)},
+    "failing_checkpoints": {"GroupkeeperJobFails": Fires(after=6 * MINUTE, over=3)},
+    "stuck_load": {"GroupkeeperPartitionsNotLoaded": Fires(after=9 * MINUTE, over=2)},
+    "slow_disk": {"GroupkeeperFlushesSlow": Fires(after=6 * MINUTE, over=6 * MINUTE)},
+}
+
+
+@pytest.fixture(scope="module")
+def promtool() -> str:
+    """Prometheus' own tool (Debian: prometheus)."""
+    found = shutil.which("promtool")
+    if found is None:
+        skip_or_fail("promtool is not installed")
+    return found
+
+
+def run(*command: str, stdin: str | None = None) -> str:
+    """What the command says; asserts that it is content."""
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_rules_are_rules(promtool: str) -> None:
+    assert f"{len(ALERTS)} rules found" in run(promtool, "check", "rules", str(RULES))
+
+
+def test_the_metrics_are_as_prometheus_likes_them(promtool: str, tmp_path: Path) -> None:
+    service = Service(tmp_path)
+    try:
+        service.start()
+        assert run(promtool, "check", "metrics", stdin=scraped(service)) == ""
+    finally:
+        service.close()
+
+
+def scraped(service: Service) -> str:
+    return run("curl", "-sS", f"http://127.0.0.1:{service.metrics_port}/metrics")
+
+
+def test_every_incident_is_recorded_and_every_series_is_one_that_rules_ask_for() -> None:
+    assert {path.stem for path in RECORDED.iterdir()} == INCIDENTS.keys() == EXPECTED.keys()
+    wanted = metrics_of_the_rules()
+    for incident in INCIDENTS:
+        names = {name.partition("{")[0] for name in recorded(incident)["series"]}
+        assert names <= wanted, f"{incident}: record it anew"
+        assert {"groupkeeper_partitions", "groupkeeper_log_refusing_since_timestamp_seconds"} <= names
+
+
+def test_most_rules_are_tried() -> None:
+    tried = {alert for alerts in EXPECTED.values() for alert in alerts}
+    untried = set(ALERTS) - tried
+    assert untried == {
+        "GroupkeeperInternalErrors",  # a bug that nobody has found cannot be played
+        "GroupkeeperWorkerDies",
+        "GroupkeeperLogCannotBeCompacted",
+        "GroupkeeperLogNotCompacted",
+        "GroupkeeperCleanerDoesNotRun",
+    }
+
+
+@pytest.mark.parametrize("incident", EXPECTED)
+def test_alerts_fire_while_it_lasts_and_only_then(promtool: str, tmp_path: Path, incident: str) -> None:
+    found = recorded(incident)
+    checks = [check for alert in ALERTS for check in states(alert, EXPECTED[incident].get(alert), found)]
+    assert any(check["exp_samples"] for check in checks)
+    unit = {
+        "rule_files": [str(RULES)],
+        "evaluation_interval": f"{INTERVAL_S}s",
+        "tests": [
+            {
+                "interval": f"{INTERVAL_S}s",
+                "input_series": [
+                    {"series": name, "values": values} for name, values in found["series"].items()
+                ],
+                "promql_expr_test": checks,
+            }
+        ],
+    }
+    path = tmp_path / "test.json"
+    path.write_text(json.dumps(unit))
+    run(promtool, "test", "rules", str(path))
+
+
+def states(alert: str, fires: Fires | None, found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Whether the alert must be firing at each sample where that is certain."""
+    during, after = found["phases"]["during"], found["phases"]["after"]
+    silent: Sequence[int] = range(found["samples"])
+    firing: Sequence[int] = ()
+    if fires is not None:
+        silent = [*range(during), *range(after + fires.over, found["samples"])]
+        firing = range(during + fires.after, after if fires.lasts else during + fires.after + 1)
+    for number in silent:
+        yield expectation(alert, number, firing=False)
+    for number in firing:
+        yield expectation(alert, number, firing=True)
+
+
+def expectation(alert: str, sample: int, *, firing: bool) -> dict[str, Any]:
+    return {
+        "expr": f'group by (alertname) (ALERTS{{alertname="{alert}", alertstate="firing"}})',
+        "eval_time": f"{sample * INTERVAL_S}s",
+        "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}] if firing else [],
+    }
