@@ -23,6 +23,8 @@ from coordinator.cluster.leaders_file import next_single_epochs
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Address, Settings
 from coordinator.groups.config import Environment, GroupConfig
+from coordinator.groups.limits import Limits
+from coordinator.groups.usage import Usage
 from coordinator.leadership import Leadership
 from coordinator.log_settings import log_settings
 from coordinator.logs import get_logger
@@ -154,6 +156,7 @@ class App:
         self.cluster_id = cluster_id
         self.clock = machine.clock
         self.stats = Stats()
+        self.usage = Usage(self.stats.limit_refusals)
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
@@ -179,7 +182,7 @@ class App:
             compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
         )
         self.manager = GroupMetadataManager(
-            Environment(group_config(settings), MemberIdSuffixes(machine.random_bytes).next),
+            Environment(group_config(settings), MemberIdSuffixes(machine.random_bytes).next, self.usage),
             self.clock,
             self.deadlines,
             self.stats,
@@ -208,21 +211,23 @@ class App:
         self.tasks: set[asyncio.Task[Any]] = set()
 
     def _limits(self) -> list[Limit]:
-        settings, unsent = self.settings, self.unsent
-        return [
-            Limit(
-                "connections.unsent.max.bytes",
-                settings.connections_unsent_max_bytes,
-                lambda: unsent.total_bytes,
-            ),
-            Limit("max.topics", settings.max_topics, lambda: self.totals.topics),
-            Limit("max.partitions", settings.max_partitions, lambda: self.totals.partitions),
-            Limit(
-                "topic.config.total.max.bytes",
-                settings.topic_config_total_max_bytes,
-                lambda: self.totals.config_bytes,
-            ),
-        ]
+        """What the node's limits are, and how much of them is used."""
+        settings, unsent, usage = self.settings, self.unsent, self.usage
+        used: dict[str, Callable[[], int] | None] = {
+            "connections_unsent_max_bytes": lambda: unsent.total_bytes,
+            "group_members_max_bytes": None,
+            "max_groups": lambda: usage.groups,
+            "max_group_ids_bytes": lambda: usage.group_id_bytes,
+            "max_members": lambda: usage.members,
+            "max_members_bytes": lambda: usage.member_bytes,
+            "max_pending_members": lambda: usage.pending_members,
+            "max_offsets": lambda: usage.offsets,
+            "max_offsets_metadata_bytes": lambda: usage.offset_metadata_bytes,
+            "max_topics": lambda: self.totals.topics,
+            "max_partitions": lambda: self.totals.partitions,
+            "topic_config_total_max_bytes": lambda: self.totals.config_bytes,
+        }
+        return [Limit(name.replace("_", "."), getattr(settings, name), use) for name, use in used.items()]
 
     # --- start ---
 
@@ -477,4 +482,5 @@ def group_config(settings: Settings) -> GroupConfig:
         new_member_join_timeout_ms=settings.group_new_member_join_timeout_ms,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_ms,
+        limits=Limits(**{name: getattr(settings, name) for name in Limits.__struct_fields__}),
     )

@@ -91,12 +91,12 @@ class GroupMetadataManager:
             return None
         group = shard.groups.get(group_id)
         if group is None and create_if_not_exist:
-            group = self.add_group(shard, GroupMetadata(group_id))
+            group = self.add_group(shard, GroupMetadata(group_id, self.env.usage))
         return group
 
     def add_group(self, shard: Shard, group: GroupMetadata) -> GroupMetadata:
         """Put a group in the cache; returns the one that is there already, if there is."""
-        return shard.groups.setdefault(group.group_id, group)
+        return shard.add(group)
 
     def current_groups(self) -> Iterator[GroupMetadata]:
         """All groups of all owned partitions."""
@@ -108,7 +108,7 @@ class GroupMetadataManager:
     def begin_load(self, partition: int) -> Shard:
         """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
-        shard = self.loading_partitions[partition] = Shard(partition)
+        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
         return shard
 
     def wait_for_log(self, partition: int) -> None:
@@ -151,6 +151,7 @@ class GroupMetadataManager:
         loading = self.loading_partitions.pop(partition, None)
         if loading is not None:
             for group in loading.groups.values():
+                group.leave_memory()
                 group.state = GroupState.DEAD  # for the deadlines of those that were ready
         shard = self.owned_partitions.pop(partition, None)
         if shard is None:
@@ -170,6 +171,7 @@ class GroupMetadataManager:
         shard.groups.clear()
 
     def _unload(self, group: GroupMetadata) -> None:
+        group.leave_memory()
         group.previous_state, group.state = group.state, GroupState.DEAD
         error = ErrorCode.NOT_COORDINATOR
         for member in group.members.values():

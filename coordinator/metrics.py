@@ -134,7 +134,8 @@ class NodeCollector(Collector):
             PREFIX + "limit_refusals", "Requests, or parts of them, that a limit refused.", labels=["limit"]
         )
         for limit in self._limits.limits:
-            used.add_metric([limit.name], limit.used())
+            if limit.used is not None:
+                used.add_metric([limit.name], limit.used())
             maximum.add_metric([limit.name], limit.maximum)
             refusals.add_metric([limit.name], self._limits.refusals.get(limit.name, 0))
         yield from (used, maximum, refusals)
@@ -210,8 +211,8 @@ class NodeCollector(Collector):
 
 
 GAUGES: Final[tuple[tuple[str, str, Callable[[NodeCollector], float]], ...]] = (
-    ("offsets", "Committed offsets in memory.", lambda node: node.group_counts.offsets),
-    ("members", "Members of all groups.", lambda node: node.group_counts.members),
+    ("offsets", "Committed offsets in memory.", lambda node: node.manager.env.usage.offsets),
+    ("members", "Members of all groups.", lambda node: node.manager.env.usage.members),
     ("connections", "Open connections.", lambda node: node.connections()),
     ("journal_bytes", "Bytes in the journal since the last checkpoint.", lambda node: node.log.journal_bytes),
     (

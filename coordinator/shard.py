@@ -12,6 +12,7 @@ from coordinator.groups.replay import (
     forget_metadata,
 )
 from coordinator.groups.state import GroupState
+from coordinator.groups.usage import Usage
 from storage.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -40,10 +41,20 @@ class Shard:
     how loading uses the shard. Nothing else changes what the log holds of a group.
     """
 
-    __slots__ = ("absence_flush", "appender", "deleted_topics", "groups", "other_groups", "partition")
+    __slots__ = (
+        "absence_flush",
+        "appender",
+        "deleted_topics",
+        "groups",
+        "other_groups",
+        "partition",
+        "usage",
+    )
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, partition: int, usage: Usage | None = None) -> None:
+        """A partition without groups; what they hold counts into `usage`, the node's books."""
         self.partition = partition
+        self.usage = Usage() if usage is None else usage
         self.groups: dict[str, GroupMetadata] = {}
         self.other_groups: set[str] = set()
         """Groups in the log of protocols that are not served here."""
@@ -79,7 +90,7 @@ class Shard:
         if isinstance(record, OffsetCommits):
             group = self.groups.get(record.group)
             if group is None:
-                group = self.groups[record.group] = GroupMetadata(record.group)
+                group = self.add(GroupMetadata(record.group, self.usage))
             apply_offset_commits(group, record)
             return group
         if isinstance(record, OffsetCommitRecord):
@@ -97,7 +108,7 @@ class Shard:
         if group is None:
             if value is None:
                 return None
-            group = self.groups[group_id] = GroupMetadata(group_id)
+            group = self.add(GroupMetadata(group_id, self.usage))
         apply_offset_commit(group, topic, partition, value)
         return group
 
@@ -105,7 +116,7 @@ class Shard:
         group = self.groups.get(record.group)
         if record.value is not None:
             if group is None:
-                group = self.groups[record.group] = GroupMetadata(record.group)
+                group = self.add(GroupMetadata(record.group, self.usage))
             apply_group_metadata(group, record.value)
             return group
         if group is None:
@@ -127,9 +138,19 @@ class Shard:
         for group_id in self.other_groups & self.groups.keys():
             self.groups[group_id].of_other_protocol = True
 
+    def add(self, group: GroupMetadata) -> GroupMetadata:
+        """Put a group in the cache; returns the one of its id that is there already, if there is."""
+        there = self.groups.get(group.group_id)
+        if there is not None:
+            return there
+        self.groups[group.group_id] = group
+        group.enter_memory()
+        return group
+
     def remove(self, group: GroupMetadata) -> None:
         """Take a group out of the cache; it is Dead from then on."""
         if self.groups.pop(group.group_id, None) is not None:
+            group.leave_memory()
             group.state = GroupState.DEAD
             self.absence_flush = max(self.absence_flush, group.flush)
 

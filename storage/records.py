@@ -71,6 +71,8 @@ class OffsetCommits(msgspec.Struct):
     group: str
     topic: str
     values: dict[int, OffsetAndMetadata]
+    metadata_bytes: int = 0
+    """Of all values: how much memory their metadata takes at most; whoever puts some in says so."""
 
 
 class MemberValue(msgspec.Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.groups.join import join
+from coordinator.groups.limits import new_group
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Node
 from protocol.errors import ErrorCode
@@ -39,7 +40,10 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         ctx.wait_for(shard.absence_flush)
         if request.member_id:
             return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-        group = GroupMetadata(request.group_id)
+        error = new_group(config.limits, manager.env.usage, request.group_id)
+        if error is not ErrorCode.NONE:
+            return error_response(request, error, ctx.api_version)
+        group = GroupMetadata(request.group_id, manager.env.usage)
     outcome = join(manager.env, group, request, ctx, manager.clock.now())
     if group.members or group.pending_members:
         # A join that was refused leaves no new group behind.

@@ -10,6 +10,7 @@ from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.append_errors import append_error, commit_error
 from coordinator.catalogue.topic import Topic
+from coordinator.groups.limits import OffsetRoom, has_ample_room, new_group
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
 from coordinator.groups.outcome import Instant
@@ -47,13 +48,13 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     shard = manager.shard_for(group_id)
     if isinstance(shard, ErrorCode):
         return _refuse(node, request, shard, ctx.api_version)
-    group = _group(shard, request, ctx.api_version)
+    group = _group(node, shard, request, ctx.api_version)
     error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
     if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
         ctx.wait_for(shard.absence_flush)
         return _refuse(node, request, error, ctx.api_version)
     now = manager.clock.now()
-    stored, taken, refused, whole = _decide(node, request, ctx.api_version, now)
+    stored, taken, refused, whole = _decide(node, request, ctx.api_version, now, group)
     if taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
     if stored:
@@ -66,13 +67,15 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     return response
 
 
-def _group(shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
+def _group(node: Node, shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
     group = shard.groups.get(request.group_id)
     if group is not None:
         return group
     if request.generation_id_or_member_epoch < 0:
-        return GroupMetadata(request.group_id)
+        env = node.manager.env
+        error = new_group(env.config.limits, env.usage, request.group_id)
+        return error if error is not ErrorCode.NONE else GroupMetadata(request.group_id, env.usage)
     return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
 
 
@@ -90,13 +93,21 @@ def _store(
 
 
 def _decide(
-    node: Node, request: OffsetCommitRequest, version: int, now: Instant
+    node: Node,
+    request: OffsetCommitRequest,
+    version: int,
+    now: Instant,
+    group: GroupMetadata | None = None,
 ) -> tuple[list[OffsetCommits], Taken, Refused, bool]:
     """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer.
 
-    The last is whether every offset is taken.
+    The last is whether every offset is taken. Without `group` nothing will be stored, and limits do not matter.
     """
-    config = node.manager.env.config
+    env = node.manager.env
+    config = env.config
+    room = None
+    if group is not None and not has_ample_room(config.limits, env.usage):
+        room = OffsetRoom(config.limits, env.usage)
     group_id, retention_time_ms = request.group_id, request.retention_time_ms
     stored: list[OffsetCommits] = []
     taken: Taken = []
@@ -111,6 +122,8 @@ def _decide(
         commits, answers, missing = commit_topic(
             config, group_id, known.name, known.partitions, topic, retention_time_ms, now
         )
+        if room is not None and group is not None:
+            room.fit(group, commits, answers)
         if len(commits.values) < len(topic.partitions):
             whole = False  # or one was given twice
         if missing:

@@ -147,6 +147,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         Positive, "How long a new member may wait in its first join; Kafka's is fixed at the same 5 minutes."
     ] = 5 * MINUTE_MS
     group_max_size: Annotated[Positive, "The most members that a group may have."] = INT_MAX
+    group_members_max_bytes: Annotated[
+        LongPositive,
+        "The most bytes of metadata, assignments and ids of one group's members: its leader is told the metadata of "
+        "all in one answer.",
+    ] = 64 * MIB
+    max_groups: Annotated[LongPositive, "The most groups that a node keeps."] = 500_000
+    max_group_ids_bytes: Annotated[LongPositive, "The most bytes of their ids."] = 64 * MIB
+    max_members: Annotated[LongPositive, "The most members of all groups of a node."] = 500_000
+    max_members_bytes: Annotated[
+        LongPositive, "The most bytes of metadata, assignments and ids of all members."
+    ] = 512 * MIB
+    max_pending_members: Annotated[
+        LongPositive, "The most member ids that were given out and not joined with yet."
+    ] = 100_000
+    max_offsets: Annotated[LongPositive, "The most committed offsets that a node keeps."] = 10_000_000
+    max_offsets_metadata_bytes: Annotated[
+        LongPositive, "The most bytes of metadata of all committed offsets."
+    ] = 512 * MIB
     offset_metadata_max_bytes: Annotated[Natural, "The longest metadata text that may go with an offset."] = (
         4_096
     )

@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from coordinator.groups.limits import Limits
+from coordinator.groups.usage import Usage
+
 
 class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Kafka's `group.*` and `offset*` settings as the state machines use them; times in milliseconds."""
@@ -17,10 +20,15 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     new_member_join_timeout_ms: int = 300_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 604_800_000
+    limits: Limits = Limits()
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """The settings and the one source of randomness: `new_member_suffix` gives the uuid of a new member's id."""
+    """The settings, the one source of randomness, and the node's books.
+
+    `new_member_suffix` gives the uuid of a new member's id.
+    """
 
     config: GroupConfig
     new_member_suffix: Callable[[], str]
+    usage: Usage = msgspec.field(default_factory=Usage)

@@ -5,7 +5,8 @@ The caller has checked what needs no group: the group id and the limits of the s
 """
 
 from coordinator.groups.config import Environment
-from coordinator.groups.member import MemberMetadata
+from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
+from coordinator.groups.member import MemberMetadata, protocols_bytes
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
 from coordinator.groups.rebalance import (
@@ -117,9 +118,10 @@ class _Join:
 
     def _hand_out(self, member_id: str) -> Outcome:
         """Give the id out first, so that a client that never hears the answer leaves no member behind."""
-        deadline_ms = self.now.mono + self.request.session_timeout_ms
-        self.group.pending_members[member_id] = deadline_ms
-        self.group.wake_at(deadline_ms)
+        error = new_pending_member(self.env.config.limits, self.env.usage, member_id)
+        if error is not ErrorCode.NONE:
+            return self._refuse(error)
+        self.group.expect(member_id, self.now.mono + self.request.session_timeout_ms)
         return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
 
     def _add(self, member_id: str) -> Outcome:
@@ -136,6 +138,9 @@ class _Join:
             awaiting_join=self.caller,
             is_new=True,
         )
+        error = new_member(self.env.config.limits, self.env.usage, group, member)
+        if error is not ErrorCode.NONE:
+            return self._refuse(error)
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         group.add(member)
@@ -150,6 +155,9 @@ class _Join:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
         group, now = self.group, self.now
         old = group.members[old_member_id]
+        error = self._room_for_change(old)
+        if error is not ErrorCode.NONE:
+            return self._refuse(error)
         fenced = ErrorCode.FENCED_INSTANCE_ID
         refusal = JoinGroupResponse(error_code=fenced, member_id=old_member_id, protocol_name=None)
         answer_join(group, old, refusal, self.out)
@@ -233,11 +241,19 @@ class _Join:
                 cause = RebalanceCause.METADATA_CHANGED
             case _:
                 return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
+        error = self._room_for_change(member)
+        if error is not ErrorCode.NONE:
+            return self._refuse(error)
         self._update(member)
         self._wait(member)
         reason = f"{cause.value} {member.member_id} in {state.value}; client reason: {self._client_reason()}"
         prepare_or_complete(self.env, group, cause, reason, self.now, self.out)
         return self.out
+
+    def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
+        """Whether the member may bring what it brings now, instead of what it brought before."""
+        more_bytes = protocols_bytes(self.protocols) - protocols_bytes(member.supported_protocols)
+        return more_member_bytes(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
     def _update(self, member: MemberMetadata) -> None:
         self.group.set_protocols(member, self.protocols)

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from coordinator.groups.outcome import Caller
+from coordinator.groups.usage import text_bytes
 
 NEVER: Final = 1 << 62  # a deadline that does not come
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -21,6 +22,11 @@ class MemberSummary(msgspec.Struct, frozen=True):
     client_host: str
     metadata: bytes
     assignment: bytes
+
+
+def protocols_bytes(protocols: list[tuple[str, bytes]]) -> int:
+    """How many bytes a member's protocols take, with their metadata."""
+    return sum([text_bytes(name) + len(metadata) for name, metadata in protocols])
 
 
 class MemberMetadata(msgspec.Struct):
@@ -43,6 +49,8 @@ class MemberMetadata(msgspec.Struct):
     awaiting_sync: Caller | None = None
     is_new: bool = False
     session_deadline_ms: int = NEVER
+    counted_bytes: int = 0
+    """What the group's books have for this member."""
 
     @property
     def is_static_member(self) -> bool:
@@ -62,6 +70,17 @@ class MemberMetadata(msgspec.Struct):
     def protocol_names(self) -> list[str]:
         """Names of the protocols that the member offers, the preferred one first."""
         return [name for name, _ in self.supported_protocols]
+
+    def count_bytes(self) -> int:
+        """How many bytes of clients the member holds: its metadata, its assignment and its names."""
+        return (
+            protocols_bytes(self.supported_protocols)
+            + len(self.assignment)
+            + text_bytes(self.member_id)
+            + text_bytes(self.client_id)
+            + text_bytes(self.client_host)
+            + text_bytes(self.group_instance_id or "")
+        )
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member sent for `protocol`; empty bytes where there is no protocol yet.

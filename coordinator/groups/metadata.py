@@ -7,6 +7,7 @@ import msgspec
 
 from coordinator.groups.member import NEVER, PROTOCOL_TYPE_CONSUMER, MemberMetadata, MemberSummary
 from coordinator.groups.state import GroupState, IllegalTransition
+from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
@@ -47,10 +48,13 @@ class GroupMetadata:
         "initial_delay_ms",
         "join_deadline_ms",
         "leader_id",
+        "member_bytes",
         "members",
         "new_member_added",
         "num_members_awaiting_join",
+        "num_offsets",
         "of_other_protocol",
+        "offset_metadata_bytes",
         "offsets",
         "pending_members",
         "pending_sync_members",
@@ -62,11 +66,14 @@ class GroupMetadata:
         "subscribed_topics",
         "supported_protocols",
         "sync_deadline_ms",
+        "usage",
         "wakeup_ms",
     )
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, usage: Usage | None = None) -> None:
+        """A group without anything; what it will hold counts into `usage`, the node's books."""
         self.group_id = group_id
+        self.usage = Usage() if usage is None else usage
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.EMPTY
         self.current_state_timestamp: int | None = None  # wall clock, in the log
@@ -85,6 +92,9 @@ class GroupMetadata:
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
         self.offsets: dict[str, dict[int, OffsetAndMetadata]] = {}  # topic -> partition -> committed
+        self.num_offsets = 0
+        self.offset_metadata_bytes = 0
+        self.member_bytes = 0  # what clients gave us to keep for the members, and ids that were given out
         self.join_deadline_ms = NEVER
         self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other
         self.extension_left_ms = 0  # by how much the initial rebalance may still be prolonged
@@ -153,15 +163,19 @@ class GroupMetadata:
         if self.leader_id is None:
             self.leader_id = member.member_id
         self.members[member.member_id] = member
+        self.usage.members += 1
+        self._count_bytes(member)
         self._count_protocols(member, 1)
         if member.awaiting_join is not None:
             self.num_members_awaiting_join += 1
-        self.pending_members.pop(member.member_id, None)
+        self._forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> None:
         """Take a member, or an id that was given out, away. The first of those left leads if it was the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.usage.members -= 1
+            self._add_member_bytes(-member.counted_bytes)
             self._count_protocols(member, -1)
             if member.awaiting_join is not None:
                 self.num_members_awaiting_join -= 1
@@ -169,8 +183,26 @@ class GroupMetadata:
                 self.static_members.pop(member.group_instance_id, None)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
-        self.pending_members.pop(member_id, None)
+        self._forget_pending(member_id)
         self.pending_sync_members.discard(member_id)
+
+    def expect(self, member_id: str, deadline_ms: int) -> None:
+        """An id was given out: its member may join with it until `deadline_ms`."""
+        assert member_id not in self.pending_members, f"{member_id} is given out twice"
+        self.pending_members[member_id] = deadline_ms
+        self.usage.pending_members += 1
+        self._add_member_bytes(text_bytes(member_id))
+        self.wake_at(deadline_ms)
+
+    def _forget_pending(self, member_id: str) -> None:
+        if self.pending_members.pop(member_id, None) is not None:
+            self.usage.pending_members -= 1
+            self._add_member_bytes(-text_bytes(member_id))
+
+    def forget_all_pending(self) -> None:
+        """No id that was given out may join any more."""
+        for member_id in list(self.pending_members):
+            self._forget_pending(member_id)
 
     def replace_static_member(self, old_member_id: str, new_member_id: str) -> MemberMetadata:
         """Give a static member a new id and keep everything else but its waiting requests (KIP-345).
@@ -182,6 +214,7 @@ class GroupMetadata:
         assert member.awaiting_sync is None, f"{old_member_id} still waits in a sync"
         assert member.group_instance_id is not None, f"{old_member_id} is not a static member"
         member.member_id = new_member_id
+        self._count_bytes(member)
         member.is_new = False
         self.members[new_member_id] = member
         self.static_members[member.group_instance_id] = new_member_id
@@ -197,6 +230,14 @@ class GroupMetadata:
         self._count_protocols(member, -1)
         member.supported_protocols = protocols
         self._count_protocols(member, 1)
+        self._count_bytes(member)
+
+    def set_assignment(self, member: MemberMetadata, assignment: bytes) -> None:
+        """Give a member another assignment."""
+        more_bytes = len(assignment) - len(member.assignment)
+        member.assignment = assignment
+        member.counted_bytes += more_bytes
+        self._add_member_bytes(more_bytes)
 
     def maybe_elect_new_joined_leader(self) -> bool:
         """Whether a leader has joined this rebalance, electing the first joined member if the old one did not.
@@ -296,12 +337,43 @@ class GroupMetadata:
             return self.uses_consumer_group_protocol
         return topic in self.subscribed_topics
 
+    # --- the books ---
+
+    def _count_bytes(self, member: MemberMetadata) -> None:
+        """The member has changed."""
+        size_bytes = member.count_bytes()
+        self._add_member_bytes(size_bytes - member.counted_bytes)
+        member.counted_bytes = size_bytes
+
+    def _add_member_bytes(self, more_bytes: int) -> None:
+        self.member_bytes += more_bytes
+        self.usage.member_bytes += more_bytes
+
+    def enter_memory(self) -> None:
+        """The group is in the cache: it counts."""
+        self.usage.groups += 1
+        self.usage.group_id_bytes += text_bytes(self.group_id)
+
+    def leave_memory(self) -> None:
+        """The group has left the cache: neither it nor what it holds counts any more, whatever becomes of it."""
+        usage, self.usage = self.usage, Usage()
+        usage.groups -= 1
+        usage.group_id_bytes -= text_bytes(self.group_id)
+        usage.members -= len(self.members)
+        usage.member_bytes -= self.member_bytes
+        usage.pending_members -= len(self.pending_members)
+        usage.offsets -= self.num_offsets
+        usage.offset_metadata_bytes -= self.offset_metadata_bytes
+
     # --- offsets and views ---
 
-    @property
-    def num_offsets(self) -> int:
-        """How many partitions have a committed offset."""
-        return sum(map(len, self.offsets.values()))
+    def count_offsets(self, more: int, more_metadata_bytes: int) -> None:
+        """So many offsets more have been committed, with so many bytes of metadata; fewer where negative."""
+        self.num_offsets += more
+        self.usage.offsets += more
+        if more_metadata_bytes:
+            self.offset_metadata_bytes += more_metadata_bytes
+            self.usage.offset_metadata_bytes += more_metadata_bytes
 
     def all_offsets(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
         """Every committed offset as (topic, partition, value), in the order of first commit."""

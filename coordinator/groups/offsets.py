@@ -8,6 +8,7 @@ from coordinator.groups.config import GroupConfig
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
+from coordinator.groups.usage import text_bytes
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
     OffsetCommitRequest,
@@ -77,6 +78,7 @@ def commit_topic(
     )
     limit = config.offset_metadata_max_bytes
     values: dict[int, OffsetAndMetadata] = {}
+    metadata_bytes = 0
     answers = []
     missing = []
     for partition in topic.partitions:
@@ -88,6 +90,10 @@ def commit_topic(
         if metadata and len(metadata) * 2 > limit and utf16_length(metadata) > limit:
             answers.append(OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
+        if metadata:
+            metadata_bytes += text_bytes(metadata)
+        if metadata_bytes and index in values:
+            metadata_bytes -= text_bytes(values[index].metadata)
         values[index] = OffsetAndMetadata(
             partition.committed_offset,
             partition.committed_leader_epoch,
@@ -96,7 +102,7 @@ def commit_topic(
             expire_timestamp,
         )
         answers.append(_TAKEN[index] if index < len(_TAKEN) else OffsetCommitResponsePartition(index, 0))
-    return OffsetCommits(group_id, name, values), answers, missing
+    return OffsetCommits(group_id, name, values, metadata_bytes), answers, missing
 
 
 def utf16_length(text: str) -> int:

@@ -52,7 +52,7 @@ def join_response(group: GroupMetadata, member_id: str, *, with_members: bool) -
 def propagate_error(group: GroupMetadata, error: ErrorCode, now: Instant, out: Outcome) -> None:
     """Answer every waiting sync with `error` and forget the assignment that was being made."""
     for member in group.members.values():
-        member.assignment = b""
+        group.set_assignment(member, b"")
         if member.awaiting_sync is not None:
             out.reply(member.awaiting_sync, SyncGroupResponse(error_code=error))
             member.awaiting_sync = None

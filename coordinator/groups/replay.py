@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from coordinator.groups.member import MemberMetadata
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
+from coordinator.groups.usage import text_bytes
 from storage.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -87,7 +88,7 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
 def _update_member(
     group: GroupMetadata, member: MemberMetadata, recorded: MemberValue, value: GroupMetadataValue
 ) -> None:
-    member.assignment = recorded.assignment
+    group.set_assignment(member, recorded.assignment)
     member.rebalance_timeout_ms = _rebalance_timeout_ms(recorded)
     member.session_timeout_ms = recorded.session_timeout
     offered = (value.protocol or "", recorded.subscription)
@@ -106,7 +107,7 @@ def forget_metadata(group: GroupMetadata) -> None:
     """What a group tombstone does to a group whose offsets are still there: only they remain."""
     for member_id in list(group.members):
         group.remove(member_id)
-    group.pending_members.clear()
+    group.forget_all_pending()
     group.state = group.previous_state = GroupState.EMPTY
     group.generation_id = 0
     group.protocol_type = group.protocol_name = group.leader_id = None
@@ -119,6 +120,12 @@ def apply_offset_commit(
 ) -> None:
     """Set a partition's committed offset, or take it away when the record is a tombstone."""
     partitions = group.offsets.get(topic)
+    before = None if partitions is None else partitions.get(partition)
+    group.count_offsets(
+        (value is not None) - (before is not None),
+        (0 if value is None else text_bytes(value.metadata))
+        - (0 if before is None else text_bytes(before.metadata)),
+    )
     if value is None:
         if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
             del group.offsets[topic]
@@ -129,9 +136,19 @@ def apply_offset_commit(
 
 
 def apply_offset_commits(group: GroupMetadata, commits: OffsetCommits) -> None:
-    """The same for all partitions of a topic at once."""
+    """Set the committed offsets of all partitions of a topic that one commit names."""
+    values = commits.values
     partitions = group.offsets.get(commits.topic)
     if partitions is None:
-        group.offsets[commits.topic] = commits.values
-    else:
-        partitions.update(commits.values)
+        group.offsets[commits.topic] = values
+        group.count_offsets(len(values), commits.metadata_bytes)
+        return
+    more_metadata_bytes = commits.metadata_bytes
+    if group.offset_metadata_bytes:
+        for partition in values:
+            before = partitions.get(partition)
+            if before is not None:
+                more_metadata_bytes -= text_bytes(before.metadata)
+    count = len(partitions)
+    partitions.update(values)
+    group.count_offsets(len(partitions) - count, more_metadata_bytes)

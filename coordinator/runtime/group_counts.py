@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting what is in memory: there may be hundreds of thousands of groups."""
+"""Counting the groups of each state: there may be hundreds of thousands of them."""
 
 import asyncio
 from collections import Counter
@@ -19,8 +19,6 @@ class GroupCounts(msgspec.Struct):
     """All groups of a node, but for those that come and go while they are counted."""
 
     states: Counter[GroupState] = msgspec.field(default_factory=Counter)
-    offsets: int = 0
-    members: int = 0
 
 
 async def count_groups(manager: GroupMetadataManager) -> GroupCounts:
@@ -30,8 +28,6 @@ async def count_groups(manager: GroupMetadataManager) -> GroupCounts:
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):
             counts.states[group.state] += 1
-            counts.offsets += group.num_offsets
-            counts.members += len(group.members)
             if perf_counter_ns() - slice_ns > SLICE_NS:
                 await asyncio.sleep(0)
                 slice_ns = perf_counter_ns()

@@ -17,11 +17,14 @@ FAR_PERCENT: Final = 70
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """What may be used of something: `name` is the setting that says how much, `used` tells how much there is."""
+    """What may be used of something: `name` is the setting that says how much, `used` tells how much there is.
+
+    None stands for a limit of single things, such as groups, of which nobody asks for the largest.
+    """
 
     name: str
     maximum: int
-    used: Callable[[], int]
+    used: Callable[[], int] | None
 
 
 class LimitWatch:
@@ -38,16 +41,23 @@ class LimitWatch:
     def check(self) -> None:
         """Look at all limits; to be called every `INTERVAL_MS`."""
         for limit in self.limits:
-            used = limit.used()
-            refused = self.refusals.get(limit.name, 0)
-            if refused > self._seen.get(limit.name, 0) and limit.name not in self._refusing:
-                self._refusing.add(limit.name)
-                log.warning("a limit is reached", limit=limit.name, used=used, maximum=limit.maximum)
-            self._seen[limit.name] = refused
-            if used * 100 >= limit.maximum * NEAR_PERCENT:
-                if limit.name not in self._near:
-                    self._near.add(limit.name)
-                    log.warning("a limit is near", limit=limit.name, used=used, maximum=limit.maximum)
-            elif used * 100 < limit.maximum * FAR_PERCENT:
-                self._near.discard(limit.name)
-                self._refusing.discard(limit.name)
+            used = None if limit.used is None else limit.used()
+            self._look_for_refusals(limit, used)
+            if used is not None:
+                self._look_how_near(limit, used)
+
+    def _look_for_refusals(self, limit: Limit, used: int | None) -> None:
+        refused = self.refusals.get(limit.name, 0)
+        if refused > self._seen.get(limit.name, 0) and limit.name not in self._refusing:
+            self._refusing.add(limit.name)
+            log.warning("a limit is reached", limit=limit.name, used=used, maximum=limit.maximum)
+        self._seen[limit.name] = refused
+
+    def _look_how_near(self, limit: Limit, used: int) -> None:
+        if used * 100 >= limit.maximum * NEAR_PERCENT:
+            if limit.name not in self._near:
+                self._near.add(limit.name)
+                log.warning("a limit is near", limit=limit.name, used=used, maximum=limit.maximum)
+        elif used * 100 < limit.maximum * FAR_PERCENT:
+            self._near.discard(limit.name)
+            self._refusing.discard(limit.name)

@@ -100,9 +100,9 @@ class MemoryLog:
             ]
         )
 
-    def replay(self) -> Shard:
-        """What loading this log gives."""
-        shard = Shard(0)
+    def replay(self, shard: Shard | None = None) -> Shard:
+        """What loading this log gives, in `shard` or one by itself."""
+        shard = shard or Shard(0)
         for key, value in self.records:
             shard.apply(decode_record(key, value))
         return shard
@@ -275,6 +275,31 @@ class Cluster:
         )
         response = self._call(offset_commit.handle, request, version).response
         return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    def commit_all(
+        self, offsets: dict[str, dict[int, int]], *, group: str = "g"
+    ) -> dict[tuple[str, int], ErrorCode]:
+        """Commit these offsets, by topic and partition, in one request; returns their errors."""
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=-1,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+                        for partition, offset in partitions.items()
+                    ],
+                )
+                for topic, partitions in offsets.items()
+            ],
+        )
+        response = self._call(offset_commit.handle, request, 8).response
+        return {
+            (topic.name, partition.partition_index): ErrorCode(partition.error_code)
+            for topic in response.topics
+            for partition in topic.partitions
+        }
 
     def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
         """The committed offset as memory has it; -1 for none."""

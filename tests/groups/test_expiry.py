@@ -124,7 +124,7 @@ def test_a_stored_group_gets_a_tombstone_and_one_that_never_was_in_the_log_none(
     assert [r.group for r in removed if isinstance(r, GroupMetadataRecord)] == ["g"]
     cluster.manager.remove_groups_for_partition(0)
     loading = cluster.manager.begin_load(0)
-    loading.groups = cluster.log.replay().groups
+    cluster.log.replay(loading)
     cluster.serve(loading)
     assert list(cluster.manager.current_groups()) == []
 

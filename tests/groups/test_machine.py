@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random sequences of requests and clock steps on real groups keep the invariants."""
 
+from collections.abc import Collection
 from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from coordinator.api.context import RequestContext
+from coordinator.groups.limits import Limits
 from coordinator.groups.member import NEVER
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
+from coordinator.groups.usage import Usage, text_bytes
 from protocol.errors import ErrorCode
 from tests.groups.harness import Call, Cluster
 
@@ -26,9 +29,11 @@ REBALANCE_MS = 20_000
 class GroupMachine(RuleBasedStateMachine):
     """Members that behave well, badly, and not at all."""
 
+    limits = Limits()
+
     def __init__(self) -> None:
         super().__init__()
-        self.cluster = Cluster(initial_rebalance_delay_ms=3_000, max_size=4)
+        self.cluster = Cluster(initial_rebalance_delay_ms=3_000, max_size=4, limits=self.limits)
         self.ids: dict[str, list[str]] = {group: [] for group in GROUPS}  # every id that was ever given out
         self.calls: list[tuple[str, Call]] = []
         self.assigned: dict[tuple[str, int], dict[str, bytes]] = {}  # by group and generation
@@ -92,6 +97,23 @@ class GroupMachine(RuleBasedStateMachine):
         after = self.cluster.committed(group=group)
         assert after == (offset if answer is ErrorCode.NONE else before)
 
+    @rule(
+        group=st.sampled_from(GROUPS),
+        topic=st.sampled_from(["t", "u"]),
+        partition=st.integers(1, 3),
+        metadata=st.sampled_from(["", "m", "longer", "ü", "\U0001f600"]),
+    )
+    def commit_with_metadata(self, group: str, topic: str, partition: int, metadata: str) -> None:
+        self.cluster.commit(1, group=group, topic=topic, partition=partition, metadata=metadata)
+
+    @rule(group=st.sampled_from(GROUPS))
+    def delete_group(self, group: str) -> None:
+        self.cluster.manager.delete_group(group)
+
+    @rule(topic=st.sampled_from(["t", "u"]))
+    def delete_topic(self, topic: str) -> None:
+        self.cluster.manager.delete_offsets_of_topics(frozenset([topic]))
+
     @rule(delta_ms=st.sampled_from([1, 1_000, 3_001, 9_999, 10_001, 20_001, 300_001]))
     def time_passes(self, delta_ms: int) -> None:
         self.cluster.advance(delta_ms)
@@ -117,8 +139,10 @@ class GroupMachine(RuleBasedStateMachine):
                 assert isinstance(call, RequestContext)
                 assert isinstance(call.sink, Call)
                 assert call.sink.response.error_code == ErrorCode.NOT_COORDINATOR
+        self.cluster.log.replay(self.cluster.manager.begin_load(0))
+        self.cluster.manager.remove_groups_for_partition(0)  # moved away again in the middle of its load
         loading = self.cluster.manager.begin_load(0)
-        loading.groups = self.cluster.log.replay().groups
+        self.cluster.log.replay(loading)
         self.cluster.serve(loading)
         self.cluster.shard = loading
 
@@ -167,6 +191,10 @@ class GroupMachine(RuleBasedStateMachine):
             assert_replays(group, loaded.get(group.group_id))
         for group_id, group in loaded.items():
             assert group_id in self.cluster.shard.groups or group.num_offsets == 0
+
+    @invariant()
+    def the_books_are_right(self) -> None:
+        assert books_of(self.cluster.env.usage) == recount(self.cluster.shard.groups.values())
 
     # --- helpers ---
 
@@ -247,4 +275,51 @@ def assert_replays(live: GroupMetadata, loaded: GroupMetadata | None) -> None:
             assert member.group_instance_id == other.group_instance_id
 
 
+def books_of(usage: Usage) -> dict[str, int]:
+    """What a node believes to hold."""
+    return {name: getattr(usage, name) for name in Usage.__slots__ if name != "refusals"}
+
+
+def recount(groups: Collection[GroupMetadata]) -> dict[str, int]:
+    """What there is."""
+    members = [member for group in groups for member in group.members.values()]
+    pending = [member_id for group in groups for member_id in group.pending_members]
+    offsets = [value for group in groups for _, _, value in group.all_offsets()]
+    for group in groups:
+        assert group.num_offsets == sum(1 for _ in group.all_offsets())
+    return {
+        "groups": len(groups),
+        "group_id_bytes": sum(text_bytes(group.group_id) for group in groups),
+        "members": len(members),
+        "member_bytes": sum(member.count_bytes() for member in members) + sum(map(text_bytes, pending)),
+        "pending_members": len(pending),
+        "offsets": len(offsets),
+        "offset_metadata_bytes": sum(text_bytes(value.metadata) for value in offsets),
+    }
+
+
+class CrampedMachine(GroupMachine):
+    """The same with hardly any room: every limit refuses something now and then, and none is ever passed."""
+
+    limits = Limits(
+        max_groups=1,
+        max_members=2,
+        max_members_bytes=250,
+        max_pending_members=1,
+        group_members_max_bytes=200,
+        max_offsets=3,
+        max_offsets_metadata_bytes=8,
+    )
+
+    @invariant()
+    def no_limit_is_passed(self) -> None:
+        usage, limits = self.cluster.env.usage, self.limits
+        assert usage.groups <= limits.max_groups
+        assert usage.members <= limits.max_members
+        assert usage.pending_members <= limits.max_pending_members
+        assert usage.offsets <= limits.max_offsets
+        assert usage.offset_metadata_bytes <= limits.max_offsets_metadata_bytes
+
+
 TestGroupMachine = GroupMachine.TestCase
+TestCrampedMachine = CrampedMachine.TestCase

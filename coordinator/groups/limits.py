@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a node takes on: limits of what it keeps for all groups, and what is said beyond them.
+
+Kafka has none of these. A limit refuses only what is new: members that are there may rejoin as they are, offsets that
+are there may be committed again, and loading takes whatever the log holds. Where room may come, because something
+expires or the limit is raised, it is COORDINATOR_NOT_AVAILABLE: clients look for the coordinator and try again.
+"""
+
+from typing import Final
+
+import msgspec
+
+from coordinator.groups.member import MemberMetadata
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.usage import Usage, text_bytes
+from protocol.bounds import ITEMS_MAX
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import OffsetCommitResponsePartition
+from storage.records import OffsetCommits
+
+_MIB: Final = 1024 * 1024
+
+REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
+"""More than the metadata of one commit can take: its frame is shorter."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a node keeps in memory; each has a setting of its name with dots."""
+
+    max_groups: int = 500_000
+    max_group_ids_bytes: int = 64 * _MIB
+    max_members: int = 500_000
+    max_members_bytes: int = 512 * _MIB
+    max_pending_members: int = 100_000
+    group_members_max_bytes: int = 64 * _MIB
+    """Of one group: its leader is told the metadata of all members in one answer."""
+    max_offsets: int = 10_000_000
+    max_offsets_metadata_bytes: int = 512 * _MIB
+
+
+def _refuse(usage: Usage, setting: str, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> ErrorCode:
+    usage.refusals[setting] += 1
+    return error
+
+
+def new_group(limits: Limits, usage: Usage, group_id: str) -> ErrorCode:
+    """Whether there is room for one more group: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    if usage.groups >= limits.max_groups:
+        return _refuse(usage, "max.groups")
+    if usage.group_id_bytes + text_bytes(group_id) > limits.max_group_ids_bytes:
+        return _refuse(usage, "max.group.ids.bytes")
+    return ErrorCode.NONE
+
+
+def new_pending_member(limits: Limits, usage: Usage, member_id: str) -> ErrorCode:
+    """Whether one more member id may be given out: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    if usage.pending_members >= limits.max_pending_members:
+        return _refuse(usage, "max.pending.members")
+    if usage.member_bytes + text_bytes(member_id) > limits.max_members_bytes:
+        return _refuse(usage, "max.members.bytes")
+    return ErrorCode.NONE
+
+
+def new_member(limits: Limits, usage: Usage, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
+    """Whether there is room for one more member, in the node (NONE or COORDINATOR_NOT_AVAILABLE) and in its group.
+
+    A group whose members would be too large together says GROUP_MAX_SIZE_REACHED: its own clients have to change.
+    """
+    if usage.members >= limits.max_members:
+        return _refuse(usage, "max.members")
+    return more_member_bytes(limits, usage, group, member.count_bytes())
+
+
+def more_member_bytes(limits: Limits, usage: Usage, group: GroupMetadata, more_bytes: int) -> ErrorCode:
+    """Whether members of a group may take so many bytes more; fewer are always welcome."""
+    if more_bytes <= 0:
+        return ErrorCode.NONE
+    if group.member_bytes + more_bytes > limits.group_members_max_bytes:
+        return _refuse(usage, "group.members.max.bytes", ErrorCode.GROUP_MAX_SIZE_REACHED)
+    if usage.member_bytes + more_bytes > limits.max_members_bytes:
+        return _refuse(usage, "max.members.bytes")
+    return ErrorCode.NONE
+
+
+def has_ample_room(limits: Limits, usage: Usage) -> bool:
+    """Whether any commit fits, however many offsets one request can have: what the hot path has to know."""
+    return (
+        usage.offsets + ITEMS_MAX <= limits.max_offsets
+        and usage.offset_metadata_bytes + REQUEST_METADATA_BYTES_MAX <= limits.max_offsets_metadata_bytes
+    )
+
+
+class OffsetRoom:
+    """The room that is left for the offsets of one commit, whose topics use it up one after the other."""
+
+    def __init__(self, limits: Limits, usage: Usage) -> None:
+        self._usage = usage
+        self._offsets = limits.max_offsets - usage.offsets
+        self._metadata_bytes = limits.max_offsets_metadata_bytes - usage.offset_metadata_bytes
+
+    def fit(
+        self, group: GroupMetadata, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
+    ) -> None:
+        """Take out of `commits` what there is no room for, and put its errors into `answers`.
+
+        New offsets beyond the limit are COORDINATOR_NOT_AVAILABLE, metadata that is longer than what an offset had
+        before is OFFSET_METADATA_TOO_LARGE.
+        """
+        known = group.offsets.get(commits.topic, {})
+        refused: dict[int, ErrorCode] = {}
+        for partition, value in commits.values.items():
+            before = known.get(partition)
+            more_bytes = text_bytes(value.metadata) - (0 if before is None else text_bytes(before.metadata))
+            if before is None and self._offsets <= 0:
+                refused[partition] = _refuse(self._usage, "max.offsets")
+            elif more_bytes > max(self._metadata_bytes, 0):
+                setting = "max.offsets.metadata.bytes"
+                refused[partition] = _refuse(self._usage, setting, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            else:
+                self._offsets -= before is None
+                self._metadata_bytes -= more_bytes
+        for partition in refused:
+            commits.metadata_bytes -= text_bytes(commits.values.pop(partition).metadata)
+        for at, answer in enumerate(answers):
+            error = refused.get(answer.partition_index)
+            if error is not None and answer.error_code == ErrorCode.NONE:
+                answers[at] = OffsetCommitResponsePartition(answer.partition_index, error)
