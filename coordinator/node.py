@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the api handlers see of the node that they run on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
@@ -15,13 +15,24 @@ if TYPE_CHECKING:
     from coordinator.stats import Stats
 
 
-class Ends(Protocol):
-    """Knows how far the groups of other nodes have committed; a node that is alone has none."""
+class End(NamedTuple):
+    """The end of a partition, and when it was committed, in milliseconds of the wall clock."""
 
-    def ask(
-        self, topic: str, partitions: Sequence[int], done: Callable[[dict[int, int] | None], None]
-    ) -> None:
-        """Call `done` with the furthest offset in each partition; None while somebody cannot tell."""
+    offset: int
+    committed_ms: int
+
+
+Partitions = Mapping[str, Collection[int]]
+"""Some partitions, by topic."""
+EndsByTopic = Mapping[str, Mapping[int, End]]
+"""The ends that are known, by topic and partition."""
+
+
+class Ends(Protocol):
+    """Knows what groups of other nodes have committed; a node that is alone has none."""
+
+    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+        """Call `done` with what the group has committed in these partitions; None where that cannot be told now."""
 
 
 class Delays(Protocol):

@@ -164,7 +164,7 @@ def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsRe
 def _configs(
     configs: Mapping[str, str], version: int
 ) -> list[CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs]:
-    """All settings of a new topic, as they were written (DescribeConfigs tidies them)."""
+    """Kafka's settings of a new topic and those of our own that it has, as they were written."""
     return [
         CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
             version=version,
@@ -173,4 +173,5 @@ def _configs(
             config_source=ConfigSource.TOPIC if key.name in configs else ConfigSource.DEFAULT,
         )
         for key in TOPIC_CONFIGS.values()
+        if not key.ours or key.name in configs
     ]

@@ -5,21 +5,27 @@ v2: isolation level, throttle time. v4: leader epoch (KIP-320). v6: flexible. v7
 v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005). v10: timeout (KIP-1075).
 v11: the earliest offset that waits for upload (KIP-1023).
 
-The partitions hold no data: they start at offset 0, and no timestamp is found in them. As their end counts the
-furthest offset that any group has committed. Tools take the end for the largest offset that a group can be reset
-to, and show how far a group is behind it; with an end of 0 nobody could be reset to anything else.
+The partitions hold no data. They start at offset 0, and end where the group says that makes their work (`ends.py`).
+Where nobody says that, the end is unknown, and two kinds of clients ask for it:
+
+- Consumers without a committed offset want a place to start at, and get the start.
+- Tools take the end for the largest offset that a group may be set to, and for what its lag counts from. A number
+  would make them write what nobody asked for. So they get UNSUPPORTED_FOR_MESSAGE_FORMAT, Kafka's word for an offset
+  that cannot be found, which they report. Those in Java get -1, which is no offset: whatever would set a group to it
+  is an error there, while `kafka-consumer-groups.sh --describe`, which gives up at an error, goes on.
+
+A look-up by time is true only behind the end: nothing was made after the end was committed.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.ends import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, partition_error
 from coordinator.catalogue.topic import Topic
-from coordinator.manager import GroupMetadataManager
-from coordinator.node import Node
+from coordinator.node import End, Node
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse
 
@@ -27,7 +33,12 @@ START: Final = 0
 NOWHERE: Final = -1
 NO_TIMESTAMP: Final = -1
 END: Final = -1  # as timestamp
+LEADER_EPOCH_FROM: Final = 4
 OFFSET_NOT_AVAILABLE_FROM: Final = 5
+
+JAVA: Final = "apache-kafka-java"
+NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "sarama"})
+"""Clients, as ApiVersions names them, whose consumers do not tell the leader epoch that they know."""
 
 
 class Place(NamedTuple):
@@ -46,43 +57,24 @@ PLACES: Final[Mapping[int, Place]] = {
     -6: Place(11, is_there=False),  # the start of what waits for tiered storage
 }
 
-
-Elsewhere = dict[str, dict[int, int] | None]
-"""By topic, how far the groups of other nodes have come; None where that cannot be told now."""
+Found = int | ErrorCode
+"""An offset, or why there is none to tell."""
 
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse | Parked:
     """Tell where each partition starts or ends."""
-    questions = _questions(node, request)
-    if node.ends is None or not questions:
-        return _response(node, request, ctx, {})
-    elsewhere: Elsewhere = {}
+    asked = _merged(request)
+    at_end = {
+        name: {row.partition_index for row in rows if _depends_on_end(row.timestamp)}
+        for name, rows in asked.items()
+    }
 
-    def told(topic: str, ends: dict[int, int] | None) -> None:
-        elsewhere[topic] = ends
-        if len(elsewhere) == len(questions):
-            ctx.complete(_response(node, request, ctx, elsewhere))
+    def respond(known: Known) -> ListOffsetsResponse:
+        topics = [_topic(node, name, rows, ctx, known.get(name, NO_END)) for name, rows in asked.items()]
+        return ListOffsetsResponse(version=ctx.api_version, topics=topics)
 
-    for topic, indexes in questions.items():
-        node.ends.ask(topic, indexes, partial(told, topic))
-    return PARKED
-
-
-def _questions(node: Node, request: ListOffsetsRequest) -> dict[str, list[int]]:
-    """The partitions of which the end is wanted, by topic."""
-    questions: dict[str, list[int]] = {}
-    for wanted in request.topics:
-        at_end = [each.partition_index for each in wanted.partitions if each.timestamp == END]
-        if at_end and wanted.name in node.catalogue:
-            questions.setdefault(wanted.name, []).extend(at_end)
-    return questions
-
-
-def _response(
-    node: Node, request: ListOffsetsRequest, ctx: RequestContext, elsewhere: Elsewhere
-) -> ListOffsetsResponse:
-    topics = [_topic(node, wanted, ctx, elsewhere) for wanted in request.topics if wanted.partitions]
-    return ListOffsetsResponse(version=ctx.api_version, topics=topics)
+    wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
+    return with_ends(node, ctx, wanted, respond)
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
@@ -100,77 +92,76 @@ def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) 
     return ListOffsetsResponse(version=version, topics=topics)
 
 
-def _topic(node: Node, wanted: Any, ctx: RequestContext, elsewhere: Elsewhere) -> Any:
-    topic = node.catalogue.get(wanted.name)
-    others = elsewhere.get(wanted.name, {})
-    epochs: dict[int, int] = {}
-    times = Counter(partition.partition_index for partition in wanted.partitions)
-    answers: dict[int, Any] = {}
-    at_end: list[int] = []
-    for partition in wanted.partitions:
-        index = partition.partition_index
-        error = (
-            ErrorCode.INVALID_REQUEST
-            if times[index] > 1
-            else _error(node, topic, partition, ctx.api_version, others_told=others is not None)
-        )
-        if topic is not None and error is ErrorCode.NONE:
-            epochs[index] = node.cluster.leader(topic, index).epoch
-        if error is not ErrorCode.NONE:
-            answers[index] = _refusal(index, error, ctx.api_version)
-        elif partition.timestamp == END:
-            at_end.append(index)
-            answers[index] = None  # keeps its place
+def _merged(request: ListOffsetsRequest) -> dict[str, list[Any]]:
+    """What is asked of each topic, however often the request names it."""
+    merged: dict[str, list[Any]] = {}
+    for topic in request.topics:
+        if topic.partitions:
+            merged.setdefault(topic.name, []).extend(topic.partitions)
+    return merged
+
+
+def _depends_on_end(timestamp: int) -> bool:
+    return timestamp == END or timestamp >= 0
+
+
+def _topic(
+    node: Node, name: str, rows: list[Any], ctx: RequestContext, ends: Mapping[int, End] | None
+) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+    topic = node.catalogue.get(name)
+    version = ctx.api_version
+    times = Counter(row.partition_index for row in rows)
+    answers = []
+    for index, row in {row.partition_index: row for row in rows}.items():
+        found = ErrorCode.INVALID_REQUEST if times[index] > 1 else _find(node, topic, row, ctx, ends)
+        if isinstance(found, ErrorCode):
+            answers.append(_refusal(index, found, version))
         else:
-            place = PLACES.get(partition.timestamp)
-            found = place is not None and place.is_there
-            answers[index] = _answer(index, START if found else NOWHERE, epochs[index], ctx.api_version)
-    for index, offset in _ends(node, wanted.name, at_end, ctx).items():
-        furthest = max(offset, (others or {}).get(index, START))
-        answers[index] = _answer(index, furthest, epochs[index], ctx.api_version)
-    return ListOffsetsResponse.ListOffsetsTopicResponse(
-        version=ctx.api_version, name=wanted.name, partitions=list(answers.values())
-    )
+            assert topic is not None, f"an offset of {name}, which is not there"
+            answers.append(_answer(index, found, node.cluster.leader(topic, index).epoch, version))
+    return ListOffsetsResponse.ListOffsetsTopicResponse(version=version, name=name, partitions=answers)
 
 
-def _error(node: Node, topic: Topic | None, partition: Any, version: int, *, others_told: bool) -> ErrorCode:
-    place = PLACES.get(partition.timestamp)
-    if partition.timestamp < 0 and (place is None or version < place.since):
+def _find(
+    node: Node, topic: Topic | None, row: Any, ctx: RequestContext, ends: Mapping[int, End] | None
+) -> Found:
+    timestamp = row.timestamp
+    place = PLACES.get(timestamp)
+    if timestamp < 0 and (place is None or ctx.api_version < place.since):
         return ErrorCode.UNSUPPORTED_VERSION
-    error = partition_error(node.cluster, topic, partition.partition_index, partition.current_leader_epoch)
-    moves = bool(node.manager.loading_partitions) or not others_told
-    if error is ErrorCode.NONE and partition.timestamp == END and moves:
-        # The end would move as groups come from the log. These two say what they say of a new leader in Kafka.
-        early = version < OFFSET_NOT_AVAILABLE_FROM
+    error = partition_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return error
+    if not _depends_on_end(timestamp):
+        return START if place is not None and place.is_there else NOWHERE
+    if ends is None:
+        # These two say what they say of a new leader in Kafka, and clients ask again.
+        early = ctx.api_version < OFFSET_NOT_AVAILABLE_FROM
         return ErrorCode.LEADER_NOT_AVAILABLE if early else ErrorCode.OFFSET_NOT_AVAILABLE
-    return error
+    end = ends.get(row.partition_index)
+    if end is None:
+        return _without_end(row, ctx)
+    if timestamp == END:
+        return end.offset
+    return NOWHERE if timestamp > end.committed_ms else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def _ends(node: Node, topic: str, indexes: Sequence[int], ctx: RequestContext) -> dict[int, int]:
-    """The furthest offset that a group has committed in each of these partitions."""
-    if not indexes:
-        return {}
-    ends, flush = furthest_offsets(node.manager, topic, indexes)
-    ctx.wait_for(flush)
-    return ends
+def _without_end(row: Any, ctx: RequestContext) -> Found:
+    if _is_consumer(row, ctx):
+        return START if row.timestamp == END else NOWHERE
+    return NOWHERE if ctx.sink.client_software == JAVA else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def furthest_offsets(
-    manager: GroupMetadataManager, topic: str, indexes: Sequence[int]
-) -> tuple[dict[int, int], int]:
-    """The furthest offset that a group of this node has committed in each partition, and the flush to wait for."""
-    ends = dict.fromkeys(indexes, START)
-    flush = 0
-    for group in manager.current_groups():
-        committed = group.offsets.get(topic)
-        if committed is None:
-            continue
-        flush = max(flush, group.flush)
-        for index in indexes:
-            entry = committed.get(index)
-            if entry is not None and entry.offset > ends[index]:
-                ends[index] = entry.offset
-    return ends, flush
+def _is_consumer(row: Any, ctx: RequestContext) -> bool:
+    """Whether a consumer asks. It tells the leader epoch that it knows; Kafka's tools and others' never do.
+
+    Below v4 nobody can tell it: those who speak no newer version are consumers (aiokafka, KafkaJS).
+    """
+    return (
+        ctx.api_version < LEADER_EPOCH_FROM
+        or row.current_leader_epoch != NO_EPOCH
+        or ctx.sink.client_software in NAMES_NO_EPOCH
+    )
 
 
 def _answer(index: int, offset: int, leader_epoch: int, version: int) -> Any:

@@ -110,6 +110,17 @@ def one_of(*choices: str) -> Kind:
     return Kind(ConfigType.STRING, canonical)
 
 
+def text(length_max: int) -> Kind:
+    """Any text of at most so many characters."""
+
+    def canonical(value: str) -> str:
+        if len(value) > length_max:
+            raise ValueError(f"A text may have {length_max} characters")
+        return value
+
+    return Kind(ConfigType.STRING, canonical)
+
+
 def list_of(*choices: str) -> Kind:
     """Some of these words with commas between them, or nothing."""
 

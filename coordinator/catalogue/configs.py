@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings that a topic can have (Kafka 4.3's TopicConfig): names, types, defaults and bounds.
+"""The settings that a topic can have: Kafka 4.3's (TopicConfig) and one of our own.
 
-Tools that create topics set them, and want to read them back; so all of them are known here, checked as Kafka
+Tools that create topics set Kafka's, and want to read them back; so all of them are known here, checked as Kafka
 checks them, kept and shown. None of them changes anything, because a topic of ours holds no data.
 """
 
@@ -21,19 +21,31 @@ from coordinator.catalogue.config_values import (
     one_of,
     ratio,
     replicas,
+    text,
 )
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Settings
 
 _NEVER: Final = str(LONG_MAX)
 
+END_GROUP: Final = "groupkeeper.end.group"
+"""The topic's setting that names the group whose committed offsets are the ends of its partitions."""
+GROUP_ID_LENGTH_MAX: Final = 249
+
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One setting of a topic. `broker_name` is the broker's setting that gives its default in Kafka."""
+    """One setting of a topic. `broker_name` is the broker's setting that gives its default in Kafka.
+
+    Kafka does not know those that are `ours`: they are shown only where they are set, and `broker_name` is the name of
+    the node's setting that counts for topics without them.
+    """
 
     name: str
     kind: Kind
     default: str
     broker_name: str | None
     documentation: str
+    ours: bool = False
 
 
 _KEYS: Final = (
@@ -100,6 +112,14 @@ _KEYS: Final = (
         "",
         None,
         "The replicas whose followers are throttled: partition:broker pairs, or * for all.",
+    ),
+    ConfigKey(
+        END_GROUP,
+        text(GROUP_ID_LENGTH_MAX),
+        "",
+        "end.group",
+        "The group that commits how far the work in this topic has been made: the ends of its partitions.",
+        ours=True,
     ),
     ConfigKey(
         "index.interval.bytes",
@@ -277,6 +297,11 @@ def why_refused(configs: Mapping[str, str]) -> str | None:
         except ValueError as error:
             return f"Invalid value {value} for configuration {name}: {error}"
     return _why_in_conflict(configs)
+
+
+def end_group(topic: Topic, settings: Settings) -> str:
+    """The group whose committed offsets are the ends of the topic's partitions; empty: nobody says where they end."""
+    return topic.configs.get(END_GROUP, settings.end_group or "")
 
 
 def canonical(name: str, value: str) -> str:

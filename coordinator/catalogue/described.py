@@ -36,13 +36,16 @@ class DescribedConfig(NamedTuple):
 
 
 def topic_configs(topic: Topic, settings: Settings) -> Iterator[DescribedConfig]:
-    """All settings of a topic, in name order."""
+    """All settings of a topic, in name order; those of our own only where they are set."""
     if topic.name == OFFSETS_TOPIC:
         values = _offsets_topic_values(settings)
     else:
         values = {name: canonical(name, text) for name, text in topic.configs.items()}
     for key in TOPIC_CONFIGS.values():
-        yield _topic_config(key, values.get(key.name))
+        if key.ours:
+            yield from _own_config(key, values.get(key.name), settings)
+        else:
+            yield _topic_config(key, values.get(key.name))
 
 
 def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
@@ -66,12 +69,25 @@ def node_configs(settings: Settings) -> Iterator[DescribedConfig]:
         )
 
 
+def _own_config(key: ConfigKey, value: str | None, settings: Settings) -> Iterator[DescribedConfig]:
+    of_node = settings.end_group
+    synonyms = [] if value is None else [Synonym(key.name, value, ConfigSource.TOPIC)]
+    if of_node:
+        synonyms.append(Synonym(key.broker_name or key.name, of_node, ConfigSource.STATIC_BROKER))
+    if synonyms:
+        yield _described(key, synonyms)
+
+
 def _topic_config(key: ConfigKey, value: str | None) -> DescribedConfig:
     synonyms = []
     if value is not None:
         synonyms.append(Synonym(key.name, value, ConfigSource.TOPIC))
     if key.broker_name is not None:
         synonyms.append(Synonym(key.broker_name, key.default, ConfigSource.DEFAULT))
+    return _described(key, synonyms)
+
+
+def _described(key: ConfigKey, synonyms: list[Synonym]) -> DescribedConfig:
     return DescribedConfig(
         name=key.name,
         value=synonyms[0].value if synonyms else key.default,

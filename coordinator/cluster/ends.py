@@ -1,65 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the groups of all nodes have committed in a topic: asked by one worker, gathered from all of them."""
+"""Where partitions end, for a worker that does not have the group that says it: asked of the node that has."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-import msgspec
-
-from coordinator.cluster.messages import AskEnds, EndsAnswer, EndsWanted
-from coordinator.cluster.messages import Ends as EndsOfOne
+from coordinator.cluster.messages import AskEnds, EndsAnswer, EndsTold, EndsWanted
 
 
-class _Question(msgspec.Struct):
+class _Question(NamedTuple):
     asker: int
     request: int
-    waiting: set[int]
-    ends: dict[int, int] | None
+    asked: int
 
 
 class Ends:
-    """The questions that are under way. A node that ends has nothing to say: its groups are loading elsewhere."""
+    """The questions that are under way."""
 
     def __init__(self, tell: Callable[[int, Any], None]) -> None:
         self._tell = tell
         self._questions: dict[int, _Question] = {}
         self._next = 0
 
-    def ask(self, asker: int, question: AskEnds, nodes: Sequence[int] | None) -> None:
-        """A worker wants to know; it counts its own groups itself. None: some partitions are led by nobody now."""
-        if nodes is None:
+    def ask(self, asker: int, question: AskEnds, leader: int | None) -> None:
+        """A worker wants to know what a group of `leader` has committed. None: nobody serves the group now."""
+        if leader is None:
             self._tell(asker, EndsAnswer(question.request, None))
             return
         self._next += 1
-        others = {node for node in nodes if node != asker}
-        self._questions[self._next] = _Question(asker, question.request, set(others), {})
-        for node in others:
-            self._tell(node, EndsWanted(self._next, question.topic, question.partitions))
-        self._finish(self._next)
+        self._questions[self._next] = _Question(asker, question.request, leader)
+        self._tell(leader, EndsWanted(self._next, question.group_id, question.partitions))
 
-    def answered(self, node: int, answer: EndsOfOne) -> None:
-        """One of the others has answered."""
+    def answered(self, node: int, answer: EndsTold) -> None:
+        """The node has answered."""
         question = self._questions.get(answer.request)
-        if question is None or node not in question.waiting:
-            return
-        question.waiting.discard(node)
-        if answer.ends is None or question.ends is None:
-            question.ends = None
-        else:
-            for partition, offset in answer.ends.items():
-                question.ends[partition] = max(offset, question.ends.get(partition, 0))
-        self._finish(answer.request)
+        if question is not None and question.asked == node:
+            del self._questions[answer.request]
+            self._tell(question.asker, EndsAnswer(question.request, answer.ends))
 
     def forget(self, node: int) -> None:
         """A node is gone: what it was asked cannot be told now."""
         for number, question in list(self._questions.items()):
-            if node in question.waiting:
-                question.waiting.discard(node)
-                question.ends = None
-                self._finish(number)
-
-    def _finish(self, number: int) -> None:
-        question = self._questions[number]
-        if not question.waiting:
-            del self._questions[number]
-            self._tell(question.asker, EndsAnswer(question.request, question.ends))
+            if question.asked == node:
+                del self._questions[number]
+                self._tell(question.asker, EndsAnswer(question.request, None))

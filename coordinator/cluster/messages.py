@@ -15,6 +15,7 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.cluster.view import View
 from coordinator.config import Settings
+from coordinator.node import EndsByTopic
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
 from storage.checkpoint_file import Position
@@ -103,18 +104,18 @@ class Changed(_Message, frozen=True):
 
 
 class EndsWanted(_Message, frozen=True):
-    """How far have your groups committed in this topic?"""
+    """What has this group of yours committed in these partitions, by topic?"""
 
     request: int
-    topic: str
-    partitions: tuple[int, ...]
+    group_id: str
+    partitions: dict[str, tuple[int, ...]]
 
 
 class EndsAnswer(_Message, frozen=True):
-    """What all nodes together say, for the worker that asked; None if one of them could not tell."""
+    """What the group's node says, for the worker that asked; None if that cannot be told now."""
 
     request: int
-    ends: dict[int, int] | None
+    ends: EndsByTopic | None
 
 
 class Stop(_Message, frozen=True):
@@ -166,18 +167,18 @@ class AskTopics(_Message, frozen=True):
 
 
 class AskEnds(_Message, frozen=True):
-    """How far has any group, at any node, committed in this topic?"""
+    """What has this group, of another node, committed in these partitions, by topic?"""
 
     request: int
-    topic: str
-    partitions: tuple[int, ...]
+    group_id: str
+    partitions: dict[str, tuple[int, ...]]
 
 
-class Ends(_Message, frozen=True):
-    """The answer to an EndsWanted; None while a partition loads."""
+class EndsTold(_Message, frozen=True):
+    """The answer to an EndsWanted; None where the node does not serve the group."""
 
     request: int
-    ends: dict[int, int] | None
+    ends: EndsByTopic | None
 
 
 FromSupervisor = (
@@ -193,7 +194,7 @@ FromSupervisor = (
     | EndsAnswer
     | Stop
 )
-FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | AskEnds | Ends
+FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | AskEnds | EndsTold
 
 
 def _enc_hook(value: object) -> str:

@@ -32,6 +32,7 @@ from coordinator.logs import get_logger
 from coordinator.runtime.io_thread import IoThread
 from storage.errors import CorruptLog, StorageError
 from storage.filesystem import RealFileSystem
+from storage.placement import partition_for
 from storage.shared import Settled, SharedDirectory
 
 log = get_logger("supervisor")
@@ -231,8 +232,8 @@ class Supervisor:
             case messages.AskTopics():
                 self._subscriptions[node].start_anew()
             case messages.AskEnds():
-                self.ends.ask(node, message, list(self.serving) if self._all_loaded() else None)
-            case messages.Ends():
+                self.ends.ask(node, message, self._leader_of(message.group_id))
+            case messages.EndsTold():
                 self.ends.answered(node, message)
             case messages.Serves():
                 self._serves(node, message)
@@ -267,14 +268,10 @@ class Supervisor:
             log.debug("released", partition=message.partition, node=node)
             self.advance()
 
-    def _all_loaded(self) -> bool:
-        """Whether every partition that can be led is served by somebody."""
-        for partition, place in enumerate(self.assignment.places):
-            loaded = self.loaded.get(partition)
-            there = loaded is not None and loaded.leader_epoch == place.epoch
-            if not (place.failed or (place.leads and there)):
-                return False
-        return True
+    def _leader_of(self, group_id: str) -> int | None:
+        """The node that was told to lead a group's partition, None while nobody is."""
+        place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
+        return place.owner if place.leads else None
 
     def _loaded(self, node: int, message: messages.Loaded) -> None:
         place = self.assignment.places[message.partition]

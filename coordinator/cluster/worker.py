@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn
 import uvloop
 
 from coordinator import logs
-from coordinator.api.list_offsets import furthest_offsets
+from coordinator.api.ends import ends_of
 from coordinator.app import GC_THRESHOLDS, App, CannotStart
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.keeper import CatalogueKeeper
@@ -30,8 +30,9 @@ from coordinator.cluster.remote_catalogue import RemoteCatalogueStore
 from coordinator.cluster.share import Share
 from coordinator.cluster.view import Broker, Cluster
 from coordinator.log_settings import log_settings
-from coordinator.node import Node
+from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.runtime.stop_signals import ignore_stop_signals
+from protocol.errors import ErrorCode
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -81,30 +82,29 @@ class WorkerApp(App):
         return self.cluster
 
     def make_node(self, broker: Broker) -> Node:
-        """The same, and it asks the others how far their groups have come."""
+        """A node that asks the others what their groups have committed."""
         node = super().make_node(broker)
         node.ends = self.ends
         return node
 
 
 class RemoteEnds:
-    """How far the groups of other nodes have committed, through the supervisor."""
+    """What groups of other nodes have committed, through the supervisor."""
 
     def __init__(self, send: Callable[[Any], None]) -> None:
         self._send = send
-        self._waiting: dict[int, Callable[[dict[int, int] | None], None]] = {}
+        self._waiting: dict[int, Callable[[EndsByTopic | None], None]] = {}
         self._next = 0
 
-    def ask(
-        self, topic: str, partitions: Sequence[int], done: Callable[[dict[int, int] | None], None]
-    ) -> None:
-        """See coordinator.node.Ends."""
+    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+        """Call `done` with what the group has committed in these partitions; None where that cannot be told now."""
         self._next += 1
         self._waiting[self._next] = done
-        self._send(messages.AskEnds(self._next, topic, tuple(partitions)))
+        asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
+        self._send(messages.AskEnds(self._next, group_id, asked))
 
     def answered(self, answer: messages.EndsAnswer) -> None:
-        """The supervisor has gathered it."""
+        """The supervisor has heard it."""
         self._waiting.pop(answer.request)(answer.ends)
 
 
@@ -179,20 +179,21 @@ class Worker:
         self.ended.set_result(0)
 
     def _tell_ends(self, app: WorkerApp, wanted: messages.EndsWanted) -> None:
-        if app.manager.loading_partitions:
-            self._channel.send(messages.Ends(wanted.request, None))
-            return
-        ends, _ = furthest_offsets(app.manager, wanted.topic, wanted.partitions)
-        told = messages.Ends(wanted.request, ends)
-        if app.committer.idle:
+        ends, flush = ends_of(app.manager, wanted.group_id, wanted.partitions)
+        told = messages.EndsTold(wanted.request, ends)
+        if flush <= app.committer.durable:
             self._channel.send(told)
             return
         # Nobody may be told of an offset that a crash can take back.
         task = self._loop.create_task(app.committer.drained())
-        task.add_done_callback(partial(self._send_ends, told))
+        task.add_done_callback(partial(self._send_ends, app, wanted, told))
 
-    def _send_ends(self, told: messages.Ends, _task: Any) -> None:
-        self._channel.send(told)
+    def _send_ends(
+        self, app: WorkerApp, wanted: messages.EndsWanted, told: messages.EndsTold, _task: Any
+    ) -> None:
+        """The flush has come to its end; where it failed, the group is not served any more."""
+        lost = isinstance(app.manager.shard_for(wanted.group_id), ErrorCode)
+        self._channel.send(messages.EndsTold(wanted.request, None) if lost else told)
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

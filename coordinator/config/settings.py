@@ -193,6 +193,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     topic_config_total_max_bytes: Annotated[
         Natural, "The most bytes that the settings of all topics may have together."
     ] = 16 * MIB
+    end_group: Annotated[
+        str | None,
+        "The group whose committed offsets are the ends of partitions, for topics without a "
+        "`groupkeeper.end.group`; empty means that nobody knows where those end.",
+    ] = None
 
     # --- Connections
     max_connections: Annotated[Natural, "The most connections at a time."] = INT_MAX

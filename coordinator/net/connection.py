@@ -120,6 +120,7 @@ class Connection:
         "_server",
         "_transport",
         "buffered_bytes",
+        "client_software",
         "last_active",
         "peer",
     )
@@ -140,6 +141,7 @@ class Connection:
         self._paused_for_backlog = False
         self._closing = False
         self._client_host = ""
+        self.client_software = ""
         self.peer = ""
         self.last_active = 0.0
 

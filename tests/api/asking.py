@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a handler as a client would: request and response go through the codec, a parked answer is waited for."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import msgspec
 from coordinator.api.context import PARKED, RequestContext
 from coordinator.api.table import MODULES
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
@@ -19,6 +20,7 @@ from coordinator.config import Settings
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Ends
 from coordinator.runtime.timers import Timer
+from coordinator.shard import Shard
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -31,28 +33,33 @@ ENDPOINT = ("groups.example", 9092)
 
 
 class FakeManager:
-    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it."""
+    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it.
+
+    `looked_at` counts how often offsets of a group were looked at.
+    """
 
     def __init__(self) -> None:
         self.elsewhere: dict[str, ErrorCode] = {}
-        self.loading_partitions: dict[int, object] = {}
-        self.groups: list[GroupMetadata] = []
+        self.shard = Shard(0)
+        self.looked_at = 0
 
-    def shard_for(self, group_id: str) -> object:
-        return self.elsewhere.get(group_id, "a shard")
+    def shard_for(self, group_id: str) -> Shard | ErrorCode:
+        return self.elsewhere.get(group_id, self.shard)
 
-    def current_groups(self) -> Iterator[GroupMetadata]:
-        return iter(self.groups)
+    def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
+        self.looked_at += 1
+        return group.offsets.get(topic, {})
 
-    def commit(self, group_id: str, topic: str, offsets: Mapping[int, int], *, flush: int = 0) -> None:
-        """Let a new group have these offsets."""
-        group = GroupMetadata(group_id)
+    def commit(
+        self, group_id: str, topic: str, offsets: Mapping[int, int], *, flush: int = 0, at_ms: int = 0
+    ) -> None:
+        """Let a group have these offsets."""
+        group = self.shard.groups.setdefault(group_id, GroupMetadata(group_id))
         group.flush = flush
         group.offsets[topic] = {
-            index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=0)
+            index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=at_ms)
             for index, offset in offsets.items()
         }
-        self.groups.append(group)
 
 
 class FakeTimers:
@@ -88,11 +95,20 @@ class FakeNode:
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""
+        return self._create(partitions, {})
+
+    def have_ending(self, end_group: str, **partitions: int) -> None:
+        """Create topics that end where this group has committed."""
+        self._create(partitions, {END_GROUP: end_group})
+
+    def _create(self, partitions: Mapping[str, int], configs: Mapping[str, str]) -> Mapping[str, Topic]:
         topics: dict[str, Topic] = {}
 
         def create(draft: Draft) -> None:
             for name, count in partitions.items():
-                topic = draft.create(name, count, topic_id=self.catalogue_store.new_topic_id())
+                topic = draft.create(
+                    name, count, topic_id=self.catalogue_store.new_topic_id(), configs=configs
+                )
                 assert isinstance(topic, Topic), topic
                 topics[name] = topic
 
@@ -142,6 +158,7 @@ class Answers:
     def __init__(self, key: ApiKey, version: int) -> None:
         self.key = key
         self.version = version
+        self.client_software = ""
         self.bodies: list[bytes] = []
 
     def complete(self, ctx: RequestContext, response: Any) -> None:

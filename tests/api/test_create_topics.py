@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.catalogue.configs import TOPIC_CONFIGS
+from coordinator.catalogue.configs import END_GROUP, TOPIC_CONFIGS
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -15,6 +15,7 @@ from storage.errors import StorageFull
 from tests.api.asking import Answers, FakeNode, refusal_of, versions
 
 KEY = ApiKey.CREATE_TOPICS
+KAFKAS = sorted(key.name for key in TOPIC_CONFIGS.values() if not key.ours)
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
 HERE = [7]
 
@@ -77,7 +78,7 @@ def test_all_settings_of_a_new_topic_are_told_as_they_were_written(node: FakeNod
     configs = {"retention.ms": " 5 ", "unclean.leader.election.enable": "TRUE"}
     (answer,) = node.ask(KEY, version, request(topic("a", configs=configs))).topics
     assert answer.topic_config_error_code == 0
-    assert [each.name for each in answer.configs] == sorted(TOPIC_CONFIGS)
+    assert [each.name for each in answer.configs] == KAFKAS
     values = {each.name: (each.value, each.config_source) for each in answer.configs}
     assert values["retention.ms"] == (" 5 ", 1)
     assert values["unclean.leader.election.enable"] == ("TRUE", 1)
@@ -86,6 +87,14 @@ def test_all_settings_of_a_new_topic_are_told_as_they_were_written(node: FakeNod
     kept = node.catalogue.get("a")
     assert kept is not None
     assert kept.configs == configs
+
+
+def test_a_setting_that_kafka_does_not_know_is_told_where_it_is_set(node: FakeNode) -> None:
+    (answer,) = node.ask(KEY, 7, request(topic("a", configs={END_GROUP: "makers"}))).topics
+    assert [each.name for each in answer.configs] == sorted([*KAFKAS, END_GROUP])
+    assert [each.value for each in answer.configs if each.name == END_GROUP] == ["makers"]
+    (answer,) = node.ask(KEY, 7, request(topic("b", configs={END_GROUP: "m" * 250}))).topics
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
 
 
 @EVERY_VERSION

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.catalogue.configs import TOPIC_CONFIGS
+from coordinator.catalogue.configs import END_GROUP, TOPIC_CONFIGS
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Settings
 from protocol.apis import ApiKey
@@ -20,6 +20,7 @@ EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
 TOPIC, BROKER = 2, 4
 FROM_TOPIC, FROM_START, FROM_DEFAULT = 1, 4, 5
 BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7
+KAFKAS = sorted(key.name for key in TOPIC_CONFIGS.values() if not key.ours)
 
 
 def request(
@@ -57,7 +58,7 @@ def create(node: FakeNode, name: str, configs: dict[str, str]) -> None:
 def test_a_topic_has_all_settings_with_value_and_source(node: FakeNode, version: int) -> None:
     create(node, "a", {"retention.ms": " 5 ", "compression.type": "lz4", "flush.ms": "1"})
     configs = only(node.ask(KEY, version, request((TOPIC, "a"))))
-    assert list(configs) == sorted(TOPIC_CONFIGS)
+    assert list(configs) == KAFKAS
     assert not any(config.read_only or config.is_sensitive for config in configs.values())
 
     def shown(name: str) -> tuple[Any, ...]:
@@ -76,6 +77,24 @@ def test_a_topic_has_all_settings_with_value_and_source(node: FakeNode, version:
         [("log.segment.bytes", "1073741824", FROM_DEFAULT)],
     )
     assert shown("segment.ms") == ("604800000", FROM_DEFAULT, [])
+
+
+@pytest.mark.parametrize("of_node", ["", "all makers"])
+def test_the_end_group_is_shown_where_the_topic_or_the_node_names_one(tmp_path: Path, of_node: str) -> None:
+    node = FakeNode(tmp_path, end_group=of_node or None)
+    create(node, "a", {END_GROUP: "makers"})
+    create(node, "b", {})
+    from_node = [("end.group", "all makers", FROM_START)] if of_node else []
+    config = only(node.ask(KEY, 4, request((TOPIC, "a"))))[END_GROUP]
+    assert (config.value, config.config_source) == ("makers", FROM_TOPIC)
+    assert [(s.name, s.value, s.source) for s in config.synonyms] == [
+        (END_GROUP, "makers", FROM_TOPIC),
+        *from_node,
+    ]
+    shown = only(node.ask(KEY, 4, request((TOPIC, "b")))).get(END_GROUP)
+    assert (shown is not None) == bool(of_node)
+    if shown is not None:
+        assert (shown.value, shown.config_source) == ("all makers", FROM_START)
 
 
 @EVERY_VERSION
@@ -107,7 +126,7 @@ def test_only_the_keys_asked_for_are_told(node: FakeNode, version: int) -> None:
     node.have(a=1)
     wanted = ["retention.ms", "nope", "retention.ms"]
     assert list(only(node.ask(KEY, version, request((TOPIC, "a"), keys=wanted)))) == ["retention.ms"]
-    assert len(only(node.ask(KEY, version, request((TOPIC, "a"), keys=[])))) == len(TOPIC_CONFIGS)
+    assert len(only(node.ask(KEY, version, request((TOPIC, "a"), keys=[])))) == len(KAFKAS)
     assert list(only(node.ask(KEY, version, request((BROKER, "7"), keys=["node.id"])))) == ["node.id"]
 
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListOffsets, at every version; before anybody commits, the answers are a Kafka 4.3's for empty partitions."""
+"""ListOffsets, at every version; where ends are known, the answers are those of a Kafka 4.3 whose logs end there."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator.node import End, EndsByTopic, Partitions
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
@@ -13,6 +16,7 @@ from tests.api.asking import Answers, FakeNode, refusal_of, versions
 KEY = ApiKey.LIST_OFFSETS
 EVERY_VERSION = pytest.mark.parametrize("version", versions(KEY))
 LATEST, EARLIEST = -1, -2
+UNKNOWN = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
 def request(name: str, *partitions: tuple[int, int], epoch: int = -1) -> ListOffsetsRequest:
@@ -32,50 +36,156 @@ def told(response: Any) -> list[tuple[int, int, int, int, int]]:
 
 
 @EVERY_VERSION
-def test_a_partition_that_nobody_has_committed_in_starts_and_ends_at_zero(
-    node: FakeNode, version: int
-) -> None:
+def test_a_partition_starts_at_zero(node: FakeNode, version: int) -> None:
     node.have(a=3)
-    response = node.ask(KEY, version, request("a", (2, LATEST), (0, EARLIEST)))
     epoch = 0 if version >= 4 else -1
-    assert told(response) == [(2, 0, -1, 0, epoch), (0, 0, -1, 0, epoch)]
+    assert told(node.ask(KEY, version, request("a", (2, EARLIEST)))) == [(2, 0, -1, 0, epoch)]
 
 
 @EVERY_VERSION
-def test_a_partition_ends_at_the_furthest_committed_offset(node: FakeNode, version: int) -> None:
-    node.have(a=4)
-    node.manager.commit("slow", "a", {0: 5, 1: 9, 2: 0})
-    node.manager.commit("fast", "a", {0: 41, 1: 7})
-    node.manager.commit("elsewhere", "b", {0: 1_000, 3: 1_000})
-    answer = told(node.ask(KEY, version, request("a", *((index, LATEST) for index in range(4)))))
-    assert [each[:4] for each in answer] == [(0, 0, -1, 41), (1, 0, -1, 9), (2, 0, -1, 0), (3, 0, -1, 0)]
-    answer = told(node.ask(KEY, version, request("a", (0, EARLIEST), (1, LATEST))))
-    assert [each[3] for each in answer] == [0, 9]
+@pytest.mark.parametrize("of_node", [False, True])
+def test_a_partition_ends_where_its_end_group_has_committed(
+    tmp_path: Path, version: int, *, of_node: bool
+) -> None:
+    node = FakeNode(tmp_path, end_group="makers" if of_node else None)
+    if of_node:
+        node.have(a=3)
+    else:
+        node.have_ending("makers", a=3)
+    node.manager.commit("makers", "a", {0: 41, 1: 0})
+    node.manager.commit("ahead", "a", {0: 1_000, 1: 1_000, 2: 1_000})
+    epoch = 0 if version >= 4 else -1
+    for asked_epoch in (-1, epoch):
+        answer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, LATEST), epoch=asked_epoch)))
+        assert answer == [(0, 0, -1, 41, epoch), (1, 0, -1, 0, epoch)]
 
 
-def test_the_end_is_told_only_once_the_commits_that_it_shows_are_durable(node: FakeNode) -> None:
-    node.have(a=1)
-    node.manager.commit("g", "a", {0: 5}, flush=17)
-    node.manager.commit("h", "a", {0: 4}, flush=16)
-    node.manager.commit("elsewhere", "b", {0: 5}, flush=99)
+def test_a_topic_may_name_no_group_although_the_node_does(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, end_group="makers")
+    node.have_ending("", a=1)
+    node.manager.commit("makers", "a", {0: 41})
+    assert told(node.ask(KEY, 11, request("a", (0, LATEST)))) == [(0, UNKNOWN, -1, -1, -1)]
+
+
+@EVERY_VERSION
+@pytest.mark.parametrize("end_group", [None, "makers"])
+def test_where_the_end_is_unknown_consumers_start_at_zero_and_tools_are_refused(
+    node: FakeNode, version: int, end_group: str | None
+) -> None:
+    if end_group is None:
+        node.have(a=2)
+    else:
+        node.have_ending(end_group, a=2)
+    node.manager.commit("other", "a", {0: 5})
+    node.manager.commit("makers", "elsewhere", {0: 5})
+    consumer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, 1_700), epoch=0)))
+    assert consumer == [(0, 0, -1, 0, 0 if version >= 4 else -1), (1, 0, -1, -1, -1)]
+    if version >= 4:
+        tool = told(node.ask(KEY, version, request("a", (0, LATEST), (1, 1_700))))
+        assert tool == [(0, UNKNOWN, -1, -1, -1), (1, UNKNOWN, -1, -1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("software", "end", "by_time"),
+    [
+        ("kafka-python", (0, 0), (0, -1)),  # its consumers never name an epoch
+        ("sarama", (0, 0), (0, -1)),
+        ("apache-kafka-java", (0, -1), (0, -1)),  # cannot set a group to -1, and describes it
+        ("kgo", (UNKNOWN, -1), (UNKNOWN, -1)),
+    ],
+)
+def test_what_an_unknown_end_is_to_clients_that_name_no_epoch(
+    node: FakeNode, software: str, end: tuple[int, int], by_time: tuple[int, int]
+) -> None:
+    node.have(a=2)
+    answers = Answers(KEY, 11)
+    answers.client_software = software
+    node.start(answers, request("a", (0, LATEST), (1, 1_700)))
+    assert [(error, offset) for _, error, _, offset, _ in told(answers.only)] == [end, by_time]
+
+
+@EVERY_VERSION
+@pytest.mark.parametrize(("timestamp", "error"), [(0, UNKNOWN), (1_700, UNKNOWN), (1_701, 0), (2**63 - 1, 0)])
+def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unknown(
+    node: FakeNode, version: int, timestamp: int, error: int
+) -> None:
+    node.have_ending("makers", a=1)
+    node.manager.commit("makers", "a", {0: 41}, at_ms=1_700)
+    for epoch in (-1, 0):
+        answer = told(node.ask(KEY, version, request("a", (0, timestamp), epoch=epoch)))
+        assert answer == [(0, error, -1, -1, -1)]
+
+
+def test_the_end_is_told_only_once_the_commit_that_it_shows_is_durable(node: FakeNode) -> None:
+    node.have_ending("makers", a=1)
+    node.manager.commit("other", "a", {0: 9}, flush=99)
+    node.manager.shard.absence_flush = 13
+    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).flush == 13
+    node.manager.commit("makers", "a", {0: 5}, flush=17)
     assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).flush == 17
+    assert node.start(Answers(KEY, 11), request("a", (0, 0))).flush == 17
     assert node.start(Answers(KEY, 11), request("a", (0, EARLIEST))).flush == 0
 
 
 @EVERY_VERSION
-def test_the_end_is_not_told_while_groups_are_still_coming_from_the_log(node: FakeNode, version: int) -> None:
-    node.have(a=1)
-    node.manager.loading_partitions[3] = "a shard"
+def test_the_end_is_not_told_while_its_group_is_still_coming_from_the_log(
+    node: FakeNode, version: int
+) -> None:
+    node.have_ending("makers", a=1)
+    node.manager.elsewhere["makers"] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     not_yet = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
     assert told(node.ask(KEY, version, request("a", (0, LATEST)))) == [(0, not_yet, -1, -1, -1)]
     assert told(node.ask(KEY, version, request("a", (0, EARLIEST))))[0][:4] == (0, 0, -1, 0)
+    node.have_ending("others", b=1)
+    assert told(node.ask(KEY, version, request("b", (0, LATEST), epoch=0)))[0][:2] == (0, 0)
 
 
-@EVERY_VERSION
-@pytest.mark.parametrize("timestamp", [0, 1, 2**63 - 1])
-def test_no_timestamp_is_found(node: FakeNode, version: int, timestamp: int) -> None:
-    node.have(a=1)
-    assert told(node.ask(KEY, version, request("a", (0, timestamp)))) == [(0, 0, -1, -1, -1)]
+class Neighbour:
+    """Another node, which answers when a test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.done: list[Callable[[EndsByTopic | None], None]] = []
+
+    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+        self.asked.append((group_id, {topic: set(indexes) for topic, indexes in partitions.items()}))
+        self.done.append(done)
+
+
+def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> None:
+    node.have_ending("far", a=1, b=2)
+    node.have_ending("farther", c=1)
+    node.have_ending("here", d=1)
+    node.manager.commit("here", "d", {0: 4})
+    node.manager.elsewhere = dict.fromkeys(["far", "farther"], ErrorCode.NOT_COORDINATOR)
+    node.ends = neighbour = Neighbour()
+    answers = Answers(KEY, 11)
+    wanted = request("a", (0, LATEST))
+    for name, index in (("b", 0), ("b", 1), ("c", 0), ("d", 0)):
+        wanted.topics += request(name, (index, LATEST)).topics
+    node.start(answers, wanted)
+    assert neighbour.asked == [("far", {"a": {0}, "b": {0, 1}}), ("farther", {"c": {0}})]
+    assert answers.bodies == []
+    neighbour.done[1](None)
+    neighbour.done[0]({"a": {0: End(7, 1)}, "b": {1: End(8, 1)}})
+    assert [(t.name, [(p.error_code, p.offset) for p in t.partitions]) for t in answers.only.topics] == [
+        ("a", [(0, 7)]),
+        ("b", [(UNKNOWN, -1), (0, 8)]),
+        ("c", [(ErrorCode.OFFSET_NOT_AVAILABLE, -1)]),
+        ("d", [(0, 4)]),
+    ]
+
+
+def test_a_topic_that_is_named_again_and_again_is_looked_at_once(node: FakeNode) -> None:
+    node.have_ending("makers", a=2)
+    node.manager.commit("makers", "a", {0: 41, 1: 42})
+    for number in range(20_000):
+        node.manager.commit(f"group {number}", "a", {0: 1})
+    wanted = request("a", (0, LATEST), (1, LATEST))
+    wanted.topics *= 250
+    answer = told(node.ask(KEY, 11, wanted))
+    assert answer == [(index, ErrorCode.INVALID_REQUEST, -1, -1, -1) for index in (0, 1)]
+    assert node.manager.looked_at == 1
 
 
 @EVERY_VERSION
@@ -102,7 +212,7 @@ def test_unknown_places_are_an_unsupported_version(node: FakeNode, version: int)
 def test_what_does_not_exist_is_told_for_each_partition(node: FakeNode, version: int) -> None:
     node.have(a=1)
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    wanted = [(0, LATEST), (1, LATEST), (-1, LATEST)]
+    wanted = [(0, EARLIEST), (1, LATEST), (-1, LATEST)]
     answer = told(node.ask(KEY, version, request("a", *wanted)))
     assert [each[:2] for each in answer] == [(0, 0), (1, unknown), (-1, unknown)]
     assert answer[1] == (1, unknown, -1, -1, -1)
@@ -113,7 +223,7 @@ def test_what_does_not_exist_is_told_for_each_partition(node: FakeNode, version:
 @EVERY_VERSION
 def test_a_partition_that_is_asked_for_twice_is_refused_once(node: FakeNode, version: int) -> None:
     node.have(a=2)
-    answer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, LATEST), (0, EARLIEST))))
+    answer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, EARLIEST), (0, EARLIEST))))
     assert [each[:2] for each in answer] == [(0, ErrorCode.INVALID_REQUEST), (1, 0)]
 
 
@@ -125,7 +235,8 @@ def test_a_partition_that_is_asked_for_twice_is_refused_once(node: FakeNode, ver
 def test_clients_with_another_leader_epoch_are_told(
     node: FakeNode, version: int, epoch: int, error: int
 ) -> None:
-    node.have(a=1)
+    node.have_ending("makers", a=1)
+    node.manager.commit("makers", "a", {0: 41})
     answer = told(node.ask(KEY, version, request("a", (0, LATEST), epoch=epoch)))
     assert answer[0][1] == error
 

@@ -32,6 +32,7 @@ from coordinator.cluster.topic_changes import apply_changes
 from coordinator.cluster.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.cluster.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.config import Address, Settings
+from coordinator.node import End
 from protocol.framing import LENGTH_BYTES
 from storage.errors import StorageError
 from storage.filesystem import RealFileSystem
@@ -350,32 +351,45 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
     assert restarts.died(1) == 0.0
 
 
-def test_the_end_of_a_partition_is_the_furthest_that_any_node_tells() -> None:
+def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
     told: list[tuple[int, Any]] = []
     ends = Ends(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(9, "t", (0, 1)), [1, 2, 3])
-    assert sorted(told) == [
-        (2, messages.EndsWanted(1, "t", (0, 1))),
-        (3, messages.EndsWanted(1, "t", (0, 1))),
+    partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
+    ends.ask(1, messages.AskEnds(9, "g", partitions), 2)
+    ends.ask(3, messages.AskEnds(4, "h", partitions), 2)
+    assert told == [
+        (2, messages.EndsWanted(1, "g", partitions)),
+        (2, messages.EndsWanted(2, "h", partitions)),
     ]
     told.clear()
-    ends.answered(2, messages.Ends(1, {0: 5, 1: 7}))
-    ends.answered(2, messages.Ends(1, {0: 50}))  # twice: does not count
-    assert told == []
-    ends.answered(3, messages.Ends(1, {0: 6}))
-    assert told == [(1, messages.EndsAnswer(9, {0: 6, 1: 7}))]
+    known = {"t": {0: End(5, 1_700)}}
+    ends.answered(3, messages.EndsTold(2, {}))  # was not asked
+    ends.answered(2, messages.EndsTold(2, known))
+    ends.answered(2, messages.EndsTold(2, {}))  # twice: does not count
+    assert told == [(3, messages.EndsAnswer(4, known))]
 
 
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
-def test_where_one_node_cannot_tell_nobody_can(how: str) -> None:
+def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
     ends = Ends(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(9, "t", (0,)), None if how == "unled" else [1, 2])
+    ends.ask(1, messages.AskEnds(9, "g", {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
-        ends.answered(2, messages.Ends(1, None))
+        ends.answered(2, messages.EndsTold(1, None))
     elif how == "gone":
+        ends.forget(3)
+        assert len(told) == 1
         ends.forget(2)
     assert told[-1] == (1, messages.EndsAnswer(9, None))
+
+
+def test_ends_survive_the_way_between_processes() -> None:
+    for message in (
+        messages.AskEnds(9, "g", {"t": (0, 1)}),
+        messages.EndsAnswer(9, {"t": {0: End(5, 1_700)}, "u": {}}),
+    ):
+        kind = messages.FromWorker if isinstance(message, messages.AskEnds) else messages.FromSupervisor
+        assert msgspec.msgpack.decode(messages.encode(message)[4:], type=kind) == message
 
 
 def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:

@@ -91,7 +91,7 @@ def fetch(asking: Asking) -> Any:
 
 def list_offsets(asking: Asking) -> Any:
     topic = asking.cls.ListOffsetsTopic
-    partition = topic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    partition = topic.ListOffsetsPartition(partition_index=0, current_leader_epoch=0, timestamp=-1)
     return asking.cls(replica_id=-1, topics=[topic(name=TOPIC, partitions=[partition])], timeout_ms=1_000)
 
 

@@ -24,6 +24,8 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from tests.support.waiting import wait_until
 
 NONE = 0
+EARLIEST = -2
+LATEST = -1
 TOPIC_ALREADY_EXISTS = 36
 
 
@@ -82,14 +84,20 @@ class RawConnection:
         return data
 
 
-def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
+def create_topic(
+    bootstrap: str, topic: str, partitions: int = 12, *, configs: Mapping[str, str] | None = None
+) -> None:
     """Create `topic` and wait until the server shows all of its partitions, and leads them.
 
     Kafka tells of a partition before it leads it: who asks at once hears NOT_LEADER_OR_FOLLOWER.
     """
     with RawConnection(bootstrap) as connection:
-        wanted = CreateTopicsRequest.CreatableTopic(
-            name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
+        kind = CreateTopicsRequest.CreatableTopic
+        settings = [
+            kind.CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items()
+        ]
+        wanted = kind(
+            name=topic, num_partitions=partitions, replication_factor=1, assignments=[], configs=settings
         )
         request = CreateTopicsRequest(topics=[wanted], timeout_ms=30_000, validate_only=False)
         (created,) = connection.call(request, 5).topics
@@ -112,7 +120,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 12) -> None:
 def _leads(connection: "RawConnection", topic: str, partitions: int) -> bool:
     kind = ListOffsetsRequest.ListOffsetsTopic
     rows = [
-        kind.ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=-1)
+        kind.ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=EARLIEST)
         for index in range(partitions)
     ]
     asked = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[kind(name=topic, partitions=rows)])
@@ -248,7 +256,7 @@ def delete_topic(bootstrap: str, topic: str) -> None:
 def end_offset(bootstrap: str, topic: str, partition: int) -> int:
     """Return where a partition ends, once somebody can tell."""
     cls = ListOffsetsRequest.ListOffsetsTopic
-    part = cls.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=-1)
+    part = cls.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=LATEST)
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=0, topics=[cls(name=topic, partitions=[part])]
     )

@@ -14,7 +14,7 @@ from tests.kafka.differential.scenarios.leave_group import leaving
 from tests.kafka.differential.scenarios.offset_fetch import asking, have_offsets
 from tests.kafka.differential.scenarios.produce import PRODUCE, batch_for
 from tests.kafka.differential.scenarios.produce import request as produced
-from tests.kafka.differential.scenarios.reads import ask_fetch, ask_offsets
+from tests.kafka.differential.scenarios.reads import EPOCH, ask_fetch, ask_offsets
 from tests.kafka.differential.scenarios.topics import STRANGER, have_topic, id_of, known_fields, new_topic
 from tests.kafka.differential.script import Script
 
@@ -219,7 +219,7 @@ def timeouts_of_listing_offsets(s: Script, version: int, timeout_ms: int) -> Non
     a = s.connect()
     have_topic(s, a, "t", 1)
     for timestamp in (-1, 0):
-        ask_offsets(a, version, s.id("t"), (0, -1, timestamp), timeout_ms=timeout_ms)
+        ask_offsets(a, version, s.id("t"), (0, EPOCH, timestamp), timeout_ms=timeout_ms)
 
 
 OF_FETCH: dict[str, list[dict[str, Any]]] = {

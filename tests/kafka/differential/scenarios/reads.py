@@ -11,6 +11,8 @@ from tests.kafka.differential.script import Link, Script
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+EPOCH = 0
+"""The leader epoch of new partitions. Consumers tell it; without it, it is a tool that asks."""
 
 
 def ask_offsets(link: Link, version: int, topic: str, *partitions: tuple[int, int, int], **more: Any) -> None:
@@ -28,15 +30,32 @@ def timestamps(s: Script, version: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 1)
     for timestamp in (-1, -2, -3, -4, -5, -6, -7, 0, 1, INT64_MAX, INT64_MIN):
-        ask_offsets(a, version, s.id("t"), (0, -1, timestamp))
+        ask_offsets(a, version, s.id("t"), (0, EPOCH, timestamp))
 
 
 @scenario(version=every(ApiKey.LIST_OFFSETS, since=4))
 def leader_epochs(s: Script, version: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 1)
-    for epoch in (INT32_MIN, -2, -1, 0, 1, INT32_MAX):
+    for epoch in (INT32_MIN, -2, 0, 1, INT32_MAX):
         ask_offsets(a, version, s.id("t"), (0, epoch, -1))
+
+
+@scenario(differs="ends-of-partitions", version=every(ApiKey.LIST_OFFSETS, since=4))
+def tools_that_list_offsets(s: Script, version: int) -> None:
+    a = s.connect()
+    have_topic(s, a, "t", 1)
+    for timestamp in (-2, -1, 0, INT64_MAX):
+        ask_offsets(a, version, s.id("t"), (0, -1, timestamp))
+
+
+@scenario(version=every(ApiKey.LIST_OFFSETS))
+def topics_named_again(s: Script, version: int) -> None:
+    a = s.connect()
+    have_topic(s, a, "t", 3)
+    rows = [{"partition_index": index, "current_leader_epoch": EPOCH, "timestamp": -1} for index in range(3)]
+    topics = [{"name": s.id("t"), "partitions": [rows[index] for index in of]} for of in ([0, 1], [1, 2])]
+    a.ask(ApiKey.LIST_OFFSETS, version, topics=topics, replica_id=-1, isolation_level=0)
 
 
 @scenario(version=every(ApiKey.LIST_OFFSETS))
@@ -44,10 +63,10 @@ def partitions_and_topics(s: Script, version: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 2)
     ask_offsets(a, version, s.id("t"))
-    ask_offsets(a, version, s.id("t"), (1, -1, -1), (7, -1, -1), (-1, -1, -1))
-    ask_offsets(a, version, s.id("t"), (1, -1, -1), (1, -1, -2), (0, -1, -1))
-    ask_offsets(a, version, NO_TOPIC, (0, -1, -1))
-    ask_offsets(a, version, "a b", (0, -1, -1))
+    ask_offsets(a, version, s.id("t"), (1, EPOCH, -1), (7, EPOCH, -1), (-1, EPOCH, -1))
+    ask_offsets(a, version, s.id("t"), (1, EPOCH, -1), (1, EPOCH, -2), (0, EPOCH, -1))
+    ask_offsets(a, version, NO_TOPIC, (0, EPOCH, -1))
+    ask_offsets(a, version, "a b", (0, EPOCH, -1))
     a.ask(ApiKey.LIST_OFFSETS, version, topics=[], replica_id=-1, isolation_level=0)
 
 
@@ -55,21 +74,21 @@ def partitions_and_topics(s: Script, version: int) -> None:
 def isolation_levels(s: Script, version: int, level: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 1)
-    ask_offsets(a, version, s.id("t"), (0, -1, -1), isolation_level=level)
+    ask_offsets(a, version, s.id("t"), (0, EPOCH, -1), isolation_level=level)
 
 
 @scenario(differs="unknown-isolation-levels", level=[-1, 2])
 def unknown_isolation_levels(s: Script, level: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 1)
-    ask_offsets(a, 8, s.id("t"), (0, -1, -1), isolation_level=level)
+    ask_offsets(a, 8, s.id("t"), (0, EPOCH, -1), isolation_level=level)
 
 
 @scenario(replica=[-2, 0, 1, 7])
 def replicas_that_list_offsets(s: Script, replica: int) -> None:
     a = s.connect()
     have_topic(s, a, "t", 1)
-    ask_offsets(a, 8, s.id("t"), (0, -1, -1), replica_id=replica)
+    ask_offsets(a, 8, s.id("t"), (0, EPOCH, -1), replica_id=replica)
 
 
 # --- Fetch

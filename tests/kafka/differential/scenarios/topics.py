@@ -37,7 +37,7 @@ def known_partitions(link: Link, topic: str) -> int:
 
 def led_partitions(link: Link, topic: str, partitions: int) -> bool:
     """Whether every partition of the topic answers: Kafka tells of a partition before it leads it."""
-    wanted = [{"partition_index": i, "current_leader_epoch": -1, "timestamp": -1} for i in range(partitions)]
+    wanted = [{"partition_index": i, "current_leader_epoch": -1, "timestamp": -2} for i in range(partitions)]
     with link.script.quietly():
         topics = [{"name": topic, "partitions": wanted}]
         answer = link.ask(ApiKey.LIST_OFFSETS, 8, replica_id=-1, isolation_level=0, topics=topics)
@@ -238,9 +238,9 @@ def offsets_of_new_partitions(s: Script) -> None:
 
 
 def list_offsets(link: Link, version: int, topic: str, timestamp: int, *partitions: int) -> None:
-    """ListOffsets of some partitions of one topic."""
+    """ListOffsets of some partitions of one topic, as a consumer asks: with the leader epoch that it knows."""
     wanted = [
-        {"partition_index": index, "current_leader_epoch": -1, "timestamp": timestamp} for index in partitions
+        {"partition_index": index, "current_leader_epoch": 0, "timestamp": timestamp} for index in partitions
     ]
     topics = [{"name": topic, "partitions": wanted}]
     link.ask(ApiKey.LIST_OFFSETS, version, replica_id=-1, isolation_level=0, topics=topics)

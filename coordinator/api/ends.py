@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where partitions end: what the group that makes their work has committed.
+
+Topics hold no data, so nothing here knows by itself how far the work in them goes. A topic may name the group that
+does (`groupkeeper.end.group`, or `end.group` for the whole node): whoever makes the work commits there how far it
+is, with any client. Where no group is named, or it has committed nothing in a partition, the end is unknown.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any
+
+from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.catalogue.configs import end_group
+from coordinator.manager import GroupMetadataManager
+from coordinator.node import End, EndsByTopic, Node, Partitions
+from protocol.errors import ErrorCode
+
+Known = Mapping[str, Mapping[int, End] | None]
+"""By topic, the known ends by partition; None where they cannot be told now, since their group is not served."""
+
+NO_END: Mapping[int, End] = {}
+
+
+def with_ends(
+    node: Node,
+    ctx: RequestContext,
+    wanted: Partitions,
+    respond: Callable[[Known], Any],
+) -> Any | Parked:
+    """Respond to a request with the ends of these partitions: at once, or once other nodes have told theirs.
+
+    The reply waits until the commits that it shows are durable.
+    """
+    known: dict[str, Mapping[int, End] | None] = dict.fromkeys(wanted, NO_END)
+    elsewhere: dict[str, Partitions] = {}
+    for group_id, partitions in _by_group(node, wanted).items():
+        if node.ends is not None and node.manager.shard_for(group_id) is ErrorCode.NOT_COORDINATOR:
+            elsewhere[group_id] = partitions
+        else:
+            ends, flush = ends_of(node.manager, group_id, partitions)
+            ctx.wait_for(flush)
+            known.update(ends or dict.fromkeys(partitions))
+    if node.ends is None or not elsewhere:
+        return respond(known)
+    waiting = set(elsewhere)
+
+    def told(group_id: str, ends: EndsByTopic | None) -> None:
+        known.update(ends or dict.fromkeys(elsewhere[group_id]))
+        waiting.discard(group_id)
+        if not waiting:
+            ctx.complete(respond(known))
+
+    for group_id, partitions in elsewhere.items():
+        node.ends.ask(group_id, partitions, partial(told, group_id))
+    return PARKED
+
+
+def _by_group(node: Node, wanted: Partitions) -> Mapping[str, Partitions]:
+    """What is to be asked of each group; topics without one are left out."""
+    by_group: dict[str, dict[str, Collection[int]]] = {}
+    for name, indexes in wanted.items():
+        topic = node.catalogue.get(name)
+        group_id = "" if topic is None else end_group(topic, node.settings)
+        if group_id:
+            by_group.setdefault(group_id, {})[name] = indexes
+    return by_group
+
+
+def ends_of(
+    manager: GroupMetadataManager, group_id: str, partitions: Partitions
+) -> tuple[EndsByTopic | None, int]:
+    """What a group of this node has committed in these partitions, and the flush to wait for.
+
+    None where this node does not serve the group now.
+    """
+    shard = manager.shard_for(group_id)
+    if isinstance(shard, ErrorCode):
+        return None, 0
+    group = shard.groups.get(group_id)
+    if group is None:
+        return dict.fromkeys(partitions, NO_END), shard.absence_flush
+    ends = {}
+    for name, indexes in partitions.items():
+        committed = manager.get_offsets(group, name)
+        found = {index: committed[index] for index in indexes if index in committed}
+        ends[name] = {
+            index: End(each.offset, each.commit_timestamp)
+            for index, each in found.items()
+            if each.offset >= 0
+        }
+    return ends, group.flush
