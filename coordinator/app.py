@@ -311,6 +311,7 @@ class App:
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,
+            new_producer_id=self.machine.new_producer_id,
         )
 
     def _server(self, node: Node) -> Server:

@@ -39,6 +39,10 @@ class Machine:
         """A random UUID, version 4."""
         return uuid.UUID(bytes=self.random_bytes(16), version=4)
 
+    def new_producer_id(self) -> int:
+        """A random id for a producer, from 0 to 2**63 - 1: so many that none comes twice, though nobody keeps them."""
+        return int.from_bytes(self.random_bytes(8), "big") >> 1
+
 
 def real_machine() -> Machine:
     """The machine that this process runs on."""

@@ -55,4 +55,5 @@ class Node:
     catalogue_store: "CatalogueKeeper"
     timers: Delays
     stats: "Stats"
+    new_producer_id: Callable[[], int]
     ends: "Ends | None" = None

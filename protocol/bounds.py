@@ -36,6 +36,7 @@ FRAME_BYTES_MAX: Final[Mapping[int, int]] = MappingProxyType(
         ApiKey.API_VERSIONS: _STRINGS,
         ApiKey.LIST_GROUPS: _STRINGS,
         ApiKey.DESCRIBE_CLUSTER: _STRINGS,
+        ApiKey.INIT_PRODUCER_ID: _STRINGS,
         # Lists of names and partitions; those of the hot apis are decoded in one go.
         ApiKey.FETCH: _LISTS,
         ApiKey.LIST_OFFSETS: _LISTS,

@@ -32,11 +32,16 @@ class TooManyItems(ProtocolError):
     """A request whose arrays, or tagged fields, have more items than are served (`protocol.bounds`)."""
 
 
+_SASL = (17, 36)
+"""The API keys of SaslHandshake and SaslAuthenticate."""
+
+
 class UnsupportedVersion(ProtocolError):
     """An API key or version that is not served; `header` tells which, as far as it could be read."""
 
     def __init__(self, header: "RequestHeader") -> None:
-        super().__init__(f"version {header.api_version} of API key {header.api_key} is not supported")
+        why = "; there is no authentication here" if header.api_key in _SASL else ""
+        super().__init__(f"version {header.api_version} of API key {header.api_key} is not supported{why}")
         self.header = header
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
+from protocol.strangers import stranger
 
 LENGTH_BYTES: Final = 4
 _LENGTH: Final = Struct(">i").unpack_from
@@ -44,8 +45,9 @@ class FrameReader:
     def feed(self, data: bytes) -> list[bytes]:
         """Return the bodies of the frames that `data` completes, in order, without their length.
 
-        A bad length ends the stream: InvalidLength for zero or less (Kafka closes the connection),
-        FrameTooLarge above the limit, raised as soon as the four bytes are there, or those that name the api.
+        A bad length ends the stream: InvalidLength for zero or less (Kafka closes the connection), FrameTooLarge
+        above the limit, NotKafka where it is how another protocol begins; raised as soon as the four bytes are
+        there, or those that name the api.
         Frames before it in the same `data` are returned first; the next call raises, as does every later one.
         `failure` tells that at once.
         """
@@ -98,7 +100,10 @@ class FrameReader:
         self._wanted_bytes = wanted_bytes
 
     def _fail(self, length: int, limit: int, what: str, *, has_frames: bool) -> None:
-        if length <= 0:
+        known = stranger(length)
+        if known is not None:
+            self._failed = known
+        elif length <= 0:
             self._failed = InvalidLength(f"a frame of {length} bytes")
         else:
             self._failed = FrameTooLarge(f"a frame{what} of {length} bytes; the limit is {limit}")

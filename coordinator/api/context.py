@@ -38,6 +38,9 @@ class Sink(Protocol):
     def complete(self, ctx: "RequestContext", response: Any) -> None:
         """Answer a parked request."""
 
+    def is_first(self, api_key: int) -> bool:
+        """Whether this is asked for the first time about this api, for what is to be said once on a connection."""
+
 
 class RequestContext:
     """One request: who sent it, and what its reply has to wait for.
@@ -90,6 +93,11 @@ class RequestContext:
         """The client is gone: nobody reads the answer."""
         if self.on_abandoned is not None:
             self.on_abandoned()
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nobody has asked this about a request of the same api on this connection before."""
+        return self.sink.is_first(self.api_key)
 
     def complete(self, response: Any) -> None:
         """Answer a request that was parked. Only the first answer counts."""

@@ -18,9 +18,13 @@ from typing import Any, Final
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.partitions import NO_EPOCH, partition_error
 from coordinator.catalogue.topic import Topic
+from coordinator.logs import get_logger
 from coordinator.node import Node
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
+
+log = get_logger("api")
 
 TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
@@ -47,6 +51,14 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     response, may_wait = _answer(node, request, version)
     if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return response
+    if node.stats.requests[ApiKey.FETCH] == 1:
+        # Once in a node's life: the members of every group poll, and whoever wonders what he gets has one beside him.
+        log.info(
+            "a client fetches, and gets nothing: topics hold no records here",
+            client_id=ctx.client_id,
+            client_host=ctx.client_host,
+            help="fetch from the Kafka cluster that holds the data; groups and offsets are served",
+        )
     wait_ms = min(request.max_wait_ms, WAIT_MS_MAX)
     # It is made again then: a topic may have been deleted meanwhile.
     timer = node.timers.after(wait_ms, lambda _: ctx.complete(_answer(node, request, version)[0]))

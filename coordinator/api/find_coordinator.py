@@ -13,9 +13,12 @@ from typing import Final
 from coordinator.api.context import RequestContext
 from coordinator.catalogue.topic import Refusal
 from coordinator.cluster.view import Broker
+from coordinator.logs import get_logger
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+log = get_logger("api")
 
 SEVERAL_KEYS_FROM: Final = 4
 GROUP: Final = 0
@@ -30,6 +33,12 @@ NOWHERE_PORT: Final = -1
 def handle(node: Node, request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Tell the node that coordinates each key. The empty key is a key, and repeats are answered again."""
     version = ctx.api_version
+    if request.key_type == TRANSACTION and ctx.is_first:
+        log.warning(
+            "a client asks for transactions, which are not coordinated here",
+            client_id=ctx.client_id,
+            client_host=ctx.client_host,
+        )
     if version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(
             version=version,

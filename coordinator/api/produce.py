@@ -10,9 +10,12 @@ from typing import Any, Final
 
 from coordinator.api.context import SILENT, RequestContext, Silent
 from coordinator.catalogue.topic import Topic
+from coordinator.logs import get_logger
 from coordinator.node import Node
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages import ProduceRequest, ProduceResponse
+
+log = get_logger("api")
 
 TOPIC_IDS_FROM: Final = 13
 TOLD_FROM: Final = 0
@@ -36,6 +39,13 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceR
         if not any(topic.partition_data for topic in request.topic_data):
             return SILENT
         raise ProtocolError(f"it produces without waiting for an answer: {WHY}")
+    if ctx.is_first:
+        log.warning(
+            "a client produces, and no records are kept here",
+            client_id=ctx.client_id,
+            client_host=ctx.client_host,
+            help="produce to the Kafka cluster that holds the data",
+        )
     version = ctx.api_version
     responses = []
     for wanted in request.topic_data:

@@ -31,6 +31,7 @@ MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.API_VERSIONS: "api_versions",
     ApiKey.CREATE_TOPICS: "create_topics",
     ApiKey.DELETE_TOPICS: "delete_topics",
+    ApiKey.INIT_PRODUCER_ID: "init_producer_id",
     ApiKey.DESCRIBE_CONFIGS: "describe_configs",
     ApiKey.CREATE_PARTITIONS: "create_partitions",
     ApiKey.DELETE_GROUPS: "delete_groups",

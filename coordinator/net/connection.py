@@ -32,6 +32,7 @@ from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError, TooManyItems, UnsupportedVersion
 from protocol.framing import FrameReader
 from protocol.headers import decode_request_header, encode_response
+from protocol.strangers import NotKafka
 
 log = get_logger("connection")
 
@@ -104,12 +105,14 @@ class Connection:
     """
 
     __slots__ = (
+        "_asked",
         "_backlog",
         "_backlog_bytes",
         "_client_host",
         "_closing",
         "_failure",
         "_going_on",
+        "_last_words",
         "_owed_bytes",
         "_parked",
         "_paused_for_backlog",
@@ -136,9 +139,11 @@ class Connection:
         self.buffered_bytes = 0  # of those that it keeps, once it is full
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog
+        self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
         self._paused_for_peer = False
         self._paused_for_backlog = False
+        self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
         self._client_host = ""
         self.client_software = ""
@@ -352,6 +357,13 @@ class Connection:
 
     # --- replies ---
 
+    def is_first(self, api_key: int) -> bool:
+        """Whether this is asked for the first time about this api, for what is to be said once on a connection."""
+        bit = 1 << api_key
+        first = not self._asked & bit
+        self._asked |= bit
+        return first
+
     def complete(self, ctx: RequestContext, response: Any) -> None:
         """Answer a parked request; only the first answer counts, and none on a connection that is gone."""
         if ctx.frame is not None or self._closing:
@@ -485,6 +497,8 @@ class Connection:
                 self.go_on_soon()
         elif self._failure is not None and not self._replies and not self._closing:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
+            if self._last_words:
+                self._transport.write(self._last_words)
             self.close()
 
     def _break_here(self, error: ProtocolError) -> None:
@@ -503,6 +517,8 @@ class Connection:
     def _break(self, error: ProtocolError) -> None:
         """Read no more; what was asked before is still answered."""
         self._failure = str(error)
+        if isinstance(error, NotKafka):
+            self._last_words = error.answer
         self._pause_or_resume()
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a handler as a client would: request and response go through the codec, a parked answer is waited for."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +22,7 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Ends
 from coordinator.runtime.timers import Timer
 from coordinator.shard import Shard
+from coordinator.stats import Stats
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -91,6 +93,8 @@ class FakeNode:
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
         self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))
+        self.stats = Stats()
+        self.new_producer_id = itertools.count(4_000).__next__
         self.ends: Ends | None = None
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
@@ -160,6 +164,9 @@ class Answers:
         self.version = version
         self.client_software = ""
         self.bodies: list[bytes] = []
+
+    def is_first(self, api_key: int) -> bool:
+        return not self.bodies
 
     def complete(self, ctx: RequestContext, response: Any) -> None:
         self.bodies.append(codec_for(self.key, self.version).encode_response(response))

@@ -130,6 +130,10 @@ class Call:
         self.response = response
         self.replies += 1
 
+    def is_first(self, api_key: int) -> bool:
+        """Nothing is said here that is said once."""
+        return False
+
     @property
     def answered(self) -> bool:
         return self.replies > 0

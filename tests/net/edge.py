@@ -240,6 +240,7 @@ class Edge:
             catalogue_store=store,
             timers=self.timers,
             stats=self.stats,
+            new_producer_id=count(4_000).__next__,
         )
         self._create_topics()
         self.unsent = Unsent(self.stats, unsent_bytes_max, unread_ms_max)

@@ -234,6 +234,10 @@ def produce(asking: Asking) -> Any:
     )
 
 
+def init_producer_id(asking: Asking) -> Any:
+    return asking.cls(transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1)
+
+
 BUILDERS: dict[ApiKey, Build] = {
     ApiKey.FETCH: fetch,
     ApiKey.LIST_OFFSETS: list_offsets,
@@ -256,6 +260,7 @@ BUILDERS: dict[ApiKey, Build] = {
     ApiKey.OFFSET_DELETE: offset_delete,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.PRODUCE: produce,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id,
 }
 
 

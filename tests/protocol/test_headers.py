@@ -81,7 +81,7 @@ def test_a_client_id_of_negative_length_is_refused() -> None:
     ("api_key", "version", "tail"),
     [
         (ApiKey.PRODUCE, 2, b""),
-        (ApiKey.INIT_PRODUCER_ID, 3, b""),
+        (ApiKey.ADD_PARTITIONS_TO_TXN, 3, b""),
         (-1, 0, b""),
         (9999, 0, b""),
         (ApiKey.HEARTBEAT, 5, b"\0"),

@@ -218,6 +218,8 @@ def _value(how: Reading, field: Any, value: Any, names: Names) -> Any:
         return _fields(how, field, value, names)
     if field.name == "error_message" and how.api in TEXTS and value not in ("", "NONE"):
         return "<text>"
+    if field.name == "producer_id" and how.api is ApiKey.INIT_PRODUCER_ID and value >= 0:
+        return "<id>"
     if field.name == "documentation" and value is not None:
         return "<text>"
     return value

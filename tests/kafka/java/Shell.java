@@ -16,10 +16,15 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
 
@@ -74,6 +79,7 @@ public final class Shell {
             String[] arguments = words.subList(1, words.size()).toArray(new String[0]);
             switch (words.get(0)) {
                 case "groups" -> ConsumerGroupCommand.main(arguments);
+                case "produce" -> produce(arguments[0], arguments[1], arguments.length > 2 ? arguments[2] : "");
                 case "consume" -> consume(arguments[0], arguments[1], arguments[2]);
                 default -> throw new IllegalArgumentException(words.get(0));
             }
@@ -89,6 +95,26 @@ public final class Shell {
         Base64.Encoder encoder = Base64.getEncoder();
         return status + " " + encoder.encodeToString(output.toByteArray())
             + " " + encoder.encodeToString(errors.toByteArray());
+    }
+
+    /** A producer with its defaults, or with a transactional id, sends one record; prints the error that it gets. */
+    private static void produce(String bootstrap, String topic, String transactionalId) throws InterruptedException {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        if (!transactionalId.isEmpty()) {
+            settings.put("transactional.id", transactionalId);
+        }
+        try (KafkaProducer<byte[], byte[]> producer =
+                new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
+            if (!transactionalId.isEmpty()) {
+                producer.initTransactions();
+            }
+            producer.send(new ProducerRecord<>(topic, new byte[] {1})).get();
+        } catch (ExecutionException failed) {
+            System.out.println(failed.getCause());
+        } catch (KafkaException failed) {
+            System.out.println(failed);
+        }
     }
 
     /** Two consumers share a topic, commit 500 + partition, one closes, the other takes all and reads everything back. */

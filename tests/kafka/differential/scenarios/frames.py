@@ -135,14 +135,12 @@ def apis_that_do_not_exist(s: Script, api: int) -> None:
 @scenario(
     differs="apis-and-features",
     api={
-        "InitProducerId": (22, 0),
         "AddOffsetsToTxn": (25, 0),
         "ConsumerGroupDescribe": (69, 0),
     },
 )
 def apis_that_we_do_not_serve(s: Script, api: tuple[int, int]) -> None:
     bodies = {
-        22: b"\xff\xff\0\0\0\x64",
         25: b"\0\1t" + bytes(8) + b"\0\0" + b"\0\1g",
         69: b"\1\0\0",
     }
