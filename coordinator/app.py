@@ -298,6 +298,7 @@ class App:
     def make_node(self, broker: Broker) -> Node:
         """What the api handlers see of this node. Raises CannotStart."""
         store = self.open_catalogue()
+        store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
         store.catalogue.refusals = self.stats.limit_refusals
         store.on_topics_deleted = lambda names: self.manager.delete_offsets_of_topics(frozenset(names))

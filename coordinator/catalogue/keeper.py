@@ -4,11 +4,12 @@
 A change is tried on a draft (`topics.Draft`). What it comes to is kept, on disk or by the supervisor, and then the
 catalogue takes it over and those who asked are answered. So no topic is seen, or promised, that a crash takes back, and
 a failure leaves nothing to undo. One write is under way at a time; changes that arrive meanwhile share the next one.
-Whatever is done costs what changes, not what there is.
+Whatever is done costs what changes, not what there is; and edits of many topics give way to others between their steps.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -23,14 +24,19 @@ from coordinator.logs import get_logger
 log = get_logger("catalogue")
 
 T = TypeVar("T")
+Steps = Generator[None, None, T]
 CHANGES_PER_WRITE_MAX: Final = 100
-"""So many edits are tried, and answered, in one go: few enough to hold the event loop for some milliseconds only."""
+"""So many edits share a write, and are answered in one go."""
+STEPS_PER_SLICE: Final = 20
+"""After so many steps others get a turn of the event loop."""
+TOPICS_PER_STEP: Final = 10
+"""How many topics an edit changes before its next step: some 100 microseconds."""
 
 
 class Change(msgspec.Struct):
     """An edit that waits to be kept, and whom to tell."""
 
-    edit: Callable[[Draft], Any]
+    edit: Callable[[Draft], Steps[Any]]
     done: Callable[[Any], None]
     outcome: Any = None
 
@@ -45,12 +51,16 @@ class CatalogueKeeper(ABC):
 
     def __init__(self, path: Path, *, new_topic_id: Callable[[], bytes] = random_topic_id) -> None:
         self.path = path
+        self.later: Callable[[Callable[[], None]], object] | None = None
+        """Calls something in another turn of the event loop; without it nothing gives way."""
         self.on_topics_deleted: Callable[[Sequence[str]], None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
         self._gathering: list[Change] = []
         self._under_way: list[Change] = []
+        self._trying: list[Change] = []
+        self._draft: Steps[Changes] | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -64,9 +74,18 @@ class CatalogueKeeper(ABC):
         `done` is called with the result, or with the exception that kept it from that: at once where there is nothing
         to keep, else later. `edit` may run after other changes, and must decide by the topics that it is given.
         """
+        self.change_in_steps(partial(_at_once, edit), done)
+
+    def change_in_steps(
+        self, edit: Callable[[Draft], Steps[T]], done: Callable[[T | BaseException], None]
+    ) -> None:
+        """Change a draft of the catalogue as `change` does, with an edit that yields where it can give way to others.
+
+        It should yield after every `TOPICS_PER_STEP` topics.
+        """
         self._gathering.append(Change(edit, done))
-        if not self._under_way:
-            self._tell(self._start_next())
+        if not self._under_way and self._draft is None:
+            self._tell(self._go_on())
 
     @abstractmethod
     def _keep(self, changes: Changes) -> None:
@@ -85,7 +104,7 @@ class CatalogueKeeper(ABC):
     def _finish(self) -> None:
         changes, self._under_way = self._under_way, []
         # The next write starts before anybody is told, so that a change made by an answer joins the queue.
-        self._tell(changes + self._start_next())
+        self._tell(changes + self._go_on())
 
     def _take_over(self, changes: Changes) -> None:
         gone = self.catalogue.apply(changes)
@@ -93,13 +112,20 @@ class CatalogueKeeper(ABC):
         if gone:
             self.on_topics_deleted(sorted(gone))
 
-    def _start_next(self) -> list[Change]:
-        """Make one draft of what gathered and keep it; returns the changes, if there is nothing to keep."""
+    def _go_on(self) -> list[Change]:
+        """Try what gathered, as far as one slice goes, and keep it; returns changes with nothing to keep."""
         told: list[Change] = []
-        while self._gathering:
-            edits = self._gathering[:CHANGES_PER_WRITE_MAX]
-            del self._gathering[:CHANGES_PER_WRITE_MAX]
-            changes = self._try(edits)
+        while self._draft is not None or self._gathering:
+            if self._draft is None:
+                self._trying = self._gathering[:CHANGES_PER_WRITE_MAX]
+                del self._gathering[:CHANGES_PER_WRITE_MAX]
+                self._draft = self._try(self._trying)
+            changes = self._slice(self._draft)
+            if changes is None:
+                assert self.later is not None
+                self.later(lambda: self._tell(self._go_on()))
+                return told
+            edits, self._trying, self._draft = self._trying, [], None
             if changes:
                 self._under_way = edits
                 self._keep(changes)
@@ -107,17 +133,30 @@ class CatalogueKeeper(ABC):
             told += edits
         return told
 
-    def _try(self, edits: Sequence[Change]) -> Changes:
+    def _slice(self, draft: Steps[Changes]) -> Changes | None:
+        """What the draft comes to; None while there is more of it to do in another turn."""
+        steps = 0
+        try:
+            while self.later is None or steps < STEPS_PER_SLICE:
+                next(draft)
+                steps += 1
+        except StopIteration as end:
+            changes: Changes = end.value
+            return changes
+        return None
+
+    def _try(self, edits: Sequence[Change]) -> Steps[Changes]:
         draft = self.catalogue.draft()
         for change in edits:
             mark = draft.mark()
             try:
-                change.outcome = change.edit(draft)
+                change.outcome = yield from change.edit(draft)
             except Exception as error:
                 # One who asked for something impossible must not spoil it for the others.
                 log.exception("change of the catalogue failed")
                 draft.undo(mark)
                 change.outcome = error
+            yield
         return draft.changes()
 
     def _tell(self, changes: Sequence[Change]) -> None:
@@ -129,3 +168,9 @@ class CatalogueKeeper(ABC):
                 errors.append(error)
         if errors:
             raise ExceptionGroup("changes of the catalogue that could not be answered", errors)
+
+
+def _at_once(edit: Callable[[Draft], T], draft: Draft) -> Steps[T]:
+    """An edit of a single step."""
+    yield from ()
+    return edit(draft)

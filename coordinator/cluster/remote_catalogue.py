@@ -2,13 +2,14 @@
 """A worker's catalogue: a copy of the supervisor's, which alone changes it and puts it on disk."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.keeper import CatalogueKeeper, Change
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.topic import Topic
 from coordinator.cluster.messages import AllTopics, AskTopics, Changed, ChangeTopics, TopicsChanged
@@ -39,13 +40,30 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self._catalogue = Catalogue(offsets_topic, limits=limits)
         self._send = send
         self._version = UNKNOWN
+        self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
         self._incoming: Catalogue | None = None
         self._answer: Changed | None = None
         self.arrived = asyncio.Event()
         """Set once all topics are here."""
 
     def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
-        """Something about topics has come from the supervisor."""
+        """Something about topics has come from the supervisor.
+
+        It waits while edits are tried on a draft: what lies below that must stay as it is.
+        """
+        self._inbox.append(message)
+        self._read()
+
+    def _read(self) -> None:
+        while self._inbox and self._draft is None:
+            self._handle(self._inbox.popleft())
+
+    def _go_on(self) -> list[Change]:
+        told = super()._go_on()
+        self._read()
+        return told
+
+    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> None:
         match message:
             case AllTopics():
                 self._all_topics(message)

@@ -61,6 +61,7 @@ class Supervisor:
         self.nodes = [settings.node_id + index for index in range(settings.workers)]
         self.store = CatalogueStore(settings.data_dir, self.io.submit, limits=TopicLimits.of(settings))
         self.store.load(settings.offsets_topic_num_partitions)
+        self.store.later = self.loop.call_soon
         self.feed = TopicFeed(lambda: self.store.catalogue)
         self.store.on_changed = self.feed.changed
         self.store.on_topics_deleted = self._topics_deleted
@@ -290,7 +291,7 @@ class Supervisor:
 
         self._asked.setdefault(node, []).append(message.changes)
         if message.is_last:
-            self.store.change(partial(apply_changes, self._asked.pop(node)), done)
+            self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
 
     def _topics_deleted(self, names: Any) -> None:
         """Leaders hear of it by themselves; whoever leads the other partitions next must be told then."""

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import msgspec
 
 from coordinator.catalogue.changes import Changes, Misfit
+from coordinator.catalogue.keeper import Steps
 from coordinator.catalogue.topics import Draft
 
 
-def apply_changes(changes: Sequence[Changes], draft: Draft) -> bool:
-    """Make all changes, or, where one does not fit any more, none; whether they were made.
+def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
+    """Make all changes, or, where one does not fit any more, none; whether they were made. A step for each.
 
     They do not fit, either, where others have taken the room that the limits leave: the worker then sees that itself.
     """
@@ -22,6 +23,7 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> bool:
     try:
         for each in changes:
             draft.apply(each)
+            yield
     except Misfit:
         draft.undo(mark)
         return False

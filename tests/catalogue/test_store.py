@@ -3,6 +3,7 @@
 
 import errno
 import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import CorruptCatalogue, OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.ids import random_topic_id
-from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX
+from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE, Steps
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
@@ -340,6 +341,43 @@ def test_so_many_changes_share_a_write_and_no_more(bench: Bench) -> None:
         bench.thread.run_one()
         told.append(len(bench.told))
     assert told == [1, CHANGES_PER_WRITE_MAX + 1, CHANGES_PER_WRITE_MAX + 2]
+
+
+def test_an_edit_of_many_topics_gives_way_and_is_kept_as_a_whole(bench: Bench) -> None:
+    turns: list[Callable[[], None]] = []
+    bench.store.later = turns.append
+
+    def create_hundreds(draft: Draft) -> Steps[int]:
+        for number in range(500):
+            draft.create(f"t{number:03}", 1, topic_id=random_topic_id())
+            if number % 10 == 9:
+                yield
+        return len(draft.changes().created)
+
+    bench.store.change_in_steps(create_hundreds, bench.told.append)
+    bench.create("a")  # shares the next write
+    taken = 0
+    while turns:
+        assert (bench.told, bench.thread.waiting) == ([], [])
+        turns.pop()()
+        taken += 1
+    assert taken == 500 // 10 // STEPS_PER_SLICE
+    bench.thread.run_one()
+    assert bench.told == [500]
+    assert len(bench.names_on_disk()) == 500
+    bench.thread.run_one()
+    assert bench.names()[0] == "a"
+
+
+def test_an_edit_that_fails_in_the_middle_leaves_nothing(bench: Bench) -> None:
+    def broken(draft: Draft) -> Steps[None]:
+        draft.create("half", 1, topic_id=b"h" * 16)
+        yield
+        raise LookupError("a bug")
+
+    bench.store.change_in_steps(broken, bench.told.append)
+    assert isinstance(bench.told[0], LookupError)
+    assert bench.thread.waiting == []
 
 
 def test_on_changed_tells_what_changed(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import PIECE_TOPICS_MAX
+from coordinator.catalogue.changes import PIECE_TOPICS_MAX, Changes
 from coordinator.catalogue.ids import random_topic_id
+from coordinator.catalogue.keeper import STEPS_PER_SLICE, Steps
 from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft, Topics
@@ -33,6 +35,7 @@ from coordinator.cluster.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.cluster.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.config import Address, Settings
 from coordinator.node import End
+from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
 from storage.errors import StorageError
 from storage.filesystem import RealFileSystem
@@ -76,12 +79,12 @@ def test_a_difference_makes_the_same_topics_or_changes_nothing(
     after, master, raced = before.draft(), before.draft(), before.draft()
     edit(after, ours, 200)
     changes = after.changes()
-    assert apply_changes(list(changes.pieces()), master)
+    assert made(list(changes.pieces()), master)
     assert master.changes() == changes
     # Somebody was faster: what we saw must still be there, or nothing is done.
     edit(raced, others, 300)
     untouched = raced.changes()
-    if apply_changes(list(changes.pieces()), raced):
+    if made(list(changes.pieces()), raced):
         assert all(raced.by_id(gone) is None for gone in changes.deleted)
         for grown in changes.grown:
             found = raced.by_id(grown.id)
@@ -99,9 +102,19 @@ def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_le
     first.create("a", 1, topic_id=topic_id(1))
     second.create("b", 1, topic_id=topic_id(2))
     draft = catalogue.draft()
-    assert apply_changes([first.changes()], draft)
-    assert not apply_changes([second.changes()], draft)
+    assert made([first.changes()], draft)
+    assert not made([second.changes()], draft)
     assert [topic.name for topic in draft.changes().created] == ["a"]
+
+
+def made(changes: list[Changes], draft: Draft) -> bool:
+    """Whether the supervisor has made these changes."""
+    steps = apply_changes(changes, draft)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return bool(end.value)
 
 
 class Master:
@@ -132,7 +145,7 @@ class Master:
         index, question = self.asked.pop(0)
         draft = self.catalogue.draft()
         told: list[Any] = []
-        done = False if error else apply_changes([question.changes], draft)
+        done = False if error else made([question.changes], draft)
         if done:
             self.version += 1
             told = [messages.TopicsChanged(self.version, draft.changes())]
@@ -180,6 +193,33 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     assert second.catalogue == master.catalogue
     assert gone == ["old"]
     assert [type(question) for _, question in master.asked] == [messages.AskTopics, messages.ChangeTopics]
+
+
+def test_what_comes_while_an_edit_is_tried_waits_for_its_end(tmp_path: Path) -> None:
+    """Else a topic that was grown in the draft, and is deleted by another worker, would be a new one in the end."""
+    master = Master(tmp_path, 2)
+    create(master.stores[0], "t", [])
+    master.answer()
+    store, turns, outcomes = master.stores[1], list[Callable[[], None]](), list[Any]()
+    store.later = turns.append
+
+    def grow(draft: Draft) -> Steps[Any]:
+        grown = draft.create_partitions("t", 5)
+        for _ in range(STEPS_PER_SLICE):
+            yield
+        return grown
+
+    store.change_in_steps(grow, outcomes.append)
+    master.stores[0].change(lambda draft: draft.delete("t"), lambda _outcome: None)
+    master.answer()
+    assert "t" in store.catalogue
+    turns.pop()()
+    assert "t" not in store.catalogue
+    ((_, asked),) = master.asked
+    assert [grown.partitions for grown in asked.changes.grown] == [5]
+    master.answer()  # it does not fit, and is tried again
+    turns.pop()()
+    assert outcomes == [Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
 class FakeReader:
