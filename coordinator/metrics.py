@@ -41,6 +41,7 @@ COUNTERS: Final = (
         "oversized_requests",
         "Requests longer, or with more items, than their api allows; each closed its connection.",
     ),
+    ("oversized_answers", "oversized_answers", "Answers that were not given because they would be too long."),
     ("received_bytes", "bytes_received", "Bytes read from Kafka clients."),
     ("sent_bytes", "bytes_sent", "Bytes written to Kafka clients."),
     ("connections_accepted", "connections_accepted", "Connections accepted."),

@@ -61,6 +61,7 @@ class Stats:
         self.unsupported_requests = 0
         self.malformed_requests = 0
         self.oversized_requests = 0
+        self.oversized_answers = 0
         self.bytes_received = 0
         self.bytes_sent = 0
         self.connections_accepted = 0

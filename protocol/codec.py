@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a codec of one API and version is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 
@@ -18,3 +18,5 @@ class Codec(NamedTuple):
     decode_response: Callable[[bytes, int], Any]
     encode_request: Callable[[Any], bytes]
     flexible: bool
+    decode_request_in_steps: Callable[[bytes, int], Generator[None, None, Any]] | None = None
+    """Gives way every hundred items; None for the hot messages, of which ten thousand take some milliseconds."""

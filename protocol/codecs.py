@@ -42,4 +42,5 @@ def _from_messages(api_key: int, version: int) -> Codec:
         partial(messages.decode_response, key, version),
         partial(messages.encode_request, key, version),
         version >= FIRST_FLEXIBLE[key],
+        partial(messages.decode_request_in_steps, key, version),
     )

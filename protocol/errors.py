@@ -32,6 +32,10 @@ class TooManyItems(ProtocolError):
     """A request whose arrays, or tagged fields, have more items than are served (`protocol.bounds`)."""
 
 
+class MessageTooLarge(ValueError):
+    """A message of ours that would be longer than it may become."""
+
+
 _SASL = (17, 36)
 """The API keys of SaslHandshake and SaslAuthenticate."""
 

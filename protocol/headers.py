@@ -98,6 +98,11 @@ def encode_response(correlation_id: int, body: bytes, flexible: bool) -> bytes:
 
     ApiVersions has header v0 in all its versions (ApiVersionsResponse): its callers pass False.
     """
+    return response_head(correlation_id, len(body), flexible) + body
+
+
+def response_head(correlation_id: int, body_bytes: int, flexible: bool) -> bytes:
+    """Return what comes before the body of a response: the length of the frame, and the header."""
     if flexible:
-        return _RESPONSE_V1(len(body) + 5, correlation_id) + body
-    return _RESPONSE_V0(len(body) + 4, correlation_id) + body
+        return _RESPONSE_V1(body_bytes + 5, correlation_id)
+    return _RESPONSE_V0(body_bytes + 4, correlation_id)

@@ -10,6 +10,7 @@ Importing this module imports all of kafka-python, which takes a fifth of a seco
 the first message is not hot.
 """
 
+from collections import Counter
 from collections.abc import Generator
 from functools import cache
 from typing import Any, Final
@@ -71,6 +72,8 @@ from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.reader import StepReader, read_message, struct_reader
+from protocol.wire import MAX_INT32
+from protocol.writer import Writer
 
 # The classes of the hot APIs are in CLASSES only: their names belong to `protocol.hot`.
 __all__ = [
@@ -112,6 +115,7 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response_body",
+    "encode_response_in_steps",
 ]
 
 CLASSES: Final[dict[ApiKey, tuple[Any, Any]]] = {
@@ -176,6 +180,19 @@ def encode_request(api_key: ApiKey, version: int, message: Any) -> bytes:
 def encode_response_body(api_key: ApiKey, version: int, message: Any) -> bytes:
     """Return the body of a response."""
     return _encode(CLASSES[api_key][1], version, message)
+
+
+def encode_response_in_steps(
+    api_key: ApiKey, version: int, message: Any, errors: Counter[int], bytes_max: int = MAX_INT32
+) -> Generator[None, None, list[bytes]]:
+    """Write the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+
+    Of a hot api the response is kafka-python's, too. The error codes in its arrays are counted in `errors`.
+    Raises MessageTooLarge beyond `bytes_max`.
+    """
+    cls = CLASSES[api_key][1]
+    writer = Writer(version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors)
+    return writer.write(cls._struct, message)
 
 
 _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")

@@ -2,8 +2,8 @@
 """One request on its way through a node, and the answers `PARKED` and `SILENT`."""
 
 import enum
-from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
+from collections.abc import Callable, Generator
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from coordinator.groups.outcome import Reply
 from protocol.errors import ErrorCode
@@ -29,6 +29,14 @@ SILENT: Final = Silent.SILENT
 """Returned by a handler where the client waits for no answer: it gets none, and goes on."""
 
 
+class RequestRefused(Exception):
+    """Raised by work in slices: the request is answered with this error instead."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
 class Sink(Protocol):
     """Where a parked request's answer goes: its connection."""
 
@@ -40,6 +48,13 @@ class Sink(Protocol):
 
     def is_first(self, api_key: int) -> bool:
         """Whether this is asked for the first time about this api, for what is to be said once on a connection."""
+
+    def in_slices(self, ctx: "RequestContext", work: "Work") -> None:
+        """Do the work that answers a request, giving way to others wherever it yields."""
+
+
+Work: TypeAlias = Generator[None, None, Any]
+"""Answers one request: returns its response, or the pieces of its encoded body, or None where it is parked."""
 
 
 class RequestContext:
@@ -60,6 +75,7 @@ class RequestContext:
         "frame",
         "on_abandoned",
         "request",
+        "rest",
         "sink",
     )
 
@@ -85,6 +101,8 @@ class RequestContext:
         """The `Api` that serves it."""
         self.request = request
         self.frame: bytes | None = None
+        self.rest: list[bytes] | None = None
+        """What follows `frame` of an answer that is too long to be one piece."""
         self.flush = 0
         self.on_abandoned: Callable[[], None] | None = None
         """What to do when the client goes away while this is parked, where that saves work."""
@@ -98,6 +116,11 @@ class RequestContext:
     def is_first(self) -> bool:
         """Whether nobody has asked this about a request of the same api on this connection before."""
         return self.sink.is_first(self.api_key)
+
+    def in_slices(self, work: Work) -> Parked:
+        """Park the request and answer it by work that gives way to others wherever it yields."""
+        self.sink.in_slices(self, work)
+        return PARKED
 
     def complete(self, response: Any) -> None:
         """Answer a request that was parked. Only the first answer counts."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
@@ -16,9 +17,7 @@ from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 Outcome = dict[str, Refusal | None]
 
 
-def handle(
-    node: Node, request: CreatePartitionsRequest, ctx: RequestContext
-) -> CreatePartitionsResponse | Parked:
+def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
     """Let topics have more partitions, each by itself."""
     version = ctx.api_version
 
@@ -26,22 +25,27 @@ def handle(
         return _grow_all(catalogue, request.topics, node.cluster)
 
     def respond(outcome: Outcome) -> CreatePartitionsResponse:
-        results = [_result(name, refusal, version) for name, refusal in outcome.items()]
+        results = (_result(name, refusal, version) for name, refusal in outcome.items())
         return CreatePartitionsResponse(version=version, results=results)
 
     if request.validate_only:
-        return respond(edit(node.catalogue.draft()))
-    return answer_after_change(
-        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
-    )
+        return in_slices(node, ctx, respond(edit(node.catalogue.draft())))
+    return answer_after_change(node, ctx, edit, respond, lambda error: _refused(request, error, version))
 
 
 def error_response(
     request: CreatePartitionsRequest, error: ErrorCode, version: int
 ) -> CreatePartitionsResponse:
     """The same error for every topic."""
+    response = _refused(request, error, version)
+    response.results = list(response.results)
+    return response
+
+
+def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -> CreatePartitionsResponse:
+    refusal = Refusal(error)
     return CreatePartitionsResponse(
-        version=version, results=[_result(topic.name, Refusal(error), version) for topic in request.topics]
+        version=version, results=(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 

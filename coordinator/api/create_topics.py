@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
@@ -30,7 +31,7 @@ UNSET: Final = -1
 Outcome = dict[str, Topic | Refusal]
 
 
-def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse | Parked:
+def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
     """Create each topic by itself: what one of them lacks does not stop the others."""
     version = ctx.api_version
 
@@ -38,20 +39,25 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Cre
         return _create_all(node, catalogue, request.topics)
 
     def respond(outcome: Outcome) -> CreateTopicsResponse:
-        results = [_result(name, outcome[name], version) for name in outcome]
+        results = (_result(name, outcome[name], version) for name in outcome)
         return CreateTopicsResponse(version=version, topics=results)
 
     if request.validate_only:
-        return respond(edit(node.catalogue.draft()))
-    return answer_after_change(
-        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
-    )
+        return in_slices(node, ctx, respond(edit(node.catalogue.draft())))
+    return answer_after_change(node, ctx, edit, respond, lambda error: _refused(request, error, version))
 
 
 def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
     """The same error for every topic."""
+    response = _refused(request, error, version)
+    response.topics = list(response.topics)
+    return response
+
+
+def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
+    refusal = Refusal(error)
     return CreateTopicsResponse(
-        version=version, topics=[_result(topic.name, Refusal(error), version) for topic in request.topics]
+        version=version, topics=(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 

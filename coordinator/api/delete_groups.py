@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeleteGroups v0-v2. v1: throttle time. v2: flexible."""
 
-from coordinator.api.context import RequestContext
+from collections.abc import Iterator
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
+def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
     """Delete groups without members together with their offsets; each is answered by itself, and once."""
-    results = []
+    return in_slices(node, ctx, DeleteGroupsResponse(results=_delete(node, request, ctx)))
+
+
+def _delete(
+    node: Node, request: DeleteGroupsRequest, ctx: RequestContext
+) -> Iterator[DeleteGroupsResponse.DeletableGroupResult | None]:
     for group_id in dict.fromkeys(request.groups_names):
         error, flush = node.manager.delete_group(group_id)
         ctx.wait_for(flush)
-        results.append(_result(group_id, error))
-    return DeleteGroupsResponse(results=results)
+        yield _result(group_id, error)
 
 
 def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGroupResult:

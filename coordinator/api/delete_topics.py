@@ -36,7 +36,7 @@ class Deletion(NamedTuple):
     refusal: Refusal | None
 
 
-def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse | Parked:
+def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
     """Delete topics, each by itself. The offsets that groups have in them go as well."""
     version = ctx.api_version
     wanted = _wanted(request, version)
@@ -45,19 +45,23 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Del
         return _delete_all(catalogue, wanted)
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(version=version, responses=[_result(each, version) for each in deletions])
+        return DeleteTopicsResponse(version=version, responses=(_result(each, version) for each in deletions))
 
-    return answer_after_change(
-        node.catalogue_store, ctx, edit, respond, lambda error: error_response(request, error, version)
-    )
+    return answer_after_change(node, ctx, edit, respond, lambda error: _refused_all(request, error, version))
 
 
 def error_response(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
     """The same error for every topic."""
+    response = _refused_all(request, error, version)
+    response.responses = list(response.responses)
+    return response
+
+
+def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
     refusal = Refusal(error)
     return DeleteTopicsResponse(
         version=version,
-        responses=[_result(Deletion(*each, refusal), version) for each in _wanted(request, version)],
+        responses=(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
     )
 
 

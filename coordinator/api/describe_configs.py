@@ -8,7 +8,8 @@ are read-only, and there are none for a whole cluster, for loggers, for client m
 from collections.abc import Iterable
 from typing import Any, Final
 
-from coordinator.api.context import RequestContext
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.described import DescribedConfig, node_configs, topic_configs
 from coordinator.catalogue.names import why_invalid
 from coordinator.catalogue.topic import NO_ERROR, Refusal
@@ -21,27 +22,28 @@ BROKER: Final = 4
 OTHER_TYPES: Final = {8: "loggers", 16: "client metrics", 32: "groups"}
 
 
-def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> Parked:
     """Describe each resource by itself; a type of resource that Kafka does not know spoils the whole request."""
     version = ctx.api_version
     if any(each.resource_type not in (TOPIC, BROKER, *OTHER_TYPES) for each in request.resources):
         unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
-        return _all_refused(request, unknown, version)
-    return DescribeConfigsResponse(
-        version=version, results=[_describe(node, request, each, version) for each in request.resources]
-    )
+        return in_slices(node, ctx, _all_refused(request, unknown, version))
+    results = (_describe(node, request, each, version) for each in request.resources)
+    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=results))
 
 
 def error_response(
     request: DescribeConfigsRequest, error: ErrorCode, version: int
 ) -> DescribeConfigsResponse:
     """The same error for every resource."""
-    return _all_refused(request, Refusal(error), version)
+    response = _all_refused(request, Refusal(error), version)
+    response.results = list(response.results)
+    return response
 
 
 def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        version=version, results=[_result(each, refusal, [], version) for each in request.resources]
+        version=version, results=(_result(each, refusal, [], version) for each in request.resources)
     )
 
 

@@ -5,7 +5,10 @@ v1: throttle time. v3: authorized operations (KIP-430). v4: group.instance.id (K
 v6: GROUP_ID_NOT_FOUND and an error message (KIP-1043); before, an unknown group is Dead without an error.
 """
 
-from coordinator.api.context import RequestContext
+from collections.abc import Iterator
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.groups.member import MemberSummary
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
@@ -20,15 +23,19 @@ NOT_REQUESTED = None
 ALL_OPERATIONS = {3, 6, 8, 10, 11}
 
 
-def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
+def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
     """Describe each group asked for, in that order."""
+    return in_slices(node, ctx, DescribeGroupsResponse(groups=_described(node, request, ctx)))
+
+
+def _described(
+    node: Node, request: DescribeGroupsRequest, ctx: RequestContext
+) -> Iterator[DescribeGroupsResponse.DescribedGroup]:
     allowed = ALL_OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
-    groups = []
     for group_id in request.groups:
         described = _describe(node, group_id, ctx)
         described.authorized_operations = NOT_REQUESTED if described.error_code else allowed
-        groups.append(described)
-    return DescribeGroupsResponse(groups=groups)
+        yield described
 
 
 def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
@@ -55,7 +62,7 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
         group_state=summary.state,
         protocol_type=summary.protocol_type,
         protocol_data=summary.protocol,
-        members=[_member(member) for member in summary.members],
+        members=(_member(member) for member in summary.members),
     )
 
 

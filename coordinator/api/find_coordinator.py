@@ -10,7 +10,8 @@ and so do we: COORDINATOR_NOT_AVAILABLE would let a producer with a transactiona
 
 from typing import Final
 
-from coordinator.api.context import RequestContext
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Refusal
 from coordinator.cluster.view import Broker
 from coordinator.logs import get_logger
@@ -30,7 +31,9 @@ NOWHERE_HOST: Final = ""
 NOWHERE_PORT: Final = -1
 
 
-def handle(node: Node, request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+def handle(
+    node: Node, request: FindCoordinatorRequest, ctx: RequestContext
+) -> FindCoordinatorResponse | Parked:
     """Tell the node that coordinates each key. The empty key is a key, and repeats are answered again."""
     version = ctx.api_version
     if request.key_type == TRANSACTION and ctx.is_first:
@@ -40,13 +43,11 @@ def handle(node: Node, request: FindCoordinatorRequest, ctx: RequestContext) -> 
             client_host=ctx.client_host,
         )
     if version >= SEVERAL_KEYS_FROM:
-        return FindCoordinatorResponse(
-            version=version,
-            coordinators=[
-                _coordinator(key, _find(node, key, request.key_type, version), version)
-                for key in request.coordinator_keys
-            ],
+        coordinators = (
+            _coordinator(key, _find(node, key, request.key_type, version), version)
+            for key in request.coordinator_keys
         )
+        return in_slices(node, ctx, FindCoordinatorResponse(version=version, coordinators=coordinators))
     found = _find(node, request.key, request.key_type, version)
     if isinstance(found, Refusal):
         return _single_refusal(found, version)

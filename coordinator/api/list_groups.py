@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """ListGroups v0-v5. v1: throttle time. v3: flexible. v4: filter by state (KIP-518). v5: by type (KIP-848)."""
 
-from coordinator.api.context import RequestContext
+from collections.abc import Iterator
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices, moments
 from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse
@@ -10,21 +14,33 @@ from protocol.messages import ListGroupsRequest, ListGroupsResponse
 CLASSIC = "classic"
 
 
-def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
+def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
     """All groups of the owned partitions; filters ignore case, unknown states and types match nothing."""
     manager = node.manager
     if manager.loading_partitions:
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
-    groups = []
-    for shard in manager.owned_partitions.values():
+    if types and CLASSIC not in types:
+        return ListGroupsResponse(groups=[])
+    return in_slices(node, ctx, ListGroupsResponse(groups=_groups(node, states, ctx)))
+
+
+def _groups(
+    node: Node, states: set[str], ctx: RequestContext
+) -> Iterator[ListGroupsResponse.ListedGroup | None]:
+    """The groups in these states, in any where there is none; None where it is time to give way.
+
+    A partition that is lost meanwhile takes its groups with it: they are Dead then.
+    """
+    for shard in list(node.manager.owned_partitions.values()):
+        for group in moments(list(shard.groups.values())):
+            if group is None:
+                yield None
+            elif group.state is not GroupState.DEAD and (not states or group.state.value.lower() in states):
+                ctx.wait_for(group.flush)
+                yield _listed(group)
         ctx.wait_for(shard.absence_flush)
-    for group in manager.current_groups():
-        if (not states or group.state.value.lower() in states) and (not types or CLASSIC in types):
-            ctx.wait_for(group.flush)
-            groups.append(_listed(group))
-    return ListGroupsResponse(groups=groups)
 
 
 def _listed(group: GroupMetadata) -> ListGroupsResponse.ListedGroup:

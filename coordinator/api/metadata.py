@@ -11,12 +11,13 @@ that is done: here the answer waits for the new topic and has it, and a topic th
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
+from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.topic import Refusal, Topic
@@ -36,23 +37,23 @@ BY_ID_FROM: Final = 12
 TOPIC_OPERATIONS: Final = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
 
 
-def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> MetadataResponse | Parked:
+def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     """Tell the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
     version = ctx.api_version
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
-        return _response(
-            node, request, [_known(node, request, topic, version) for topic in node.catalogue], version
-        )
+        topics = (_known(node, request, topic, version) for topic in list(node.catalogue))
+        return in_slices(node, ctx, _response(node, request, topics, version))
     if any(not _is_possible(topic, version) for topic in wanted):
-        return error_response(request, ErrorCode.INVALID_REQUEST, version)
+        return in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
     ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id is not None)
     if ids:  # names beside ids are not looked at
-        return _response(node, request, _by_id(node, request, ids, version), version)
+        return in_slices(node, ctx, _response(node, request, _by_id(node, request, ids, version), version))
     names = list(dict.fromkeys(topic.name for topic in wanted))
     creatable = _creatable(node, request, names)
     if not creatable:
-        return _response(node, request, _by_name(node, request, names, {}, version), version)
+        known = _by_name(node, request, names, {}, version)
+        return in_slices(node, ctx, _response(node, request, known, version))
 
     def edit(catalogue: Topics) -> dict[str, Refusal]:
         return _create(node, catalogue, creatable)
@@ -63,17 +64,23 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Metadat
     def refuse(_error: ErrorCode) -> MetadataResponse:
         return respond({})  # they do not exist, so the client asks again
 
-    return answer_after_change(node.catalogue_store, ctx, edit, respond, refuse)
+    return answer_after_change(node, ctx, edit, respond, refuse)
 
 
 def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
     """The same error for every topic, and from v13 on on top; nothing else."""
-    topics = [
+    response = _refused(request, error, version)
+    response.topics = list(response.topics)
+    return response
+
+
+def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
+    topics = (
         MetadataResponse.MetadataResponseTopic(
             version=version, error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=[]
         )
-        for topic in request.topics or []
-    ]
+        for topic in request.topics or ()
+    )
     return MetadataResponse(version=version, brokers=[], topics=topics, error_code=error)
 
 
@@ -110,62 +117,63 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> dict[str, Re
 
 def _by_name(
     node: Node, request: MetadataRequest, names: Iterable[str], refused: Mapping[str, Refusal], version: int
-) -> list[Any]:
+) -> Iterator[Any]:
     """The topics that exist, and after them those that do not, as Kafka has them."""
-    known, missing = [], []
+    missing = []
     for name in names:
         topic = node.catalogue.get(name)
         if topic is not None:
-            known.append(_known(node, request, topic, version))
-            continue
+            yield _known(node, request, topic, version)
+        else:
+            missing.append(name)
+            yield None
+    for name in missing:
         refusal = refused.get(name)
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if why_invalid(name):
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif refusal is not None and refusal.error is not ErrorCode.INVALID_REQUEST:
             error = refusal.error
-        missing.append(
-            MetadataResponse.MetadataResponseTopic(
-                version=version,
-                error_code=error,
-                name=name,
-                is_internal=name in INTERNAL_TOPICS,
-                partitions=[],
-                authorized_operations=_topic_operations(request, version),
-            )
+        yield MetadataResponse.MetadataResponseTopic(
+            version=version,
+            error_code=error,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=[],
+            authorized_operations=_topic_operations(request, version),
         )
-    return known + missing
 
 
-def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int) -> list[Any]:
+def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int) -> Iterator[Any]:
     """The ids that nothing is known of, and after them the topics."""
-    known, unknown = [], []
+    known = []
     for topic_id in ids:
         topic = node.catalogue.by_id(topic_id.bytes)
         if topic is not None:
-            known.append(_known(node, request, topic, version))
+            known.append(topic)
+            yield None
             continue
-        unknown.append(
-            MetadataResponse.MetadataResponseTopic(
-                version=version,
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                name=None,
-                topic_id=topic_id,
-                partitions=[],
-            )
+        yield MetadataResponse.MetadataResponseTopic(
+            version=version,
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID,
+            name=None,
+            topic_id=topic_id,
+            partitions=[],
         )
-    return unknown + known
+    for topic in known:
+        yield _known(node, request, topic, version)
 
 
 def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> Any:
+    partitions = (
+        _partition(index, node.cluster.leader(topic, index), version) for index in range(topic.partitions)
+    )
     return MetadataResponse.MetadataResponseTopic(
         version=version,
         name=topic.name,
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
-        partitions=[
-            _partition(index, node.cluster.leader(topic, index), version) for index in range(topic.partitions)
-        ],
+        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else partitions,
         authorized_operations=_topic_operations(request, version),
     )
 
@@ -191,7 +199,7 @@ def _topic_operations(request: MetadataRequest, version: int) -> frozenset[int] 
     return TOPIC_OPERATIONS if asked else None  # None is -2147483648: not told
 
 
-def _response(node: Node, request: MetadataRequest, topics: list[Any], version: int) -> MetadataResponse:
+def _response(node: Node, request: MetadataRequest, topics: Iterator[Any], version: int) -> MetadataResponse:
     asked = (
         OPERATIONS_FROM <= version <= CLUSTER_OPERATIONS_UP_TO
         and request.include_cluster_authorized_operations

@@ -5,7 +5,9 @@ v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
 """
 
-from coordinator.api.context import RequestContext
+from itertools import compress
+
+from coordinator.api.context import RequestContext, Work
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.append_errors import append_error, commit_error
@@ -38,33 +40,87 @@ Refused = dict[str | bytes, OffsetCommitResponseTopic]
 """What does not exist, by the name or id that the request gives it."""
 
 
+TOPICS_PER_STEP = 50
+
+
+class Decision:
+    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
+
+    __slots__ = ("answers", "refused", "stored", "taken", "whole")
+
+    def __init__(self) -> None:
+        self.stored: list[OffsetCommits] = []
+        self.answers: list[list[OffsetCommitResponsePartition]] = []  # to the partitions of each of `stored`
+        self.taken: Taken = []
+        self.refused: Refused = {}
+        self.whole = True  # whether every offset is taken
+
+
 def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
     """Commit offsets; what does not exist is refused by itself (KafkaApis.handleOffsetCommitRequest).
 
     The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
     """
-    manager = node.manager
-    group_id = request.group_id
-    shard = manager.shard_for(group_id)
+    now = node.manager.clock.now()
+    decided = Decision()
+    for topic in request.topics:
+        _decide(node, request, topic, ctx.api_version, now, decided)
+    response = _commit(node, request, ctx, decided, now)
+    if not decided.whole:
+        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    return response
+
+
+def handle_in_steps(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Work:
+    """Commit many offsets: each topic is decided by itself, and all are committed at once, if the group lets them."""
+    now = node.manager.clock.now()
+    decided = Decision()
+    for number, topic in enumerate(request.topics):
+        _decide(node, request, topic, ctx.api_version, now, decided)
+        if len(topic.partitions) > TOPICS_PER_STEP or number % TOPICS_PER_STEP == 0:
+            yield
+    # Those that were deleted meanwhile are as if they had been deleted after the commit.
+    there = [commits.topic in node.catalogue for commits in decided.stored]
+    decided.stored = list(compress(decided.stored, there))
+    decided.answers = list(compress(decided.answers, there))
+    response = _commit(node, request, ctx, decided, now)
+    yield
+    if not decided.whole:
+        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    return response
+
+
+def _commit(
+    node: Node, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
+) -> OffsetCommitResponse:
+    shard = node.manager.shard_for(request.group_id)
     if isinstance(shard, ErrorCode):
-        return _refuse(node, request, shard, ctx.api_version)
+        return _refuse(decided, shard)
     group = _group(node, shard, request, ctx.api_version)
     error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
     if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
         ctx.wait_for(shard.absence_flush)
-        return _refuse(node, request, error, ctx.api_version)
-    now = manager.clock.now()
-    stored, taken, refused, whole = _decide(node, request, ctx.api_version, now, group)
-    if taken and group.state is not GroupState.EMPTY:
+        return _refuse(decided, error)
+    env = node.manager.env
+    if not has_ample_room(env.config.limits, env.usage):
+        _make_fit(group, decided, OffsetRoom(env.config.limits, env.usage))
+    if decided.taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    if stored:
-        error = _store(node, shard, group, stored, ctx)
+    if decided.stored:
+        error = _store(node, shard, group, decided.stored, ctx)
         if error is not ErrorCode.NONE:
-            return _refuse(node, request, error, ctx.api_version)
-    response = OffsetCommitResponse(topics=merge_topics(refused, taken))
-    if not whole:
-        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
-    return response
+            return _refuse(decided, error)
+    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+
+
+def _make_fit(group: GroupMetadata, decided: Decision, room: OffsetRoom) -> None:
+    """Refuse what there is no room for."""
+    for commits, answers in zip(decided.stored, decided.answers, strict=True):
+        count = len(commits.values)
+        room.fit(group, commits, answers)
+        if len(commits.values) < count:
+            decided.whole = False
+    decided.stored = [commits for commits in decided.stored if commits.values]
 
 
 def _group(node: Node, shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
@@ -95,44 +151,35 @@ def _store(
 def _decide(
     node: Node,
     request: OffsetCommitRequest,
+    topic: OffsetCommitRequestTopic,
     version: int,
     now: Instant,
-    group: GroupMetadata | None = None,
-) -> tuple[list[OffsetCommits], Taken, Refused, bool]:
-    """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer.
-
-    The last is whether every offset is taken. Without `group` nothing will be stored, and limits do not matter.
-    """
-    env = node.manager.env
-    config = env.config
-    room = None
-    if group is not None and not has_ample_room(config.limits, env.usage):
-        room = OffsetRoom(config.limits, env.usage)
-    group_id, retention_time_ms = request.group_id, request.retention_time_ms
-    stored: list[OffsetCommits] = []
-    taken: Taken = []
-    refused: Refused = {}
-    whole = True
-    for topic in request.topics:
-        key, known = _find(node, topic, version)
-        if isinstance(known, ErrorCode):
-            whole = False
-            _add(refused, key, topic, [part.partition_index for part in topic.partitions], known)
-            continue
-        commits, answers, missing = commit_topic(
-            config, group_id, known.name, known.partitions, topic, retention_time_ms, now
-        )
-        if room is not None and group is not None:
-            room.fit(group, commits, answers)
-        if len(commits.values) < len(topic.partitions):
-            whole = False  # or one was given twice
-        if missing:
-            _add(refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if answers:
-            taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
-        if commits.values:
-            stored.append(commits)
-    return stored, taken, refused, whole
+    decided: Decision,
+) -> None:
+    """Decide the commit of one topic."""
+    key, known = _find(node, topic, version)
+    if isinstance(known, ErrorCode):
+        decided.whole = False
+        _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
+        return
+    commits, answers, missing = commit_topic(
+        node.manager.env.config,
+        request.group_id,
+        known.name,
+        known.partitions,
+        topic,
+        request.retention_time_ms,
+        now,
+    )
+    if len(commits.values) < len(topic.partitions):
+        decided.whole = False  # or one was given twice
+    if missing:
+        _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if answers:
+        decided.taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
+    if commits.values:
+        decided.stored.append(commits)
+        decided.answers.append(answers)
 
 
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
@@ -153,16 +200,14 @@ def _add(
         known.partitions += answers
 
 
-def _refuse(node: Node, request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
+def _refuse(decided: Decision, error: ErrorCode) -> OffsetCommitResponse:
     """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
-    _, taken, refused, _ = _decide(node, request, version, node.manager.clock.now())
-    for _, topic in taken:
+    for _, topic in decided.taken:
         topic.partitions = [
             OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
         ]
-    response = OffsetCommitResponse(topics=merge_topics(refused, taken))
-    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
-    return response
+    decided.whole = False
+    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:

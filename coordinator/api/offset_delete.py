@@ -3,18 +3,21 @@
 
 from typing import TypeAlias
 
-from coordinator.api.context import RequestContext
+from coordinator.api.context import Parked, RequestContext, RequestRefused, Work
 from coordinator.api.merging import merge_topics
+from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
+from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
+from coordinator.groups.state import GroupState
 from coordinator.node import Node
+from coordinator.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
-from storage.records import Record
 
 ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 
-def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
+def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Parked:
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
     manager = node.manager
     if not request.group_id:
@@ -29,7 +32,12 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     error = validate_delete_offsets(group)
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
-    tombstones: list[Record] = []
+    return work_in_slices(node, ctx, _delete(node, request, ctx, shard, group))
+
+
+def _delete(
+    node: Node, request: OffsetDeleteRequest, ctx: RequestContext, shard: Shard, group: GroupMetadata
+) -> Work:
     refused: dict[str, ResponseTopic] = {}
     taken = []
     for topic in request.topics:
@@ -39,14 +47,27 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
         if missing or known is None:
             _refuse(refused, topic.name, missing)
         existing = [index for index in indexes if known is not None and known.has_partition(index)]
+        answers: list[ErrorCode] = []
+        for start in range(0, len(existing), ITEMS_PER_SLICE):
+            answers += _delete_some(node, shard, group, topic.name, existing[start : start + ITEMS_PER_SLICE])
+            yield
         if existing:
-            answers, records = delete_offsets(group, topic.name, existing)
-            tombstones += records
             taken.append((topic.name, _topic(topic.name, existing, answers)))
-    manager.append_tombstones(shard, tombstones)
-    manager.stats.offset_deletions += len(tombstones)
+        yield
     ctx.wait_for(group.flush)
     return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
+
+
+def _delete_some(
+    node: Node, shard: Shard, group: GroupMetadata, topic: str, indexes: list[int]
+) -> list[ErrorCode]:
+    """Raises RequestRefused when the group has gone since the last slice."""
+    if group.state is GroupState.DEAD:
+        raise RequestRefused(ErrorCode.NOT_COORDINATOR)
+    answers, tombstones = delete_offsets(group, topic, indexes)
+    node.manager.append_tombstones(shard, tombstones)
+    node.stats.offset_deletions += len(tombstones)
+    return answers
 
 
 def _refuse(refused: dict[str, ResponseTopic], name: str, indexes: list[int]) -> None:

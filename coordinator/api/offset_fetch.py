@@ -5,7 +5,8 @@ v2: null for all topics, an error on top. v3: throttle time. v5: leader epoch (K
 v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-848). v10: topic ids (KIP-848).
 """
 
-from coordinator.api.context import RequestContext
+from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.offset_fetch_long import answer_in_slices, offsets_wanted
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
@@ -31,9 +32,18 @@ TOP_ERROR_FROM = 2
 NO_TOPIC_ID = bytes(16)
 
 
-def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+MANY_OFFSETS = 500
+"""From so many on all the offsets of a group are told in slices."""
+
+
+def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse | Parked:
     """Tell committed offsets: -1 for partitions that have none, and for groups that do not exist."""
     if ctx.api_version >= GROUPS_FROM:
+        for wanted in request.groups:
+            if wanted.topics is None:
+                if offsets_wanted(node, request) > MANY_OFFSETS:
+                    return answer_in_slices(node, request, ctx)
+                break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
     group = _find(node, request.group_id, ctx)
     if isinstance(group, ErrorCode):
@@ -43,6 +53,9 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     offsets = {} if group is None else group.offsets
     node.stats.offset_fetches += 1
     if request.topics is None:
+        if group is not None and group.num_offsets > MANY_OFFSETS:
+            node.stats.offset_fetches -= 1  # counted there
+            return answer_in_slices(node, request, ctx)
         topics = [
             OffsetFetchResponseTopic(
                 name=name, partitions=[fetch_partition_v7(partitions, index) for index in partitions]
@@ -61,6 +74,14 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
             for topic in request.topics
         ]
     return OffsetFetchResponse(topics=topics)
+
+
+def handle_in_steps(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Work:
+    """Answer a long request in slices; of what is an error on top, or has no name for it, at once."""
+    if ctx.api_version < GROUPS_FROM and isinstance(_find(node, request.group_id, ctx), ErrorCode):
+        return handle(node, request, ctx)
+    yield
+    return answer_in_slices(node, request, ctx)
 
 
 def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | ErrorCode | None:

@@ -6,9 +6,11 @@ Topics hold no records here, so why serve this at all? librdkafka takes a server
 one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself again and again, on a whole core.
 """
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from coordinator.api.context import SILENT, RequestContext, Silent
+from coordinator.api.context import SILENT, Parked, RequestContext, Silent
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Topic
 from coordinator.logs import get_logger
 from coordinator.node import Node
@@ -29,7 +31,7 @@ WHY: Final = (
 )
 
 
-def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceResponse | Silent:
+def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked | Silent:
     """Refuse every partition with POLICY_VIOLATION, on which clients give up at once.
 
     Raises ProtocolError for acks=0: nobody waits for an answer, so Kafka closes the connection on an error
@@ -47,15 +49,17 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> ProduceR
             help="produce to the Kafka cluster that holds the data",
         )
     version = ctx.api_version
-    responses = []
-    for wanted in request.topic_data:
-        topic, missing = _find(node, wanted, version)
-        partitions = []
-        for partition in wanted.partition_data:
-            error = _error(topic, missing, partition.index, request.acks)
-            partitions.append(_refusal(partition.index, error, version))
-        responses.append(_topic(wanted, partitions, version))
-    return ProduceResponse(version=version, responses=responses, node_endpoints=[])
+    responses = (_refused(node, request, wanted, version) for wanted in request.topic_data)
+    return in_slices(node, ctx, ProduceResponse(version=version, responses=responses, node_endpoints=[]))
+
+
+def _refused(node: Node, request: ProduceRequest, wanted: Any, version: int) -> Any:
+    topic, missing = _find(node, wanted, version)
+    partitions = (
+        _refusal(partition.index, _error(topic, missing, partition.index, request.acks), version)
+        for partition in wanted.partition_data
+    )
+    return _topic(wanted, partitions, version)
 
 
 def error_response(request: ProduceRequest, error: ErrorCode, version: int) -> ProduceResponse:
@@ -84,7 +88,7 @@ def _error(topic: Topic | None, missing: ErrorCode, index: int, acks: int) -> Er
     return ErrorCode.POLICY_VIOLATION if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
 
 
-def _topic(wanted: Any, partitions: list[Any], version: int) -> Any:
+def _topic(wanted: Any, partitions: Iterable[Any], version: int) -> Any:
     return ProduceResponse.TopicProduceResponse(
         version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=partitions
     )

@@ -2,17 +2,22 @@
 """Which module serves which api, and the codec of every version: the one table of all that is served."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from coordinator.api.context import ErrorResponse, Handler
 from coordinator.api.part_errors import COUNTED_BY_HANDLER, PARTS
+from coordinator.api.slices import ANSWER_BYTES_MAX
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections import Counter
 
 MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.PRODUCE: "produce",
@@ -59,6 +64,16 @@ REPEATED: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_FETCH})
 """Apis whose requests a client repeats byte for byte; their handlers must not change the request."""
 
 
+SMALL_BYTES: Final = 2048
+SMALL_HOT_BYTES: Final = 16_384
+"""What fits into them takes a few milliseconds at worst; of the hot apis more does, which are compiled."""
+
+EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None, list[bytes]]]
+"""(response, the errors in it by code, to be counted) -> the pieces of its body"""
+HandleInSteps: TypeAlias = Callable[[Any, Any, Any], Generator[None, None, Any]]
+"""(node, request, ctx) -> what a handler returns"""
+
+
 class Api(msgspec.Struct, frozen=True, eq=False):
     """One version of one api as a connection needs it."""
 
@@ -71,6 +86,10 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     error_response: ErrorResponse
     adapt: Callable[[Any, int], None] | None
     has_error: bool  # whether the response has an error_code of its own, and not only its parts
+    decode_in_steps: Callable[[bytes, int], Generator[None, None, Any]]
+    encode_in_steps: EncodeInSteps
+    small_bytes: int  # a request that is longer is handled in slices
+    handle_in_steps: HandleInSteps | None = None  # where there is another way for long requests
     parts_have_errors: bool = False
     counts_part_errors: bool = False  # whether the handler itself counts the errors of parts
     repeats: bool = False  # whether clients repeat the same request, and the handler leaves it as it is
@@ -109,10 +128,26 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         error_response=module.error_response,
         adapt=getattr(module, "adapt", None),
         has_error=key not in ERRORS_IN_PARTS,
+        decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
+        encode_in_steps=_encode_in_steps(key, version),
+        small_bytes=SMALL_BYTES if codec.decode_request_in_steps else SMALL_HOT_BYTES,
+        handle_in_steps=getattr(module, "handle_in_steps", None),
         parts_have_errors=key in PARTS,
         counts_part_errors=key in COUNTED_BY_HANDLER,
         repeats=key in REPEATED,
     )
+
+
+def _in_one_step(decode: Callable[[bytes, int], Any], frame: bytes, pos: int) -> Generator[None, None, Any]:
+    request = decode(frame, pos)
+    yield
+    return request
+
+
+def _encode_in_steps(key: ApiKey, version: int) -> EncodeInSteps:
+    from protocol.messages import encode_response_in_steps
+
+    return partial(encode_response_in_steps, key, version, bytes_max=ANSWER_BYTES_MAX)
 
 
 def _unsupported_api_versions() -> Api:
@@ -130,4 +165,7 @@ def _unsupported_api_versions() -> Api:
         error_response=module.error_response,
         adapt=None,
         has_error=True,
+        decode_in_steps=partial(_in_one_step, lambda _frame, _pos: None),
+        encode_in_steps=_encode_in_steps(ApiKey.API_VERSIONS, 0),
+        small_bytes=SMALL_BYTES,
     )

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.cluster.view import Cluster
+from coordinator.node import Node
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 
@@ -18,7 +19,7 @@ Response = TypeVar("Response")
 
 
 def answer_after_change(
-    store: CatalogueKeeper,
+    node: Node,
     ctx: RequestContext,
     edit: Callable[[Draft], Result],
     respond: Callable[[Result], Response],
@@ -26,18 +27,21 @@ def answer_after_change(
 ) -> Parked:
     """Change the catalogue, and respond to the outcome once that is on disk.
 
+    What `respond` and `refuse` give may have generators in place of its lists.
+
     A change that could not be kept is answered with `refuse(KAFKA_STORAGE_ERROR)`, on which clients try again.
     """
 
     def done(outcome: Result | BaseException) -> None:
         if isinstance(outcome, StorageError):
-            ctx.complete(refuse(ErrorCode.KAFKA_STORAGE_ERROR))
+            response = refuse(ErrorCode.KAFKA_STORAGE_ERROR)
         elif isinstance(outcome, BaseException):
-            ctx.complete(refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
+            response = refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
-            ctx.complete(respond(outcome))
+            response = respond(outcome)
+        in_slices(node, ctx, response)
 
-    store.change(edit, done)
+    node.catalogue_store.change(edit, done)
     return PARKED
 
 

@@ -8,8 +8,9 @@ connection one at a time, and clients rely on a request behind a join seeing wha
 
 Nor are requests handled while too many bytes of answers wait, for the disk or for a peer that does not read: a
 few bytes can ask for megabytes; what all connections owe together has a budget, too (budget.py). Nor once the
-requests of all connections have taken their time in one turn of the event loop. What is read and not handled yet is
-the backlog; when it is full, no more is read.
+requests of all connections have taken their time in one turn of the event loop. A request that is long itself, or
+whose handler has much to do, is parked and worked on in slices. What is read and not handled yet is the backlog; when
+it is full, no more is read.
 A request that breaks the protocol ends the connection after the answers to those before it, as in Kafka.
 """
 
@@ -19,8 +20,9 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Any, cast
 
-from coordinator.api.context import PARKED, SILENT, RequestContext
+from coordinator.api.context import PARKED, SILENT, RequestContext, RequestRefused, Work
 from coordinator.api.part_errors import count_part_errors
+from coordinator.api.slices import handle_in_steps
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
 from coordinator.net.budget import Unsent
@@ -29,9 +31,16 @@ from coordinator.net.turns import Turns
 from coordinator.runtime.committer import Committer
 from coordinator.stats import Stats
 from protocol.bounds import FRAME_BYTES_MAX
-from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError, TooManyItems, UnsupportedVersion
+from protocol.errors import (
+    ErrorCode,
+    FrameTooLarge,
+    MessageTooLarge,
+    ProtocolError,
+    TooManyItems,
+    UnsupportedVersion,
+)
 from protocol.framing import FrameReader
-from protocol.headers import decode_request_header, encode_response
+from protocol.headers import decode_request_header, encode_response, response_head
 from protocol.strangers import NotKafka
 
 log = get_logger("connection")
@@ -41,6 +50,12 @@ REPLIES_WAITING_MAX = 10_000
 
 ANSWERS_BYTES_MAX = 1024 * 1024
 """A connection's requests are handled no further while answers of more bytes than these wait."""
+
+SMALL_REQUEST_BYTES = 2048
+"""Longer requests may have hundreds of things in them: those beyond `Api.small_bytes` are handled in slices."""
+
+PIECES_FROM_BYTES = 1024 * 1024
+"""What is longer is written piece by piece: joining it would take longer than a slice."""
 
 LINGER_S = 5.0
 """How long a connection that was closed may take to read what was written to it."""
@@ -79,6 +94,7 @@ class Server:
         self.turns = turns
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
+        self.working: set[Connection] = set()  # those with a request that is answered in slices
 
     def on_flushed(self) -> None:
         """A flush is durable: let go of the replies that waited for it."""
@@ -89,7 +105,7 @@ class Server:
     def on_failed(self, error: ErrorCode) -> None:
         """The flush failed: every reply that waits for one becomes this error."""
         waiting, self.waiting = self.waiting, set()
-        for connection in waiting:
+        for connection in waiting | self.working:
             connection.refuse_waiting(error)
 
     @property
@@ -112,6 +128,7 @@ class Connection:
         "_closing",
         "_failure",
         "_going_on",
+        "_is_large",
         "_last_words",
         "_owed_bytes",
         "_parked",
@@ -122,6 +139,8 @@ class Connection:
         "_replies",
         "_server",
         "_transport",
+        "_work",
+        "_working",
         "buffered_bytes",
         "client_software",
         "last_active",
@@ -141,6 +160,9 @@ class Connection:
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
+        self._work: Work | None = None  # that answers the parked request
+        self._working = False  # whether it is being worked on now
+        self._is_large = False  # whether the request itself is long
         self._paused_for_peer = False
         self._paused_for_backlog = False
         self._asked = 0  # a bit for each api of `is_first`
@@ -192,6 +214,14 @@ class Connection:
             self._parked.abandon()
         # The garbage collector does not look into a request's context, which refers to its connection.
         self._parked = None
+        self._drop_work()
+
+    def _drop_work(self) -> None:
+        work, self._work = self._work, None
+        if work is not None:
+            self._server.working.discard(self)
+            if not self._working:
+                work.close()
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -253,17 +283,21 @@ class Connection:
 
     def _handle_all(self, frames: list[bytes]) -> None:
         out: list[bytes] = []
-        ends_ns = self._server.turns.ends_ns
+        turns = self._server.turns
+        ends_ns = turns.ends_ns
         unsent = self._server.unsent
         for index, frame in enumerate(frames):
+            now_ns = perf_counter_ns()
             if (
                 self._parked is not None
                 or self._owed_bytes > ANSWERS_BYTES_MAX
-                or perf_counter_ns() >= ends_ns
+                or now_ns >= ends_ns
                 or (unsent.over and unsent.holds(frame, self))
             ):
                 self._keep(frames[index:])
                 break
+            if index == 0:
+                ends_ns = min(ends_ns, now_ns + turns.share_ns)
             self._handle(frame, out)
             if self._failure is not None:
                 break
@@ -273,15 +307,19 @@ class Connection:
 
     def _handle(self, frame: bytes, out: list[bytes]) -> None:
         server = self._server
+        is_large = False
+        request: Any = None
         try:
             header, pos = decode_request_header(frame)
             api = server.apis.get(header.api_key, header.api_version)
-            request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
+            if len(frame) > SMALL_REQUEST_BYTES:
+                is_large = len(frame) > api.small_bytes
+            if not is_large:
+                request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except ProtocolError as error:
             self._count_refused(error)
             self._break_here(error)
             return
-        server.stats.requests[header.api_key] += 1
         ctx = RequestContext(
             self,
             header.api_key,
@@ -293,6 +331,10 @@ class Connection:
             request,
         )
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
+        if is_large:
+            self._begin_large(ctx, frame, pos)
+            return
+        server.stats.requests[header.api_key] += 1
         try:
             response = api.handle(server.node, request, ctx)
         except ProtocolError as error:  # no answer could be read
@@ -302,17 +344,22 @@ class Connection:
         except Exception:
             log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
             response = self._error_response(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
-        if response is PARKED:
-            if ctx.frame is None:
-                self._replies.append(ctx)
-                return
-        else:
+        if response is not PARKED:
             self._encode(ctx, response)
+        self._handled(ctx, out)
+
+    def _handled(self, ctx: RequestContext, out: list[bytes]) -> None:
+        """Send the reply, or keep it, or the place for it, among those that wait."""
+        if ctx.frame is None:
+            if self._parked is ctx:  # else the connection has ended
+                self._replies.append(ctx)
+            return
         self._parked = None
-        frame_out = ctx.frame
-        assert frame_out is not None
+        server = self._server
         if not self._replies and ctx.flush <= server.committer.durable:
-            out.append(frame_out)
+            out.append(ctx.frame)
+            if ctx.rest is not None:
+                out += ctx.rest
             return
         self._replies.append(ctx)
         if ctx.flush > server.committer.durable:
@@ -350,10 +397,125 @@ class Connection:
             log.exception("an answer cannot be written", api=api.name, peer=self.peer)
             self._break(ProtocolError(f"the answer to its {api.name} cannot be written: {error}"))
             frame = b""
-        more_bytes = len(frame) if ctx.frame is None else len(frame) - len(ctx.frame)
+        self._set_frame(ctx, frame, None)
+
+    def _set_frame(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
+        more_bytes = len(frame)
+        if rest is not None:
+            more_bytes += _size(rest)
+        if ctx.frame is not None:
+            more_bytes -= len(ctx.frame) + _size(ctx.rest)
         self._owed_bytes += more_bytes
         self._server.unsent.add(more_bytes)
         ctx.frame = frame
+        ctx.rest = rest
+
+    # --- what is done in slices ---
+
+    def _begin_large(self, ctx: RequestContext, frame: bytes, pos: int) -> None:
+        """Decode and handle a long request once those have had their turn who ask less."""
+        server = self._server
+        self._replies.append(ctx)
+        self._is_large = True
+        self._work = handle_in_steps(server.node, ctx, ctx.api, frame, pos)
+        server.working.add(self)
+        server.turns.go_on_later(self._go_on_working, again=True)
+
+    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+        """Do the work that answers the parked request; as much of it as one share at once."""
+        if self._closing or self._parked is not ctx:
+            work.close()
+            return
+        self._work = work
+        if not self._working:  # else this takes over from the work that is under way
+            self._is_large = False
+            self._go_on_working()
+
+    def _go_on_working(self) -> None:
+        ctx = self._parked
+        if self._closing or ctx is None or self._work is None:
+            return
+        ends_ns = perf_counter_ns() + self._server.turns.share_ns
+        self._working = True
+        try:
+            result = self._work_until(ends_ns)
+        except ProtocolError as error:
+            self._end_with(ctx, error)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends no more than this request
+            self._fail(ctx, error)
+            return
+        finally:
+            self._working = False
+        server = self._server
+        if self._work is not None:
+            server.working.add(self)
+            server.turns.go_on_later(self._go_on_working, again=True)
+            return
+        server.working.discard(self)
+        if result is not None:
+            self._finish(ctx, result)
+
+    def _work_until(self, ends_ns: int) -> Any:
+        """Work on; `_work` is None when it has come to its end, whose result is returned."""
+        while (work := self._work) is not None:
+            try:
+                next(work)
+            except StopIteration as done:
+                if self._work is work:
+                    self._work = None
+                    return done.value
+                continue
+            except BaseException:
+                self._work = None
+                self._server.working.discard(self)
+                raise
+            if perf_counter_ns() >= ends_ns:
+                break
+        return None
+
+    def _finish(self, ctx: RequestContext, result: Any) -> None:
+        """The work is done: `result` is the response, or the pieces of its body."""
+        if isinstance(result, list):
+            api: Api = ctx.api
+            head = response_head(ctx.correlation_id, _size(result), api.flexible_header)
+            if _size(result) <= PIECES_FROM_BYTES:
+                self._set_frame(ctx, b"".join([head, *result]), None)
+            else:
+                self._set_frame(ctx, head, result)
+        else:
+            self._encode(ctx, result)
+        self._go_on_behind(ctx)
+
+    def _fail(self, ctx: RequestContext, error: Exception) -> None:
+        """The work has failed. A request whose answer would be too long hears that, if it is short itself."""
+        api: Api = ctx.api
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+        if isinstance(error, RequestRefused):
+            code = error.code
+        elif isinstance(error, MessageTooLarge):
+            self._server.stats.oversized_answers += 1
+            log.warning("an answer is too long", api=api.name, peer=self.peer, reason=str(error))
+            code = ErrorCode.POLICY_VIOLATION
+        else:
+            log.error(
+                "a request failed", api=api.name, version=ctx.api_version, peer=self.peer, exc_info=error
+            )
+        if self._is_large:
+            self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
+            return
+        self._encode(ctx, self._error_response(ctx, code))
+        self._go_on_behind(ctx)
+
+    def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
+        """End the connection at the parked request, which is not answered."""
+        if ctx.request is None:
+            self._count_refused(error)
+        self._parked = None
+        if self._replies and self._replies[-1] is ctx:
+            self._replies.pop()
+        self._break_here(error)
+        self._after_sending()
 
     # --- replies ---
 
@@ -369,6 +531,10 @@ class Connection:
         if ctx.frame is not None or self._closing:
             return
         self._encode(ctx, response)
+        self._go_on_behind(ctx)
+
+    def _go_on_behind(self, ctx: RequestContext) -> None:
+        """The parked request has its answer: what came behind it is handled now."""
         if self._parked is ctx and self._replies and self._replies[-1] is ctx:
             self._parked = None
             if ctx.flush > self._server.committer.durable:
@@ -389,7 +555,10 @@ class Connection:
         replies = self._replies
         out: list[bytes] = []
         while replies and replies[0].frame is not None and replies[0].flush <= durable:
-            out.append(replies.popleft().frame or b"")
+            reply = replies.popleft()
+            out.append(reply.frame or b"")
+            if reply.rest is not None:
+                out += reply.rest
         if replies and replies[0].frame is not None:
             self._server.waiting.add(self)
         self._write(out)
@@ -398,9 +567,13 @@ class Connection:
         """Give every reply that waits for a flush this error instead: what it tells may never become true."""
         durable = self._server.committer.durable
         for ctx in self._replies:
-            if ctx.frame is not None and ctx.flush > durable:
-                ctx.flush = 0
-                self._encode(ctx, self._error_response(ctx, error))
+            if ctx.flush <= durable or (ctx.frame is None and self._work is None):
+                continue
+            if ctx.frame is None:  # it is being answered in slices, from what is lost now
+                self._drop_work()
+                self._parked = None
+            ctx.flush = 0
+            self._encode(ctx, self._error_response(ctx, error))
         self.release()
 
     def _error_response(self, ctx: RequestContext, error: ErrorCode) -> Any:
@@ -413,14 +586,22 @@ class Connection:
 
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:
-            data = out[0] if len(out) == 1 else b"".join(out)
-            self._owed_bytes -= len(data)
-            if self._paused_for_peer:
-                self.buffered_bytes += len(data)
+            if len(out) == 1:
+                self._write_piece(out[0])
+            elif _size(out) <= PIECES_FROM_BYTES:
+                self._write_piece(b"".join(out))
             else:
-                self._server.unsent.remove(len(data))
-            self._server.stats.bytes_sent += len(data)
-            self._transport.write(data)
+                for piece in out:
+                    self._write_piece(piece)
+
+    def _write_piece(self, data: bytes) -> None:
+        self._owed_bytes -= len(data)
+        if self._paused_for_peer:
+            self.buffered_bytes += len(data)
+        else:
+            self._server.unsent.remove(len(data))
+        self._server.stats.bytes_sent += len(data)
+        self._transport.write(data)
 
     # --- flow ---
 
@@ -440,7 +621,7 @@ class Connection:
     def busy(self) -> bool:
         """Whether a reply is owed that is not parked, or sent bytes have not left yet."""
         owed = any(ctx.frame is not None for ctx in self._replies)
-        return owed or self._transport.get_write_buffer_size() > 0
+        return owed or self._work is not None or self._transport.get_write_buffer_size() > 0
 
     @property
     def is_idle(self) -> bool:
@@ -459,11 +640,11 @@ class Connection:
         else:
             self._transport.resume_reading()
 
-    def go_on_soon(self) -> None:
-        """Go on with the backlog, in this connection's turn."""
+    def go_on_soon(self, *, again: bool = False) -> None:
+        """Go on with the backlog, in this connection's turn; `again` if it has had one already."""
         if not self._going_on:
             self._going_on = True
-            self._server.turns.go_on_later(self._go_on)
+            self._server.turns.go_on_later(self._go_on, again=again)
 
     def _go_on(self) -> None:
         self._going_on = False
@@ -471,7 +652,7 @@ class Connection:
             return
         self._send_ready()
         out: list[bytes] = []
-        ends_ns = self._server.turns.ends_ns
+        ends_ns = perf_counter_ns() + self._server.turns.share_ns
         while self._backlog and not self._is_blocked():
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
@@ -479,7 +660,7 @@ class Connection:
             if perf_counter_ns() >= ends_ns:
                 break
         self._write(out)
-        self._after_sending()
+        self._after_sending(again=True)
         self._pause_or_resume()
 
     def _is_blocked(self) -> bool:
@@ -490,11 +671,11 @@ class Connection:
             or (self._server.unsent.over and self._server.unsent.holds(self._backlog[0], self))
         )
 
-    def _after_sending(self) -> None:
+    def _after_sending(self, *, again: bool = False) -> None:
         """Go on with the backlog where that is possible now, or close where it was the last of the connection."""
         if self._backlog:
             if not self._is_blocked():
-                self.go_on_soon()
+                self.go_on_soon(again=again)
         elif self._failure is not None and not self._replies and not self._closing:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
@@ -527,3 +708,7 @@ class Connection:
         self._transport.close()
         if self._transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
+
+
+def _size(pieces: list[bytes] | None) -> int:
+    return 0 if pieces is None else sum([len(piece) for piece in pieces])

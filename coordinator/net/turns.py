@@ -10,24 +10,36 @@ from typing import Final
 TURN_NS: Final = 10_000_000
 """What clients have sent ahead must not keep timers, flushes and loading waiting for longer."""
 
+SHARES: Final = 10
+"""One connection may go on for a tenth of a turn before it makes way for others."""
+
 
 class Turns:
-    """Gives out the loop's time; connections that got none, or not enough, go on in the next turn, in order."""
+    """Gives out the loop's time; connections that got none, or not enough, go on in the next turn, in order.
+
+    Those who have had a share already, and want more, come after all who have not: so what one client asks in
+    plenty, or what takes long, keeps nobody's heartbeat waiting. They get half of a turn at most.
+    """
 
     def __init__(self, turn_ns: int = TURN_NS) -> None:
         self._turn_ns = turn_ns
+        self.share_ns: Final = turn_ns // SHARES
         self.ends_ns = perf_counter_ns() + turn_ns
         """From when on (`perf_counter_ns`) no further request is handled before the loop has turned.
 
         Nobody tells when a turn begins, so it may have turned since it was set. Whoever is late goes on later, and
         that turn sets it anew: this costs one turn at most in that time, and most requests nothing.
         """
-        self._waiting: deque[Callable[[], None]] = deque()
+        self._first: deque[Callable[[], None]] = deque()
+        self._again: deque[Callable[[], None]] = deque()
         self._scheduled = False
 
-    def go_on_later(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` in the next turn, or in one after that where those who wait already take long."""
-        self._waiting.append(go_on)
+    def go_on_later(self, go_on: Callable[[], None], *, again: bool = False) -> None:
+        """Call `go_on` in the next turn, or in one after that where those who wait already take long.
+
+        `again` is for those who have had a share of this turn or an earlier one.
+        """
+        (self._again if again else self._first).append(go_on)
         self._schedule()
 
     def _schedule(self) -> None:
@@ -37,12 +49,22 @@ class Turns:
 
     def _next(self) -> None:
         self._scheduled = False
-        self.ends_ns = perf_counter_ns() + self._turn_ns
+        began_ns = perf_counter_ns()
+        self.ends_ns = began_ns + self._turn_ns
+        again = len(self._again)  # those who come back for more wait for the turn after this
         try:
-            for _ in range(len(self._waiting)):  # those who come back for more wait for the turn after this
-                self._waiting.popleft()()
-                if perf_counter_ns() >= self.ends_ns:
-                    break
+            try:
+                _run(self._first, len(self._first), self.ends_ns)
+            finally:
+                _run(self._again, again, began_ns + self._turn_ns // 2)
         finally:
-            if self._waiting:
+            if self._first or self._again:
                 self._schedule()
+
+
+def _run(waiting: deque[Callable[[], None]], count: int, ends_ns: int) -> None:
+    """Call so many of those who wait, in order and one at least, until the time is over."""
+    for _ in range(count):
+        waiting.popleft()()
+        if perf_counter_ns() >= ends_ns:
+            break

@@ -3,14 +3,15 @@
 
 import itertools
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from coordinator.api.context import PARKED, RequestContext
-from coordinator.api.table import MODULES
+from coordinator.api.context import PARKED, RequestContext, Work
+from coordinator.api.table import MODULES, Apis
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.store import CatalogueStore
@@ -96,6 +97,7 @@ class FakeNode:
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: Ends | None = None
+        self.stats = Stats()
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""
@@ -148,6 +150,7 @@ class FakeNode:
             correlation_id=1,
             client_id="test",
             client_host="/127.0.0.1",
+            api=apis().get(key, version),
             request=decoded,
         )
         response = module_of(key).handle(self, decoded, ctx)
@@ -171,10 +174,22 @@ class Answers:
     def complete(self, ctx: RequestContext, response: Any) -> None:
         self.bodies.append(codec_for(self.key, self.version).encode_response(response))
 
+    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+        try:
+            while True:
+                next(work)
+        except StopIteration as done:
+            self.bodies.append(b"".join(done.value))
+
     @property
     def only(self) -> Any:
         assert len(self.bodies) == 1, f"{len(self.bodies)} answers to one request"
         return codec_for(self.key, self.version).decode_response(self.bodies[0], 0)
+
+
+@cache
+def apis() -> Apis:
+    return Apis()
 
 
 def module_of(key: ApiKey) -> Any:

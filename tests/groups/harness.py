@@ -2,12 +2,13 @@
 """A manager with one partition, a clock that tests move, timers that they fire, and a log in memory."""
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
-from coordinator.api.context import PARKED, RequestContext
+from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
@@ -108,6 +109,22 @@ class MemoryLog:
         return shard
 
 
+class NotEncoded:
+    """The api of a request whose reply stays an object: what would be made while it is encoded is made here."""
+
+    @staticmethod
+    def encode_in_steps(response: Any, _errors: Counter[int]) -> Work:
+        yield
+        return _made(response)
+
+
+def _made(message: Any) -> Any:
+    for name, field in message._struct.fields.items():
+        if field.is_struct_array() and getattr(message, name) is not None:
+            setattr(message, name, [_made(item) for item in getattr(message, name) if item is not None])
+    return message
+
+
 class Call:
     """One request, and its reply once there is one."""
 
@@ -121,6 +138,7 @@ class Call:
             correlation_id=0,
             client_id=client_id,
             client_host="/127.0.0.1",
+            api=NotEncoded,
         )
         self.response: Any = None
         self.replies = 0
@@ -133,6 +151,14 @@ class Call:
     def is_first(self, api_key: int) -> bool:
         """Nothing is said here that is said once."""
         return False
+
+    def in_slices(self, ctx: RequestContext, work: Work) -> None:
+        """Do all the work at once."""
+        try:
+            while True:
+                next(work)
+        except StopIteration as done:
+            self.complete(ctx, done.value)
 
     @property
     def answered(self) -> bool:

@@ -126,6 +126,7 @@ async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> N
     edge = Edge(tmp_path, unsent_bytes_max=BUDGET_BYTES, flush_by_itself=False)
     writer = edge.connect()
     commit(edge, "big", PARTITIONS)
+    await settle()
     edge.flush()
     for_the_peer = deaf(edge, number=20)
     writer.send(requests.commit("big", {0: 2}))

@@ -29,12 +29,13 @@ def edge(tmp_path: Path) -> Edge:
     )
 
 
-def big_group(edge: Edge) -> int:
+async def big_group(edge: Edge) -> int:
     """A group whose offsets take some 80 KB to tell; returns how many bytes."""
     client = edge.connect()
     client.send(
         requests.commit("big", {partition: partition for partition in range(20)}, metadata="x" * 4_000)
     )
+    await settle()
     edge.flush()
     client.send(requests.fetch_offsets("big", 2))
     return len(client.answers()[-1])
@@ -78,7 +79,7 @@ async def test_a_client_that_reads_nothing_is_read_no_further(edge: Edge) -> Non
 
 
 async def test_many_requests_with_long_answers_are_answered_as_fast_as_the_client_reads(edge: Edge) -> None:
-    answer_bytes = big_group(edge)
+    answer_bytes = await big_group(edge)
     client = edge.connect()
     client.transport.reads = False
     client.send(*fetches())
@@ -99,7 +100,7 @@ async def test_many_requests_with_long_answers_are_answered_as_fast_as_the_clien
 
 
 async def test_many_long_answers_that_wait_for_the_disk_are_bounded(edge: Edge) -> None:
-    answer_bytes = big_group(edge)
+    answer_bytes = await big_group(edge)
     writer, client = edge.connect(), edge.connect()
     writer.send(requests.commit("big", {0: 1}))
     client.send(*fetches())  # none of it may be answered before the flush
@@ -138,7 +139,7 @@ async def test_many_short_answers_that_wait_for_the_disk_are_bounded(edge: Edge)
 
 
 async def test_a_client_that_does_not_read_holds_up_nobody_else(edge: Edge) -> None:
-    big_group(edge)
+    await big_group(edge)
     deaf, other = edge.connect(), edge.connect()
     deaf.transport.reads = False
     deaf.send(*fetches())
@@ -150,7 +151,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody_else(edge: Edge) -> N
 
 
 async def test_a_join_is_answered_to_a_client_that_reads_late(edge: Edge) -> None:
-    big_group(edge)
+    await big_group(edge)
     client = edge.connect()
     client.transport.reads = False
     client.send(

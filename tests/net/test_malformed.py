@@ -144,6 +144,7 @@ async def test_the_largest_frame_is_taken(edge: Edge) -> None:
     frame = requests.framed(body + bytes(FRAME_BYTES_MAX[ApiKey.API_VERSIONS] - len(body)))
     for start in range(0, len(frame), 1 << 16):
         client.send(frame[start : start + (1 << 16)])
+    await settle()
     assert client.correlation_ids() == [5]
 
 

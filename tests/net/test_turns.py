@@ -35,11 +35,27 @@ async def test_connections_take_turns(tmp_path: Path) -> None:
     clients = [edge.connect() for _ in range(3)]
     for client in clients:
         ask(client, 1, 2, 3)
-    who: list[int] = []
-    for _ in range(10):
+    answered: list[int] = []
+    for _ in range(3):
         await asyncio.sleep(0)
-        who += [number for number, client in enumerate(clients) for _ in client.answers()]
-    assert who == [0, 1, 2] * 3
+        answered = [a + len(client.answers()) for a, client in zip(answered or [0] * 3, clients, strict=True)]
+    assert min(answered) == 1  # each has had its turn, though the first ones wanted more
+    await settle()
+    assert [len(client.answers()) + a for a, client in zip(answered, clients, strict=True)] == [3, 3, 3]
+
+
+async def test_who_asks_in_plenty_comes_after_who_asks_once(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=ONE_A_TURN)
+    greedy = [edge.connect() for _ in range(20)]
+    for client in greedy:
+        ask(client, *range(1, 31))
+    for _ in range(21):
+        await asyncio.sleep(0)
+    assert all(client.answers() for client in greedy)
+    modest = edge.connect()
+    ask(modest, 1)
+    await asyncio.sleep(0)
+    assert modest.correlation_ids() == [1]
 
 
 async def test_what_comes_in_behind_what_waits_stays_behind_it(tmp_path: Path) -> None:

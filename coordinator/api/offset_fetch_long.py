@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OffsetFetch of many offsets, answered in slices: of groups with thousands of them, and of many groups at once.
+
+What is told of a group are its offsets at the moments at which its topics are read, one after the other; a client sees
+the same when it asks while somebody commits. A group that goes away meanwhile ends the answer.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+from uuid import UUID
+
+from coordinator.api.context import Parked, RequestContext, RequestRefused
+from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
+from coordinator.catalogue.topic import Topic
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
+from coordinator.groups.state import GroupState
+from coordinator.node import Node
+from coordinator.shard import Shard
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode, MessageTooLarge
+from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponsePartitions,
+)
+from protocol.messages import CLASSES
+from storage.records import OffsetAndMetadata
+
+GROUPS_FROM: Final = 8
+TOPIC_IDS_FROM: Final = 10
+OFFSET_BYTES: Final = 18
+"""The least that an offset takes in an answer."""
+
+Offsets = dict[str, dict[int, OffsetAndMetadata]]
+Response: Any = CLASSES[ApiKey.OFFSET_FETCH][1]
+
+
+def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Parked:
+    """Tell the committed offsets of every group that is named (v8 and later), or of the one that was found."""
+    if ctx.api_version >= GROUPS_FROM:
+        groups = _groups(node, request, ctx)
+        return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
+    group = _find(node, request.group_id, ctx)
+    if isinstance(group, ErrorCode):
+        raise RequestRefused(group)
+    node.stats.offset_fetches += 1
+    topics = _topics(node, group, request.topics, Response.OffsetFetchResponseTopic, ctx)
+    return in_slices(node, ctx, Response(version=ctx.api_version, topics=topics))
+
+
+def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
+    """How many offsets the groups have all of whose offsets are wanted (v8 and later), each time that one is named."""
+    counts: dict[str, int] = {}
+    total = 0
+    for wanted in request.groups:
+        if wanted.topics is None:
+            count = counts.get(wanted.group_id)
+            if count is None:
+                group = node.manager.get_group(wanted.group_id)
+                count = counts[wanted.group_id] = 0 if group is None else group.num_offsets
+            total += count
+    return total
+
+
+def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Iterator[Any]:
+    """Raises MessageTooLarge at once when the answer would be longer than one may be."""
+    if offsets_wanted(node, request) * OFFSET_BYTES > ANSWER_BYTES_MAX:
+        raise MessageTooLarge(f"more than {ANSWER_BYTES_MAX} bytes")
+    for wanted in request.groups:
+        yield _group(node, wanted, ctx)
+
+
+def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | ErrorCode | None:
+    shard: Shard | ErrorCode = node.manager.shard_for(group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
+    group = shard.groups.get(group_id)
+    ctx.wait_for(shard.absence_flush if group is None else group.flush)
+    return group
+
+
+def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> Any:
+    make = Response.OffsetFetchResponseGroup
+    version = ctx.api_version
+    group = _find(node, wanted.group_id, ctx)
+    if isinstance(group, ErrorCode):
+        return make(version=version, group_id=wanted.group_id, error_code=group, topics=[])
+    node.stats.offset_fetches += 1
+    topics = _topics(node, group, wanted.topics, make.OffsetFetchResponseTopics, ctx)
+    return make(version=version, group_id=wanted.group_id, topics=topics)
+
+
+def _topics(
+    node: Node, group: GroupMetadata | None, wanted: Any, make: Any, ctx: RequestContext
+) -> Iterator[Any]:
+    """The topics that are wanted, all that have offsets for None; by id (v10) those come last that do not exist."""
+    offsets: Offsets = {} if group is None else group.offsets
+    by_id = ctx.api_version >= TOPIC_IDS_FROM
+    unknown = []
+    for topic in moments(list(offsets) if wanted is None else wanted):
+        known: Topic | None = None
+        if topic is not None and by_id:
+            known = _known(node, topic)
+            if known is None and wanted is not None:
+                unknown.append(topic)
+        if topic is None or (by_id and known is None):
+            yield None
+            continue
+        name = topic if wanted is None else topic.name
+        committed = offsets.get(name if known is None else known.name, {})
+        _still_there(group, ctx)
+        indexes = list(committed) if wanted is None else topic.partition_indexes
+        partitions = _partitions(group, committed, indexes, ctx)
+        yield _topic(make, ctx, name, None if known is None else known.uuid, partitions)
+    for topic in unknown:
+        refused = (_unknown_topic_id(index) for index in topic.partition_indexes)
+        yield _topic(make, ctx, topic.name, UUID(bytes=topic.topic_id), refused)
+
+
+def _known(node: Node, topic: Any) -> Topic | None:
+    """The topic of a name in the group, or of an id in the request."""
+    return node.catalogue.get(topic) if isinstance(topic, str) else node.catalogue.by_id(topic.topic_id)
+
+
+def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, partitions: Any) -> Any:
+    topic = make(version=ctx.api_version, name=name, partitions=partitions)
+    if ctx.api_version >= TOPIC_IDS_FROM:
+        topic.topic_id = topic_id
+    return topic
+
+
+def _partitions(
+    group: GroupMetadata | None,
+    committed: dict[int, OffsetAndMetadata],
+    indexes: list[int],
+    ctx: RequestContext,
+) -> Any:
+    """A list where it is short, so that it is written at once."""
+    if len(indexes) <= 50:
+        return [fetch_partition(committed, index) for index in indexes]
+    return _many_partitions(group, committed, indexes, ctx)
+
+
+def _many_partitions(
+    group: GroupMetadata | None,
+    committed: dict[int, OffsetAndMetadata],
+    indexes: list[int],
+    ctx: RequestContext,
+) -> Iterator[Any]:
+    for index in moments(indexes):
+        if index is None:
+            _still_there(group, ctx)
+            yield None
+        else:
+            yield fetch_partition(committed, index)
+    _still_there(group, ctx)
+
+
+def _still_there(group: GroupMetadata | None, ctx: RequestContext) -> None:
+    """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
+    if group is not None:
+        if group.state is GroupState.DEAD:
+            raise RequestRefused(ErrorCode.NOT_COORDINATOR)
+        ctx.wait_for(group.flush)
+
+
+def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", ErrorCode.UNKNOWN_TOPIC_ID)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests whose work has no small bound: answered in slices, between which the event loop serves others.
+
+A handler whose answer is as long as a list of the request, or as the state of the node, gives it to `in_slices` with
+generators in place of its long lists: each item is made, encoded and forgotten. Where there is work before the answer,
+it is a generator itself (`work_in_slices`). A connection whose peer is gone drops what it was working on. What a slice
+reads of a group it notes with `RequestContext.wait_for`, so the answer leaves when all of that is durable.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from coordinator.api.context import PARKED, Parked, RequestContext, Work
+
+if TYPE_CHECKING:
+    from coordinator.node import Node
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ITEMS_PER_SLICE: Final = 50
+"""How many small things are done before others get a chance: some 100 microseconds."""
+
+
+ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+"""No answer is longer that is made in slices."""
+
+
+def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, pos: int) -> Work:
+    """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
+    request = yield from api.decode_in_steps(frame, pos)
+    ctx.request = request
+    node.stats.requests[ctx.api_key] += 1
+    if api.handle_in_steps is not None:
+        response = yield from api.handle_in_steps(node, request, ctx)
+        yield
+    else:
+        response = api.handle(node, request, ctx)
+    return None if response is PARKED else response
+
+
+def in_slices(node: "Node", ctx: RequestContext, response: Any) -> Parked:
+    """Answer with a response that may have generators in place of its lists of structs (`protocol.writer`)."""
+    return ctx.in_slices(_encode(node, ctx, response))
+
+
+def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Parked:
+    """Do the work, giving way wherever it yields, and answer with the response that it returns."""
+    return ctx.in_slices(_answer(node, ctx, work))
+
+
+def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Work:
+    response = yield from work
+    return (yield from _encode(node, ctx, response))
+
+
+def _encode(node: "Node", ctx: RequestContext, response: Any) -> Work:
+    errors: Counter[int] = Counter()
+    pieces = yield from ctx.api.encode_in_steps(response, errors)
+    for code, count in errors.items():
+        node.stats.errors[ctx.api_key, int(code)] += count
+    return pieces
+
+
+def moments(items: Iterable[T]) -> Iterator[T | None]:
+    """The items, and now and then None: a moment to give way, for generators that make an item of few of many."""
+    for index, item in enumerate(items):
+        yield item
+        if index % ITEMS_PER_SLICE == ITEMS_PER_SLICE - 1:
+            yield None
+
+
+def mapped(make: Callable[[T], R], items: Iterable[T]) -> Generator[None, None, list[R]]:
+    """What `make` makes of each item, in a list, giving way now and then."""
+    made: list[R] = []
+    for item in moments(items):
+        if item is None:
+            yield
+        else:
+            made.append(make(item))
+    return made

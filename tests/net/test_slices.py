@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long requests and long answers are worked on in slices: counted in steps and turns, never in time."""
+
+import asyncio
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.api import slices
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.net import connection as connection_module
+from protocol import hot
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    MetadataRequest,
+    OffsetDeleteRequest,
+)
+from storage.records import OffsetAndMetadata, OffsetCommits
+from tests.net import requests
+from tests.net.edge import Client, Edge, settle
+
+A_STEP_A_TURN = 0
+"""Each turn is over at once, so that one step is done in it."""
+STEP_ITEMS = 100
+"""No step reads, makes or writes more."""
+
+
+def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
+    shard = edge.manager.owned_partitions[0]
+    values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
+    for number in range(count):
+        edge.manager.add_group(shard, GroupMetadata(f"g{number}"))
+        if offsets:
+            shard.apply(OffsetCommits(f"g{number}", requests.TOPIC, dict(values)))
+
+
+def names(count: int) -> list[str]:
+    return [f"g{number}" for number in range(count)]
+
+
+async def turns_until_answered(client: Client) -> tuple[int, bytes]:
+    """How many turns of the loop an answer takes, and the answer."""
+    for turn in range(100_000):
+        answers = client.answers()
+        if answers:
+            return turn, answers[0]
+        await asyncio.sleep(0)
+    raise AssertionError("no answer")
+
+
+def metadata(topics: list[str] | None) -> Any:
+    kind = MetadataRequest.MetadataRequestTopic
+    wanted = None if topics is None else [kind(version=9, name=name) for name in topics]
+    return MetadataRequest(version=9, topics=wanted, allow_auto_topic_creation=False)
+
+
+LONG_REQUESTS: dict[str, tuple[ApiKey, int, Any]] = {
+    "find coordinator": (
+        ApiKey.FIND_COORDINATOR,
+        4,
+        FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=names(1000)),
+    ),
+    "describe groups": (ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(version=5, groups=names(1000))),
+    "metadata": (ApiKey.METADATA, 9, metadata(names(1000))),
+    "delete groups": (ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(version=2, groups_names=names(1000))),
+    "offset delete": (
+        ApiKey.OFFSET_DELETE,
+        0,
+        OffsetDeleteRequest(
+            version=0,
+            group_id="g0",
+            topics=[
+                OffsetDeleteRequest.OffsetDeleteRequestTopic(
+                    version=0,
+                    name=requests.TOPIC,
+                    partitions=[
+                        OffsetDeleteRequest.OffsetDeleteRequestTopic.OffsetDeleteRequestPartition(
+                            version=0, partition_index=index % 200
+                        )
+                        for index in range(1000)
+                    ],
+                )
+            ],
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LONG_REQUESTS)
+async def test_a_long_request_takes_a_turn_for_every_hundred_items(name: str, tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1)
+    client = edge.connect()
+    client.send(requests.request(*LONG_REQUESTS[name]))
+    turns, _ = await turns_until_answered(client)
+    assert turns >= 2 * 1000 // STEP_ITEMS  # it is read in steps, and answered in steps
+
+
+async def test_listing_groups_takes_turns_and_gives_all_of_them(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 5_000)
+    client = edge.connect()
+    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 5_000 // STEP_ITEMS
+    listed = requests.answer(ApiKey.LIST_GROUPS, 5, frame).groups
+    assert [group.group_id for group in listed] == names(5_000)
+
+
+async def test_a_filter_that_matches_nothing_still_gives_way(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 5_000)
+    client = edge.connect()
+    client.send(
+        requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5, states_filter=["Stable"]))
+    )
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 5_000 // STEP_ITEMS
+    assert requests.answer(ApiKey.LIST_GROUPS, 5, frame).groups == []
+
+
+def all_offsets(version: int, groups: int) -> bytes:
+    message = (
+        hot.OffsetFetchRequest(groups=[hot.OffsetFetchRequestGroup(group_id="g0", topics=None)] * groups)
+        if version >= 8
+        else hot.OffsetFetchRequest(group_id="g0", topics=None)
+    )
+    return requests.request(ApiKey.OFFSET_FETCH, version, message)
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+async def test_many_offsets_are_told_in_slices_as_few_are_at_once(version: int, tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=3_000)
+    client = edge.connect()
+    client.send(all_offsets(version, groups=3))
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 3_000 // STEP_ITEMS
+    answer = requests.answer(ApiKey.OFFSET_FETCH, version, frame)
+    groups = answer.groups if version >= 8 else [answer]
+    assert len(groups) == (3 if version >= 8 else 1)
+    for group in groups:
+        (topic,) = group.topics
+        assert topic.name == (requests.TOPIC if version < 10 else "")
+        found = [(part.partition_index, part.committed_offset, part.error_code) for part in topic.partitions]
+        assert found == [(index, index, 0) for index in range(3_000)]
+
+
+async def test_an_answer_that_would_be_too_long_is_an_error_before_it_is_made(tmp_path: Path) -> None:
+    edge = Edge(tmp_path)
+    many_groups(edge, 1, offsets=100_000)
+    client = edge.connect()
+    client.send(all_offsets(8, groups=50))  # 90 MB
+    answer = requests.answer(ApiKey.OFFSET_FETCH, 8, client.answers()[0])
+    assert {group.error_code for group in answer.groups} == {ErrorCode.POLICY_VIOLATION}
+    assert edge.stats.oversized_answers == 1
+
+
+async def test_an_answer_that_becomes_too_long_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coordinator.api import table
+
+    monkeypatch.setattr(table, "ANSWER_BYTES_MAX", 10_000)
+    edge = Edge(tmp_path)
+    many_groups(edge, 20_000)
+    client = edge.connect()
+    client.send(requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4)))
+    await settle()
+    answer = requests.answer(ApiKey.LIST_GROUPS, 4, client.answers()[0])
+    assert answer.error_code == ErrorCode.POLICY_VIOLATION
+    assert edge.stats.oversized_answers == 1
+
+
+async def test_others_are_served_between_the_slices(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 5_000)
+    greedy = [edge.connect() for _ in range(10)]
+    for client in greedy:
+        client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    modest = edge.connect()
+    modest.send(requests.heartbeat("g1", "m", 1))
+    turns, _ = await turns_until_answered(modest)
+    assert turns <= 2
+    assert not any(client.answers() for client in greedy)
+
+
+async def test_work_for_a_connection_that_is_gone_is_dropped(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, initial_rebalance_delay_ms=3_000)
+    client = edge.connect()
+    steps = 0
+    ended = []
+
+    def work() -> Generator[None, None, Any]:
+        nonlocal steps
+        try:
+            while True:
+                steps += 1
+                yield
+        finally:
+            ended.append(steps)
+
+    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    await settle()
+    client.answers()
+    ctx = await park(client)
+    client.connection.in_slices(ctx, work())
+    await settle()
+    assert steps > 5
+    await client.drop()
+    at_the_end = steps
+    await settle()
+    assert (steps, ended) == (at_the_end, [at_the_end])
+
+
+async def park(client: Client) -> Any:
+    """Let a request wait on this connection, as a handler does."""
+    client.send(requests.join("waits", version=3))
+    await settle()
+    ctx = client.connection._parked
+    assert ctx is not None
+    return ctx
+
+
+async def test_what_is_read_in_slices_waits_for_the_flush_of_all_of_it(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, flush_by_itself=False, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1_000)
+    client, writer = edge.connect(), edge.connect()
+    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    await asyncio.sleep(0)
+    writer.send(requests.commit("g999", {0: 1}))
+    for _ in range(100):
+        await settle()
+    assert client.answers() == []
+    edge.flush()
+    await settle()
+    assert len(client.answers()) == 1
+
+
+async def test_what_a_failed_flush_has_lost_is_not_told_by_the_slices_after_it(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, flush_by_itself=False, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1_000)
+    client, writer = edge.connect(), edge.connect()
+    writer.send(requests.commit("g0", {0: 1}))
+    await settle()
+    client.send(requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4)))
+    await settle()
+    edge.fail_flush()
+    await settle()
+    (frame,) = client.answers()
+    assert requests.answer(ApiKey.LIST_GROUPS, 4, frame).error_code == ErrorCode.NOT_COORDINATOR
+    client.send(requests.api_versions(9))
+    await settle()
+    assert client.correlation_ids() == [9]
+
+
+async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "PIECES_FROM_BYTES", 1_000)
+    edge = Edge(tmp_path)
+    many_groups(edge, 20_000)
+    client = edge.connect()
+    client.send(
+        requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)), requests.api_versions(2)
+    )
+    await settle()
+    listed, after = client.answers()
+    assert client.transport.writes > 2
+    assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
+    assert after[:4] == (2).to_bytes(4, "big")
+    assert client.connection._owed_bytes == 0
+
+
+def test_items_are_given_in_order_with_moments_between_them() -> None:
+    given = list(slices.moments(range(120)))
+    assert [item for item in given if item is not None] == list(range(120))
+    assert given.count(None) == 120 // slices.ITEMS_PER_SLICE
