@@ -23,6 +23,8 @@ from tests.support.service import Service
 from tests.support.waiting import wait_until
 
 TOPIC = "work"
+FETCHES = "a client fetches, and gets nothing: topics hold no records here"
+PRODUCES = "a client produces, and no records are kept here"
 NO_TRANSACTIONS = "No transactions are coordinated here."
 WAIT_S = 30
 
@@ -34,14 +36,28 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         service.start()
         create_topic(service.bootstrap, TOPIC, 2)
         yield service
+        service.terminate()  # all lines of its log are written then
         assert "Traceback" not in service.log_text()
+        told = [line["client_id"] for line in lines(service, PRODUCES)]
+        assert len(told) == len(set(told)), "each client had one connection"
+        assert len(lines(service, FETCHES)) <= 1
     finally:
         service.close()
 
 
-def logged(service: Service, event: str, client_id: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in service.log_text().splitlines() if line.startswith("{")]
-    return [line for line in lines if line["event"] == event and line["client_id"] == client_id]
+def lines(service: Service, event: str) -> list[dict[str, Any]]:
+    """What the log has of this event by now."""
+    written = [json.loads(line) for line in service.log_text().splitlines() if line.startswith("{")]
+    return [line for line in written if line["event"] == event]
+
+
+def logged(service: Service, event: str, client_id: str) -> dict[str, Any]:
+    """The first line of the log with this event about this client, once it is there."""
+    found = wait_until(
+        lambda: [line for line in lines(service, event) if line["client_id"] == client_id],
+        what=lambda: f"{event!r} about {client_id} in\n{service.log_text()}",
+    )
+    return found[0]
 
 
 def with_confluent(bootstrap: str, client_id: str, *, idempotent: bool) -> str:
@@ -99,7 +115,7 @@ def test_a_producer_ends_in_an_error_and_in_one_line_of_the_log(
 ) -> None:
     client_id = f"{produce.__name__}-{idempotent}"
     assert shows in produce(service.bootstrap, client_id, idempotent=idempotent)
-    (line,) = logged(service, "a client produces, and no records are kept here", client_id)
+    line = logged(service, PRODUCES, client_id)
     assert (line["level"], line["help"]) == (
         "warning",
         "produce to the Kafka cluster that holds the data",
@@ -132,11 +148,10 @@ def test_a_producer_with_transactions_is_in_the_log(service: Service) -> None:
             producer.init_transactions()
     finally:
         producer.close(timeout=5)
-    assert logged(service, "a client asks for transactions, which are not coordinated here", "tx")
+    logged(service, "a client asks for transactions, which are not coordinated here", "tx")
 
 
 def test_the_first_client_that_fetches_is_in_the_log_and_no_other(service: Service) -> None:
-    event = "a client fetches, and gets nothing: topics hold no records here"
     for number in range(2):
         consumer = confluent_kafka.Consumer(
             {"bootstrap.servers": service.bootstrap, "client.id": f"reader-{number}", "group.id": "readers"}
@@ -145,7 +160,7 @@ def test_the_first_client_that_fetches_is_in_the_log_and_no_other(service: Servi
             consumer.assign([confluent_kafka.TopicPartition(TOPIC, 0, 0)])
             assert consumer.poll(1.0) is None
             if number == 0:
-                wait_until(lambda: logged(service, event, "reader-0"), what=f"{event!r} in the log")
+                logged(service, FETCHES, "reader-0")
         finally:
             consumer.close()
-    assert logged(service, event, "reader-1") == []
+    assert [line["client_id"] for line in lines(service, FETCHES)] == ["reader-0"]
