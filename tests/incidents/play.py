@@ -45,6 +45,8 @@ async def full_disk(work: Path) -> Recording:
             await recording.phase("before", BEFORE, commits)
             filler = disk / "filler"
             fill(filler)
+            while not await commits():
+                pass  # what the journal has in store
             await recording.phase("during", 60, commits)
             filler.unlink()
             await recording.phase("after", AFTER, commits)
@@ -187,17 +189,19 @@ def recording_of(service: Service) -> Recording:
     return Recording(f"http://127.0.0.1:{service.metrics_port}/metrics")
 
 
-def committer(service: Service) -> Callable[[], Awaitable[None]]:
-    """Commits some hundred kilobytes for ten groups, taken or not."""
+def committer(service: Service) -> Callable[[], Awaitable[bool]]:
+    """Commits some sixty kilobytes for ten groups, and says whether anything was refused."""
     numbers = count()
 
-    def commit() -> None:
+    def commit() -> bool:
+        refused = False
         with closing(RawConnection(service.bootstrap)) as connection:
             for group in range(10):
                 offset = next(numbers)
-                connection.call(
-                    standalone_commit(f"group-{group}", TOPIC, dict.fromkeys(range(100), offset)), 8
-                )
+                request = standalone_commit(f"group-{group}", TOPIC, dict.fromkeys(range(100), offset))
+                (topic,) = connection.call(request, 8).topics
+                refused |= any(partition.error_code for partition in topic.partitions)
+        return refused
 
     return lambda: asyncio.to_thread(commit)
 
