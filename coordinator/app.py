@@ -387,7 +387,6 @@ class App:
             "partitions_waiting": sorted(waiting),
             "loads": {str(p): each.shown(now_ms) for p, each in self.loader.progress.items()},
             "partitions_failed": {str(p): why for p, why in self.leadership.failed_partitions.items()},
-            "log_failed": None if self.log.failed is None else str(self.log.failed),
         }
 
     def _schedule(self) -> None:
