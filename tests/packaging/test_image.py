@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from audit.cli import parser
 from bench.installed import ROOT
 from tests.packaging.image import Stage, copy_context, play, stages
-from tests.support.missing import skip_or_fail
+from tests.support.missing import require_compiler, skip_or_fail
 from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
@@ -85,6 +85,7 @@ def test_the_cron_job_takes_the_image_that_the_dockerfile_tells_to_build() -> No
 @pytest.fixture(scope="module")
 def built(context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The build stage, played with the context alone by the Dockerfile's own steps. Returns the root directory."""
+    require_compiler()
     root = tmp_path_factory.mktemp("image")
     play(STAGES["build"], context, root, PIP_NO_CACHE_DIR="0")  # pip's way to say that the cache is welcome
     return root

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bench.installed import PACKAGES, ROOT
+from tests.support.missing import require_compiler
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HOOK = (ROOT / "hatch_build.py").read_text()
@@ -143,6 +144,7 @@ def built(small: Path, **environment: str) -> tuple[str, list[str]]:
 
 
 def test_with_a_compiler_the_wheel_is_for_this_platform(small: Path) -> None:
+    require_compiler()
     said, (wheel,) = built(small, REQUIRE_COMPILED="1")
     assert "not compiled" not in said
     assert "none-any" not in wheel
