@@ -14,6 +14,7 @@ from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.api.table import MODULES, Apis
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
@@ -87,7 +88,9 @@ class FakeNode:
     def __init__(self, data_dir: Path, **settings: Any) -> None:
         self.settings = msgspec.structs.replace(Settings(data_dir=data_dir), **settings)
         self.thread = ManualThread()
-        self.catalogue_store = CatalogueStore(data_dir, self.thread.submit, fs=UnsyncedFileSystem())
+        self.catalogue_store = CatalogueStore(
+            data_dir, self.thread.submit, fs=UnsyncedFileSystem(), limits=TopicLimits.of(self.settings)
+        )
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()
         self.manager = FakeManager()
