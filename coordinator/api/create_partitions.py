@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
+from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.cluster.view import Cluster
@@ -21,16 +21,17 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
     """Let topics have more partitions, each by itself."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Outcome:
+    def edit(catalogue: Topics) -> Steps[Outcome]:
         return _grow_all(catalogue, request.topics, node.cluster)
 
     def respond(outcome: Outcome) -> CreatePartitionsResponse:
         results = (_result(name, refusal, version) for name, refusal in outcome.items())
         return CreatePartitionsResponse(version=version, results=results)
 
-    if request.validate_only:
-        return in_slices(node, ctx, respond(edit(node.catalogue.draft())))
-    return answer_after_change(node, ctx, edit, respond, lambda error: _refused(request, error, version))
+    def refuse(error: ErrorCode) -> CreatePartitionsResponse:
+        return _refused(request, error, version)
+
+    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
 
 
 def error_response(
@@ -49,11 +50,14 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
     )
 
 
-def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Outcome:
+def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Steps[Outcome]:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Outcome = {**repeated(topic.name for topic in wanted)}
     budget = most = catalogue.limits.partitions_per_request
-    for topic in wanted:
+    for topic in in_steps(wanted):
+        if topic is None:
+            yield
+            continue
         if topic.name in outcome:
             continue
         there = catalogue.get(topic.name)

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
+from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.cluster.view import Cluster
@@ -35,16 +35,17 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
     """Create each topic by itself: what one of them lacks does not stop the others."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Outcome:
+    def edit(catalogue: Topics) -> Steps[Outcome]:
         return _create_all(node, catalogue, request.topics)
 
     def respond(outcome: Outcome) -> CreateTopicsResponse:
         results = (_result(name, outcome[name], version) for name in outcome)
         return CreateTopicsResponse(version=version, topics=results)
 
-    if request.validate_only:
-        return in_slices(node, ctx, respond(edit(node.catalogue.draft())))
-    return answer_after_change(node, ctx, edit, respond, lambda error: _refused(request, error, version))
+    def refuse(error: ErrorCode) -> CreateTopicsResponse:
+        return _refused(request, error, version)
+
+    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
 
 
 def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
@@ -61,15 +62,17 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
     )
 
 
-def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Outcome:
+def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[Outcome]:
     """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
     refused = repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
     outcome: Outcome = {}
     most = catalogue.limits.partitions_per_request
     too_many = sum(_partitions(topic, default) for topic in wanted) > most
-    for topic in wanted:
-        if topic.name in refused:
+    for topic in in_steps(wanted):
+        if topic is None or topic.configs:
+            yield
+        if topic is None or topic.name in refused:
             continue
         refusal = _refuse(topic, catalogue, node.cluster)
         if refusal is None and too_many:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.topic_changes import answer_after_change
+from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -41,7 +42,7 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
     version = ctx.api_version
     wanted = _wanted(request, version)
 
-    def edit(catalogue: Topics) -> list[Deletion]:
+    def edit(catalogue: Topics) -> Steps[list[Deletion]]:
         return _delete_all(catalogue, wanted)
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
@@ -71,13 +72,22 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> list[Wanted]:
     return [Wanted(name, None) for name in request.topic_names]
 
 
-def _delete_all(catalogue: Topics, wanted: Sequence[Wanted]) -> list[Deletion]:
+def _delete_all(catalogue: Topics, wanted: Sequence[Wanted]) -> Steps[list[Deletion]]:
     """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
     times = Counter(wanted)
-    targets = {each: _find(catalogue, each) for each in times}
+    targets: dict[Wanted, Topic | Refusal] = {}
+    for each in in_steps(times):
+        if each is None:
+            yield
+        else:
+            targets[each] = _find(catalogue, each)
     found = Counter(target.id for target in targets.values() if isinstance(target, Topic))
-    deletions = []
-    for each, target in targets.items():
+    deletions: list[Deletion] = []
+    for each in in_steps(targets):
+        if each is None:
+            yield
+            continue
+        target = targets[each]
         if isinstance(target, Refusal) and target.error is ErrorCode.INVALID_REQUEST:
             deletions.append(Deletion(*each, target))
         elif times[each] > 1:

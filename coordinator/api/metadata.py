@@ -19,6 +19,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
 from coordinator.api.topic_changes import answer_after_change
+from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
@@ -55,7 +56,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
         known = _by_name(node, request, names, {}, version)
         return in_slices(node, ctx, _response(node, request, known, version))
 
-    def edit(catalogue: Topics) -> dict[str, Refusal]:
+    def edit(catalogue: Topics) -> Steps[dict[str, Refusal]]:
         return _create(node, catalogue, creatable)
 
     def respond(refused: Mapping[str, Refusal]) -> MetadataResponse:
@@ -97,12 +98,15 @@ def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> li
     return [name for name in names if name not in node.catalogue]
 
 
-def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> dict[str, Refusal]:
+def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[str, Refusal]]:
     """Create what is still missing, as far as one request may; the others are told to ask again."""
     partitions = node.settings.num_partitions
     budget = catalogue.limits.partitions_per_request
     refused: dict[str, Refusal] = {}
-    for name in names:
+    for name in in_steps(names):
+        if name is None:
+            yield
+            continue
         if name in catalogue:  # somebody else was faster
             continue
         result = catalogue.create(name, partitions, topic_id=node.catalogue_store.new_topic_id())

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
+from coordinator.catalogue.keeper import Steps
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.cluster.view import Cluster
@@ -21,11 +22,13 @@ Response = TypeVar("Response")
 def answer_after_change(
     node: Node,
     ctx: RequestContext,
-    edit: Callable[[Draft], Result],
+    edit: Callable[[Draft], Steps[Result]],
     respond: Callable[[Result], Response],
     refuse: Callable[[ErrorCode], Response],
+    *,
+    validate_only: bool = False,
 ) -> Parked:
-    """Change the catalogue, and respond to the outcome once that is on disk.
+    """Change the catalogue, and respond to the outcome once that is on disk; with `validate_only` change nothing.
 
     What `respond` and `refuse` give may have generators in place of its lists.
 
@@ -41,7 +44,7 @@ def answer_after_change(
             response = respond(outcome)
         in_slices(node, ctx, response)
 
-    node.catalogue_store.change(edit, done)
+    node.catalogue_store.change_in_steps(edit, done, only_try=validate_only)
     return PARKED
 
 

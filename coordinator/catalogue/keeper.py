@@ -8,7 +8,7 @@ Whatever is done costs what changes, not what there is; and edits of many topics
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -38,6 +38,7 @@ class Change(msgspec.Struct):
 
     edit: Callable[[Draft], Steps[Any]]
     done: Callable[[Any], None]
+    is_only_tried: bool = False
     outcome: Any = None
 
 
@@ -77,13 +78,17 @@ class CatalogueKeeper(ABC):
         self.change_in_steps(partial(_at_once, edit), done)
 
     def change_in_steps(
-        self, edit: Callable[[Draft], Steps[T]], done: Callable[[T | BaseException], None]
+        self,
+        edit: Callable[[Draft], Steps[T]],
+        done: Callable[[T | BaseException], None],
+        *,
+        only_try: bool = False,
     ) -> None:
         """Change a draft of the catalogue as `change` does, with an edit that yields where it can give way to others.
 
-        It should yield after every `TOPICS_PER_STEP` topics.
+        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` nothing of it is kept.
         """
-        self._gathering.append(Change(edit, done))
+        self._gathering.append(Change(edit, done, only_try))
         if not self._under_way and self._draft is None:
             self._tell(self._go_on())
 
@@ -151,6 +156,8 @@ class CatalogueKeeper(ABC):
             mark = draft.mark()
             try:
                 change.outcome = yield from change.edit(draft)
+                if change.is_only_tried:
+                    draft.undo(mark)
             except Exception as error:
                 # One who asked for something impossible must not spoil it for the others.
                 log.exception("change of the catalogue failed")
@@ -168,6 +175,14 @@ class CatalogueKeeper(ABC):
                 errors.append(error)
         if errors:
             raise ExceptionGroup("changes of the catalogue that could not be answered", errors)
+
+
+def in_steps(items: Iterable[T]) -> Iterator[T | None]:
+    """The items, and None after every `TOPICS_PER_STEP` of them: where an edit is to yield."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % TOPICS_PER_STEP == 0:
+            yield None
 
 
 def _at_once(edit: Callable[[Draft], T], draft: Draft) -> Steps[T]:

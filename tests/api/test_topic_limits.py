@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much topics may be, as clients hear of it: each way to make more of them is refused, and nothing is made."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from coordinator.catalogue.keeper import STEPS_PER_SLICE, TOPICS_PER_STEP
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import CreatePartitionsRequest, CreateTopicsRequest, MetadataRequest
-from tests.api.asking import FakeNode
+from protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    MetadataRequest,
+)
+from tests.api.asking import Answers, FakeNode
 
 LIMITED = {
     "max_topics": 3,
@@ -83,7 +90,7 @@ def test_topics_beyond_the_limit_are_refused_one_by_one(node: FakeNode, validate
     ],
 )
 def test_each_refusal_names_its_setting(
-    node: FakeNode, partitions: int, configs: dict[str, str], error: ErrorCode, setting: str
+    node: FakeNode, partitions: int, configs: Any, error: ErrorCode, setting: str
 ) -> None:
     ((code, message),) = create(node, ("c", partitions), **configs)
     assert code == error
@@ -105,3 +112,67 @@ def test_topics_that_metadata_would_create_are_refused_in_the_same_way(node: Fak
     assert node.names() == ["a", "b", "c"]
     assert metadata(node, "d") == {"d": POLICY}
     assert node.thread.waiting == []
+
+
+@pytest.mark.parametrize("how", ["create", "validate", "metadata", "delete", "grow"])
+def test_requests_for_many_topics_give_way_to_others(tmp_path: Path, how: str) -> None:
+    node = FakeNode(tmp_path)
+    names = [f"t{number:04}" for number in range(1_000)]
+    if how in ("delete", "grow"):
+        node.have(**dict.fromkeys(names, 1))
+    turns: list[Callable[[], None]] = []
+    node.catalogue_store.later = turns.append
+    answers = Answers(*ASKED[how])
+    node.start(answers, request_for(how, names))
+    taken = 0
+    while turns:
+        assert (answers.bodies, node.thread.waiting) == ([], [])
+        turns.pop()()
+        taken += 1
+    assert taken >= len(names) // TOPICS_PER_STEP // STEPS_PER_SLICE
+    node.thread.run_all()
+    assert len(told(answers.only)) == len(names)
+    assert set(told(answers.only)) == {0}
+    assert node.names() == ([] if how in ("delete", "validate") else names)
+
+
+ASKED: Final = {
+    "create": (ApiKey.CREATE_TOPICS, 4),
+    "validate": (ApiKey.CREATE_TOPICS, 4),
+    "metadata": (ApiKey.METADATA, 8),
+    "delete": (ApiKey.DELETE_TOPICS, 5),
+    "grow": (ApiKey.CREATE_PARTITIONS, 3),
+}
+
+
+def request_for(how: str, names: list[str]) -> Any:
+    """What asks for all of these topics."""
+    match how:
+        case "create" | "validate":
+            topics = [
+                CreateTopicsRequest.CreatableTopic(
+                    name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+                )
+                for name in names
+            ]
+            return CreateTopicsRequest(topics=topics, timeout_ms=1, validate_only=how == "validate")
+        case "metadata":
+            wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+            return MetadataRequest(topics=wanted, allow_auto_topic_creation=True)
+        case "delete":
+            return DeleteTopicsRequest(topic_names=names, timeout_ms=1)
+        case _:
+            grown = [
+                CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=2, assignments=None)
+                for name in names
+            ]
+            return CreatePartitionsRequest(topics=grown, timeout_ms=1, validate_only=False)
+
+
+def told(response: Any) -> list[int]:
+    """The error of each topic in an answer."""
+    if hasattr(response, "topics"):
+        results = response.topics
+    else:
+        results = response.responses if hasattr(response, "responses") else response.results
+    return [each.error_code for each in results]
