@@ -100,9 +100,8 @@ class Leadership:
 
     @property
     def ready(self) -> bool:
-        """Whether every partition that this node leads is loaded, and its log can be written."""
-        loaded = not self._manager.loading_partitions and not self.failed_partitions
-        return loaded and self._log.failed is None
+        """Whether every partition that this node leads is loaded."""
+        return not self._manager.loading_partitions and not self.failed_partitions
 
     @property
     def mostly_ready(self) -> bool:

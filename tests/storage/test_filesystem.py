@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from storage.filesystem import RealFileSystem, read_file
+from storage.log_manager import LogManager
+from storage.settings import LogSettings
+from tests.storage.strategies import batch
 
 FS = RealFileSystem()
 
@@ -112,3 +115,19 @@ def test_names(tmp_path: Path) -> None:
     FS.remove(tmp_path / "two")
     FS.rmdir(tmp_path / "a" / "b")
     assert FS.listdir(tmp_path / "a") == []
+
+
+def test_files_are_their_owners_and_may_be_read_by_the_group(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        LogManager.open(tmp_path / "data", LogSettings()).close()
+        with_log = LogManager.open(tmp_path / "data", LogSettings())
+        with_log.append([(0, 0, batch(0, 0))], sync=True)
+        with_log.checkpoint()
+        with_log.close()
+    finally:
+        os.umask(before)
+    everything = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    assert len(everything) > 8
+    for path in everything:
+        assert path.stat().st_mode & 0o777 == (0o750 if path.is_dir() else 0o640), path

@@ -11,7 +11,7 @@ import pytest
 
 from storage.errors import DirectoryLocked
 from storage.filesystem import RealFileSystem
-from storage.lock import DirectoryLock
+from storage.lock import DirectoryLock, find_holder
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 
@@ -86,3 +86,15 @@ def test_a_lock_as_a_broker_takes_it_is_respected_and_seen(tmp_path: Path) -> No
         with pytest.raises(DirectoryLocked, match="another process"):
             DirectoryLock.acquire(RealFileSystem(), tmp_path)
         process.kill()
+
+
+def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_path: Path) -> None:
+    with holder(tmp_path) as process:
+        (tmp_path / ".lock").unlink()
+        with pytest.raises(DirectoryLocked, match=r"in use by another process$"):
+            LogManager.open(tmp_path, LogSettings())
+        assert find_holder(RealFileSystem(), tmp_path) is not None
+        assert not (tmp_path / ".lock").exists(), "nobody changed anything"
+        process.kill()
+        process.wait()
+        LogManager.open(tmp_path, LogSettings()).close()
