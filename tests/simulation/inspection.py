@@ -18,15 +18,15 @@ SILENCE_S_MAX = SESSION_MS / 1000 + REBALANCE_S_MAX
 """A session, and, where the end came within a rebalance, what that may take."""
 
 
-def inspect(app: App, since: dict[str, float], now: float) -> None:
-    """Check every group; `since` remembers how long each has been rebalancing."""
+def inspect(app: App, since: dict[str, float], served_since: float, now: float) -> None:
+    """Check every group; `since` remembers how long each has been rebalancing. What stood still counts anew."""
     rebalancing = set()
     for group in app.manager.current_groups():
         _check_books(group)
         if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
             key = f"{group.group_id} {group.state.value} {group.generation_id}"
             rebalancing.add(key)
-            took = now - since.setdefault(key, now)
+            took = now - max(since.setdefault(key, now), served_since)
             if took > REBALANCE_S_MAX and not app.manager.loading_partitions:
                 raise Broken("no rebalance lasts longer than its timeouts", f"{key}: {took:.0f} s")
     for key in set(since) - rebalancing:

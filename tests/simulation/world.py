@@ -392,7 +392,7 @@ class World:
             if self.app is not None and self.app.serving is not None:
                 if self.app.manager.loading_partitions:
                     self.served_since = self.loop.time()
-                inspect(self.app, since, self.loop.time())
+                inspect(self.app, since, self.served_since, self.loop.time())
                 check_silent(self.app, self.silent, self.served_since, self.loop.time())
                 if self.rng.random() < 0.05:
                     self._replay(self.app)
