@@ -122,9 +122,8 @@ MUTANTS: Final = (
     Mutant(
         "a generation comes twice",
         "coordinator.groups.rebalance",
-        "group.generation_id += 1\n    group.protocol_name = group.select_protocol()",
-        "group.generation_id += group.generation_id % 3 != 1\n"
-        "    group.protocol_name = group.select_protocol()",
+        "group.generation_id += 1\n    group.protocol_name = protocol",
+        "group.generation_id += group.generation_id % 3 != 1\n    group.protocol_name = protocol",
     ),
     Mutant(
         "a loaded member has no assignment",
