@@ -134,13 +134,16 @@ def _moment(flag: str, text: str) -> int:
 
 def _limits(given: Sequence[str]) -> Limits:
     values = dict(item.partition("=")[::2] for item in given)
-    known = {field.name for field in msgspec.structs.fields(Limits)}
-    for name in values.keys() - known:
+    known = {field.name: field.type for field in msgspec.structs.fields(Limits)}
+    for name in values.keys() - known.keys():
         raise AuditError(f"--limit {name}: there is no such limit; there are {', '.join(sorted(known))}")
-    try:
-        return msgspec.convert(values, Limits, strict=False)
-    except msgspec.ValidationError as error:
-        raise AuditError(f"--limit: {error}") from None
+    for name, text in values.items():
+        try:
+            msgspec.convert(text, known[name], strict=False)
+        except msgspec.ValidationError:
+            kind = "a whole number" if known[name] is int else "a number"
+            raise AuditError(f"--limit {name}={text}: expected {kind}") from None
+    return msgspec.convert(values, Limits, strict=False)
 
 
 def _run(options: AuditOptions, master: str | None) -> "Report":

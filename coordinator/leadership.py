@@ -203,10 +203,12 @@ class Leadership:
         for partition in self._out_of_step():
             self._drop(partition)
             self._manager.begin_load(partition)
-        for partition in list(self._manager.loading_partitions):
+        for partition, shard in list(self._manager.loading_partitions.items()):
             if partition not in self._loads:
                 self._manager.remove_groups_for_partition(partition)
                 self._start_load(partition)
+                # Topics may have gone while it waited.
+                self._manager.loading_partitions[partition].deleted_topics |= shard.deleted_topics
         log.info("the journal is writable again")
 
     def _out_of_step(self) -> list[int]:

@@ -4,7 +4,7 @@
 import os
 from pathlib import Path
 
-from storage.errors import DirectoryLocked, storage_error
+from storage.errors import DirectoryLocked, StorageError, storage_error
 from storage.filesystem import File, FileSystem, RealFile, read_file
 from storage.layout import LOCK_FILE
 
@@ -49,6 +49,8 @@ class DirectoryLock:
         try:
             fs.mkdir(data_dir)
             return cls.acquire(fs, data_dir)
+        except FileExistsError as error:
+            raise StorageError(data_dir, "this is a file, and a directory is needed here") from error
         except OSError as error:
             raise storage_error(data_dir, error, "locking") from error
 

@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,9 @@ import structlog
 from coordinator import logs
 from coordinator.log_limits import EVENTS_MAX, LINES_PER_PERIOD_MAX, PERIOD_S, RateLimit
 from coordinator.log_writer import QueuedSink
+from tests.support.processes import environment
+from tests.support.raw import commit_offsets, create_topic
+from tests.support.service import Service, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -242,6 +247,30 @@ def test_a_reader_that_does_not_read_stops_nobody() -> None:
     assert read.count(b"\n") - 1 + sink.dropped == 1_000
     assert read.endswith(f"dropped {sink.dropped}\n".encode())
     os.close(reading)
+
+
+def test_a_node_serves_and_stops_though_nobody_reads_its_log(tmp_path: Path) -> None:
+    """Its standard error is a pipe that is full from the start."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4_096)
+    os.set_blocking(writing, True)
+    service = Service(tmp_path)
+    with subprocess.Popen(
+        service.command(), stdout=subprocess.DEVNULL, stderr=writing, env=environment()
+    ) as process:
+        try:
+            wait_until(lambda: service.http_status("/ready") == 200, 30, what="the node to serve")
+            create_topic(service.bootstrap, "t", 1)
+            commit_offsets(service.bootstrap, "g", "t", {0: 7})
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            os.close(writing)
+            os.close(reading)
 
 
 def test_the_end_of_a_process_writes_what_is_queued() -> None:

@@ -84,7 +84,14 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(tmp_
             "--since yesterday: this is not a date",
         ),
         (["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "x=1"], "--limit x: there is no such limit"),
-        (["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "future_ms=x"], "--limit: "),
+        (
+            ["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "future_ms=x"],
+            "--limit future_ms=x: expected a whole number",
+        ),
+        (
+            ["--log-dirs", "EMPTY", "--out", "OUT", "--limit", "growth_factor="],
+            "--limit growth_factor=: expected a number",
+        ),
         (
             ["--log-dirs", "EMPTY", "--out", "OUT", "--partitions", "0"],
             "--partitions 0: a log has at least one",

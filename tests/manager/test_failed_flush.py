@@ -236,6 +236,17 @@ async def test_the_node_serves_again_however_long_the_disk_is_away(running: Runn
     assert await client.commit("g", 0, 3) is NONE
 
 
+async def test_topics_deleted_while_the_disk_is_away_take_their_offsets_with_them(running: Running) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    running.disk.fail(WRITES | SYNCS)
+    assert await client.commit("g", 0, 2) is NOT_COORDINATOR
+    running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    running.disk.heal()
+    await running.loaded()
+    assert await client.fetch("g") == {}
+
+
 async def test_failures_in_a_row_lose_nothing_that_was_acknowledged(running: Running) -> None:
     client = await running.client()
     acknowledged = {}

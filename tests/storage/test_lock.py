@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import DirectoryLocked
+from storage.errors import DirectoryLocked, StorageError
 from storage.filesystem import RealFileSystem
 from storage.lock import DirectoryLock, find_holder
 from storage.log_manager import LogManager
@@ -98,3 +98,9 @@ def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_p
         process.kill()
         process.wait()
         LogManager.open(tmp_path, LogSettings()).close()
+
+
+def test_a_file_in_the_place_of_the_directory_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "afile").touch()
+    with pytest.raises(StorageError, match="afile: this is a file, and a directory is needed here"):
+        DirectoryLock.acquire_new(RealFileSystem(), tmp_path / "afile")
