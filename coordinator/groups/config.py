@@ -20,7 +20,9 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     new_member_join_timeout_ms: int = 300_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 604_800_000
-    limits: Limits = Limits()
+    limits: Limits = msgspec.field(
+        default_factory=Limits
+    )  # compiled, a Struct is not frozen: mypyc drops that
 
 
 class Environment(msgspec.Struct, frozen=True):
