@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from bench import audit, compaction, compare, report
+from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
@@ -42,6 +43,7 @@ or against one that is started for it:
 
 `python -m bench compare --help`: play them side by side with a real Kafka.
 `python -m bench audit --help`: audit a large log.
+`python -m bench attack --help`: what clients that ask for much do to others.
 `python -m bench compaction --help`: compact a large log under commits.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
@@ -63,6 +65,8 @@ def main(arguments: Sequence[str]) -> int:
             return compare.main(arguments[1:])
         if arguments[:1] == ["audit"]:
             return audit.main(arguments[1:])
+        if arguments[:1] == ["attack"]:
+            return attack.main(arguments[1:])
         if arguments[:1] == ["compaction"]:
             return compaction.main(arguments[1:])
         return _play_all(_parser().parse_args(arguments))

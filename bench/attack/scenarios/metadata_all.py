@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata of all topics, again and again."""
+
+from bench.attack.frames import Size, request
+from protocol.apis import ApiKey
+from protocol.messages import MetadataRequest
+
+
+def frames(size: Size) -> list[bytes]:
+    """One request."""
+    return [request(ApiKey.METADATA, 9, MetadataRequest(version=9, topics=None))]
