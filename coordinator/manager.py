@@ -291,6 +291,8 @@ class GroupMetadataManager:
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> None:
         for group in shard.groups.values():
             tombstones = expiry.offsets_of_topics(group, topics)
+            if not tombstones:
+                continue
             try:
                 self.append_tombstones(shard, tombstones)
             except RecordTooLarge as error:

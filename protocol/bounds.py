@@ -18,6 +18,9 @@ ITEMS_MAX: Final = 50_000
 PROTOCOLS_MAX: Final = 1_000
 """The same for JoinGroup: a member offers a handful of protocols, and every join counts the votes for all of them."""
 
+LEAVING_MAX: Final = 10_000
+"""The same for LeaveGroup: members leave all at once, or none of those who stay would know who is left."""
+
 TAGS_MAX: Final = 8
 """Tagged fields of one struct (KIP-482): no request that is served has more than three."""
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.configs import end_group
 from coordinator.manager import GroupMetadataManager
 from coordinator.node import End, EndsByTopic, Node, Partitions
@@ -27,10 +28,11 @@ def with_ends(
     ctx: RequestContext,
     wanted: Partitions,
     respond: Callable[[Known], Any],
-) -> Any | Parked:
+) -> Parked:
     """Respond to a request with the ends of these partitions: at once, or once other nodes have told theirs.
 
-    The reply waits until the commits that it shows are durable.
+    What `respond` gives may have generators in place of its lists. The reply waits until the commits that it shows
+    are durable.
     """
     known: dict[str, Mapping[int, End] | None] = dict.fromkeys(wanted, NO_END)
     elsewhere: dict[str, Partitions] = {}
@@ -42,14 +44,14 @@ def with_ends(
             ctx.wait_for(flush)
             known.update(ends or dict.fromkeys(partitions))
     if node.ends is None or not elsewhere:
-        return respond(known)
+        return in_slices(node, ctx, respond(known))
     waiting = set(elsewhere)
 
     def told(group_id: str, ends: EndsByTopic | None) -> None:
         known.update(ends or dict.fromkeys(elsewhere[group_id]))
         waiting.discard(group_id)
         if not waiting:
-            ctx.complete(respond(known))
+            in_slices(node, ctx, respond(known))
 
     for group_id, partitions in elsewhere.items():
         node.ends.ask(group_id, partitions, partial(told, group_id))

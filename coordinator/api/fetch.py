@@ -12,11 +12,13 @@ auto commit on, overwrite what was committed. Here committed offsets count the w
 records of ours; so any offset may be fetched from, and is the end of the partition.
 """
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.partitions import NO_EPOCH, partition_error
+from coordinator.api.slices import in_slices, moments
 from coordinator.catalogue.topic import Topic
 from coordinator.logs import get_logger
 from coordinator.node import Node
@@ -59,9 +61,38 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
             client_host=ctx.client_host,
             help="fetch from the Kafka cluster that holds the data; groups and offsets are served",
         )
-    wait_ms = min(request.max_wait_ms, WAIT_MS_MAX)
     # It is made again then: a topic may have been deleted meanwhile.
-    timer = node.timers.after(wait_ms, lambda _: ctx.complete(_answer(node, request, version)[0]))
+    return _wait(node, request, ctx, lambda: ctx.complete(_answer(node, request, version)[0]))
+
+
+def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> Work:
+    """Answer a poll for many partitions."""
+    version = ctx.api_version
+    if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
+        return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
+    errors: set[ErrorCode] = set()
+    for wanted in request.topics:
+        for partition in moments(_partitions(node, request, wanted, version, errors)):
+            if partition is None:
+                yield
+        yield
+
+    def answer() -> Parked:
+        topics = _topics(node, request, version, set())
+        return in_slices(node, ctx, FetchResponse(version=version, responses=topics))
+
+    if errors != {ErrorCode.NONE} or request.max_wait_ms <= 0 or request.min_bytes <= 0:
+        return answer()
+    return _wait(node, request, ctx, answer)
+
+
+def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callable[[], object]) -> Parked:
+    """Call `answer` after the time that the client is ready to wait, unless it goes before."""
+
+    def due(_argument: object) -> None:
+        answer()
+
+    timer = node.timers.after(min(request.max_wait_ms, WAIT_MS_MAX), due)
     ctx.on_abandoned = timer.cancel
     return PARKED
 
@@ -83,34 +114,40 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
 
 def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchResponse, bool]:
     """The response, and whether it is to wait: there is a partition, and no error to tell."""
-    is_follower = _replica_id(request, version) >= 0
-    responses = []
     errors: set[ErrorCode] = set()
-    for wanted in request.topics:
-        if not wanted.partitions:
-            continue
-        topic, missing = _find(node, wanted, version)
-        partitions = []
-        for partition in wanted.partitions:
-            error = missing if topic is None else _error(node, topic, partition, is_follower=is_follower)
-            errors.add(error)
-            if error is ErrorCode.NONE:
-                partitions.append(
-                    _nothing_new(
-                        partition.partition,
-                        partition.fetch_offset,
-                        version,
-                        read_committed=request.isolation_level == READ_COMMITTED,
-                    )
-                )
-            else:
-                partitions.append(_refusal(partition.partition, error, version))
-        responses.append(
-            FetchResponse.FetchableTopicResponse(
-                version=version, topic=wanted.topic, topic_id=wanted.topic_id, partitions=partitions
-            )
-        )
+    responses = []
+    for response in _topics(node, request, version, errors):
+        response.partitions = list(response.partitions)
+        responses.append(response)
     return FetchResponse(version=version, responses=responses), errors == {ErrorCode.NONE}
+
+
+def _topics(node: Node, request: FetchRequest, version: int, errors: set[ErrorCode]) -> Iterator[Any]:
+    """The answers by topic, their partitions still to be made; `errors` gets those of the partitions."""
+    for wanted in request.topics:
+        if wanted.partitions:
+            yield FetchResponse.FetchableTopicResponse(
+                version=version,
+                topic=wanted.topic,
+                topic_id=wanted.topic_id,
+                partitions=_partitions(node, request, wanted, version, errors),
+            )
+
+
+def _partitions(
+    node: Node, request: FetchRequest, wanted: Any, version: int, errors: set[ErrorCode]
+) -> Iterator[Any]:
+    is_follower = _replica_id(request, version) >= 0
+    read_committed = request.isolation_level == READ_COMMITTED
+    topic, missing = _find(node, wanted, version)
+    for partition in wanted.partitions:
+        error = missing if topic is None else _error(node, topic, partition, is_follower=is_follower)
+        errors.add(error)
+        if error is ErrorCode.NONE:
+            index, offset = partition.partition, partition.fetch_offset
+            yield _nothing_new(index, offset, version, read_committed=read_committed)
+        else:
+            yield _refusal(partition.partition, error, version)
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:

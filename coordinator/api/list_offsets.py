@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.ends import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, partition_error
 from coordinator.catalogue.topic import Topic
@@ -57,20 +57,39 @@ PLACES: Final[Mapping[int, Place]] = {
     -6: Place(11, is_there=False),  # the start of what waits for tiered storage
 }
 
+Asked = dict[str, list[Any]]
+"""What is asked of the partitions of each topic."""
+
 Found = int | ErrorCode
 """An offset, or why there is none to tell."""
 
 
-def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse | Parked:
+def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Parked:
     """Tell where each partition starts or ends."""
     asked = _merged(request)
-    at_end = {
+    return _respond(node, ctx, asked, _at_end(asked))
+
+
+def handle_in_steps(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Work:
+    """Tell where each of many partitions starts or ends."""
+    asked = _merged(request)
+    yield
+    at_end = _at_end(asked)
+    yield
+    return _respond(node, ctx, asked, at_end)
+
+
+def _at_end(asked: Asked) -> dict[str, set[int]]:
+    """The partitions whose end is wanted."""
+    return {
         name: {row.partition_index for row in rows if _depends_on_end(row.timestamp)}
         for name, rows in asked.items()
     }
 
+
+def _respond(node: Node, ctx: RequestContext, asked: Asked, at_end: dict[str, set[int]]) -> Parked:
     def respond(known: Known) -> ListOffsetsResponse:
-        topics = [_topic(node, name, rows, ctx, known.get(name, NO_END)) for name, rows in asked.items()]
+        topics = (_topic(node, name, rows, ctx, known.get(name, NO_END)) for name, rows in asked.items())
         return ListOffsetsResponse(version=ctx.api_version, topics=topics)
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
@@ -92,7 +111,7 @@ def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) 
     return ListOffsetsResponse(version=version, topics=topics)
 
 
-def _merged(request: ListOffsetsRequest) -> dict[str, list[Any]]:
+def _merged(request: ListOffsetsRequest) -> Asked:
     """What is asked of each topic, however often the request names it."""
     merged: dict[str, list[Any]] = {}
     for topic in request.topics:
@@ -111,14 +130,15 @@ def _topic(
     topic = node.catalogue.get(name)
     version = ctx.api_version
     times = Counter(row.partition_index for row in rows)
-    answers = []
-    for index, row in {row.partition_index: row for row in rows}.items():
+
+    def answer(index: int, row: Any) -> Any:
         found = ErrorCode.INVALID_REQUEST if times[index] > 1 else _find(node, topic, row, ctx, ends)
         if isinstance(found, ErrorCode):
-            answers.append(_refusal(index, found, version))
-        else:
-            assert topic is not None, f"an offset of {name}, which is not there"
-            answers.append(_answer(index, found, node.cluster.leader(topic, index).epoch, version))
+            return _refusal(index, found, version)
+        assert topic is not None, f"an offset of {name}, which is not there"
+        return _answer(index, found, node.cluster.leader(topic, index).epoch, version)
+
+    answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
     return ListOffsetsResponse.ListOffsetsTopicResponse(version=version, name=name, partitions=answers)
 
 

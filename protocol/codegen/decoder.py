@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from protocol.bounds import ITEMS_MAX, PROTOCOLS_MAX
+from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX
 from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, steps
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
@@ -24,7 +24,7 @@ def items_max(message: str) -> int | None:
     """How many items the arrays of a message may have together; None for responses, which we ask for ourselves."""
     if not message.endswith("Request"):
         return None
-    return PROTOCOLS_MAX if message == "JoinGroupRequest" else ITEMS_MAX
+    return {"JoinGroupRequest": PROTOCOLS_MAX, "LeaveGroupRequest": LEAVING_MAX}.get(message, ITEMS_MAX)
 
 
 class Decoder:

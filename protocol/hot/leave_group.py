@@ -109,8 +109,8 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
         if not 0 <= members_count * 4 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
         items += members_count
-        if items > 50000:
-            raise too_many_items("members", 50000)
+        if items > 10000:
+            raise too_many_items("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             (n,) = _UNPACK_h(buf, pos)
@@ -159,8 +159,8 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
         if not 0 <= members_count * 3 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
         items += members_count
-        if items > 50000:
-            raise too_many_items("members", 50000)
+        if items > 10000:
+            raise too_many_items("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]
@@ -216,8 +216,8 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
         if not 0 <= members_count * 4 <= size - pos:
             raise bad_count(members_count, "members", size - pos)
         items += members_count
-        if items > 50000:
-            raise too_many_items("members", 50000)
+        if items > 10000:
+            raise too_many_items("members", 10000)
         members: list[MemberIdentity] = []
         for _ in range(members_count):
             n = buf[pos]

@@ -8,7 +8,7 @@ import pytest
 
 from protocol import hot
 from protocol.apis import SUPPORTED, ApiKey
-from protocol.bounds import FRAME_BYTES_MAX, ITEMS_MAX, PROTOCOLS_MAX, TAGS_MAX, frame_bounds
+from protocol.bounds import FRAME_BYTES_MAX, ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX, frame_bounds
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
@@ -75,9 +75,6 @@ def lists(size: int) -> list[tuple[ApiKey, int, Any]]:
         (ApiKey.OFFSET_FETCH, 7, hot.OffsetFetchRequest(group_id="g", topics=[
             hot.OffsetFetchRequestTopic(name="t", partition_indexes=list(range(size - 1)))
         ])),
-        (ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(
-            group_id="g", members=[hot.MemberIdentity(member_id=name) for name in names(size)]
-        )),
     ]  # fmt: skip
 
 
@@ -89,6 +86,18 @@ def test_as_many_items_as_allowed_are_decoded_and_not_one_more() -> None:
         codec = codec_for(api, version)
         with pytest.raises(TooManyItems):
             codec.decode_request(codec.encode_request(message), 0)
+
+
+def test_so_many_members_leave_at_once_and_no_more() -> None:
+    codec = codec_for(ApiKey.LEAVE_GROUP, 4)
+    for count, refused in ((LEAVING_MAX, False), (LEAVING_MAX + 1, True)):
+        members = [hot.MemberIdentity(member_id=name) for name in names(count)]
+        body = codec.encode_request(hot.LeaveGroupRequest(group_id="g", members=members))
+        if refused:
+            with pytest.raises(TooManyItems):
+                codec.decode_request(body, 0)
+        else:
+            codec.decode_request(body, 0)
 
 
 def test_a_member_offers_a_bounded_number_of_protocols() -> None:

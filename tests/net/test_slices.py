@@ -17,10 +17,13 @@ from protocol.errors import ErrorCode
 from protocol.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
+    FetchRequest,
     FindCoordinatorRequest,
     ListGroupsRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     OffsetDeleteRequest,
+    ProduceRequest,
 )
 from storage.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
@@ -61,6 +64,40 @@ def metadata(topics: list[str] | None) -> Any:
     return MetadataRequest(version=9, topics=wanted, allow_auto_topic_creation=False)
 
 
+def list_offsets() -> Any:
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    rows = [
+        kind.ListOffsetsPartition(version=5, partition_index=index, current_leader_epoch=-1, timestamp=-1)
+        for index in range(1000)
+    ]
+    return ListOffsetsRequest(version=5, replica_id=-1, topics=[kind(version=5, name="t", partitions=rows)])
+
+
+def fetch(max_wait_ms: int, partitions: int = 1000) -> Any:
+    kind = FetchRequest.FetchTopic
+    rows = [
+        kind.FetchPartition(
+            version=11, partition=index % 100, fetch_offset=0, partition_max_bytes=1, current_leader_epoch=-1
+        )
+        for index in range(partitions)
+    ]
+    return FetchRequest(
+        version=11,
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        session_epoch=-1,
+        topics=[kind(version=11, topic=requests.TOPIC, partitions=rows)],
+        forgotten_topics_data=[],
+    )
+
+
+def produce() -> Any:
+    kind = ProduceRequest.TopicProduceData
+    rows = [kind.PartitionProduceData(version=8, index=index, records=b"") for index in range(1000)]
+    return ProduceRequest(version=8, acks=1, topic_data=[kind(version=8, name="t", partition_data=rows)])
+
+
 LONG_REQUESTS: dict[str, tuple[ApiKey, int, Any]] = {
     "find coordinator": (
         ApiKey.FIND_COORDINATOR,
@@ -69,6 +106,9 @@ LONG_REQUESTS: dict[str, tuple[ApiKey, int, Any]] = {
     ),
     "describe groups": (ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(version=5, groups=names(1000))),
     "metadata": (ApiKey.METADATA, 9, metadata(names(1000))),
+    "list offsets": (ApiKey.LIST_OFFSETS, 5, list_offsets()),
+    "fetch": (ApiKey.FETCH, 11, fetch(max_wait_ms=0)),
+    "produce": (ApiKey.PRODUCE, 8, produce()),
     "delete groups": (ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(version=2, groups_names=names(1000))),
     "offset delete": (
         ApiKey.OFFSET_DELETE,
@@ -101,6 +141,45 @@ async def test_a_long_request_takes_a_turn_for_every_hundred_items(name: str, tm
     client.send(requests.request(*LONG_REQUESTS[name]))
     turns, _ = await turns_until_answered(client)
     assert turns >= 2 * 1000 // STEP_ITEMS  # it is read in steps, and answered in steps
+
+
+async def test_a_long_poll_waits_and_is_then_answered_in_slices(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    client = edge.connect()
+    client.send(requests.request(ApiKey.FETCH, 11, fetch(max_wait_ms=500)))
+    for _ in range(10):
+        await settle()
+    assert client.answers() == []
+    edge.timers.advance(500)
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 1000 // STEP_ITEMS
+    (topic,) = requests.answer(ApiKey.FETCH, 11, frame).responses
+    assert [part.error_code for part in topic.partitions] == [0] * 1000
+
+
+async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_together(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, flush_by_itself=False)
+    client = edge.connect()
+    row = [hot.OffsetCommitRequestPartition(3, 7)]
+    topics = [hot.OffsetCommitRequestTopic(name=requests.TOPIC, partitions=row)] + [
+        hot.OffsetCommitRequestTopic(name=name, partitions=row) for name in names(2_000)
+    ]
+    client.send(
+        requests.request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id="new", topics=topics))
+    )
+    for _ in range(5):
+        await settle()
+    assert client.answers() == []  # it waits for its flush
+    edge.flush()
+    _, frame = await turns_until_answered(client)
+    answered = requests.answer(ApiKey.OFFSET_COMMIT, 8, frame).topics
+    codes = {topic.name: topic.partitions[0].error_code for topic in answered}
+    assert codes[requests.TOPIC] == ErrorCode.NONE
+    assert len(codes) == 2_001
+    assert {codes[name] for name in names(2_000)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    group = edge.manager.get_group("new")
+    assert group is not None
+    assert group.offsets[requests.TOPIC][3].offset == 7
 
 
 async def test_listing_groups_takes_turns_and_gives_all_of_them(tmp_path: Path) -> None:
