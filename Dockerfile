@@ -67,7 +67,7 @@ USER 10001:10001
 VOLUME /data
 EXPOSE 9092 9308
 STOPSIGNAL SIGTERM
-# /health says that the process is alive; whether it serves every partition yet is /ready, for an orchestrator to ask.
+# /health says that the process is alive; whether it serves yet is /ready, for an orchestrator to ask.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as u; u.urlopen('http://127.0.0.1:' + os.environ['GROUPKEEPER_METRICS_LISTEN'].rpartition(':')[2] + '/health', timeout=2)"]
 CMD ["serve"]

@@ -86,8 +86,12 @@ class GuardedConnection(asyncio.Protocol):
             self._guard.connections.pop(self._transport, None)
 
     def data_received(self, data: bytes) -> None:
-        """Hand it on."""
-        if self._admitted:
+        """Hand it on; a peer that asks again before it has its answer is ended, as aiohttp would queue all of it."""
+        if not self._admitted:
+            return
+        if self.clock is None:
+            self.abort()
+        else:
             self._handler.data_received(data)
 
     def eof_received(self) -> None:

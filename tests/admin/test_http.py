@@ -97,6 +97,39 @@ async def test_nobody_is_given_up_while_we_owe_the_answer(
     assert await asked == 200
 
 
+async def test_a_peer_that_does_not_read_its_answer_is_given_up(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def large(_accept: str) -> tuple[bytes, str]:
+        return bytes(64 << 20), "text/plain"
+
+    assert running.app.admin is not None
+    monkeypatch.setattr(running.app.admin.page, "get", large)
+    monkeypatch.setattr(guard, "REQUEST_S", 0.05)
+    _, writer = await connect(running)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await eventually(lambda: running.app.admin.guard.connections, "the connection")  # type: ignore[union-attr]
+    await eventually(lambda: not guarded(running).connections, "it to be given up")
+    writer.close()
+
+
+async def test_a_peer_that_asks_on_without_an_answer_is_given_up(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert running.app.admin is not None
+    monkeypatch.setattr(running.app.admin.page, "_prepare", asyncio.Event().wait)
+    reader, writer = await connect(running)
+    request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    writer.write(request)
+    await eventually(lambda: running.app.admin.page.collections, "the first one")  # type: ignore[union-attr]
+    writer.write(request * 100)
+    with suppress(ConnectionResetError):
+        assert await reader.read() == b""
+    await eventually(lambda: not guarded(running).connections, "it to be given up")
+    writer.close()
+
+
 async def test_so_many_connections_and_the_oldest_that_asks_nothing_goes(running: Running) -> None:
     held = [await connect(running) for _ in range(guard.CONNECTIONS_MAX)]
     await eventually(lambda: len(guarded(running).connections) == guard.CONNECTIONS_MAX, "all")
