@@ -4,6 +4,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Final
 
 from coordinator.logs import get_logger
@@ -151,6 +152,8 @@ class Leadership:
             await self._committer.drained()
             if still_wanted() and self.prepare is not None:
                 await self.prepare(partition)
+            if still_wanted() and partition in self._log.failed_partitions:
+                await self._io.run(partial(self._log.reopen, partition))
             if still_wanted():
                 await self._loader.load(shard, manager.prepare_groups, still_wanted)
         except StorageFailed:

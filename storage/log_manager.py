@@ -31,7 +31,7 @@ from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
 from storage.log_recovery import Cut, position_of
 from storage.open_journals import take_over
-from storage.opening import leave_clean, open_adopted, open_logs
+from storage.opening import leave_clean, open_adopted, open_logs, reopen
 from storage.partitions import Partitions
 from storage.recovery import Circumstances, topic_id_on_disk
 from storage.rolled import RolledLog, rolled_log
@@ -152,7 +152,8 @@ class LogManager:
                 for log in self._partitions.logs():
                     log.write_indexes(seal=True)
                 if not self._directory.is_shared:
-                    leave_clean(self._directory, self._kept, mark=not self._partitions.failed)
+                    failed = bool(self._partitions.failed)
+                    leave_clean(self._directory, self._kept if failed else (), mark=not failed)
         except OSError as error:
             raise storage_error(self.data_dir, error, "closing") from error
         finally:
@@ -225,6 +226,31 @@ class LogManager:
         Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         return self._partitions.log(partition)
+
+    def reopen(self, partition: int) -> None:
+        """Try again to read a partition that the disk could not read at the start; nothing for any other.
+
+        Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time
+        either.
+        """
+        with self._io_lock:
+            self._health.check()
+            partitions, directory = self._partitions, self._directory
+            by = partitions.unread.get(partition)
+            if by is None:
+                return
+            try:
+                log, cuts = reopen(directory, partition, by)
+            except CorruptLog as error:
+                del partitions.unread[partition]
+                partitions.failed[partition] = error
+                raise
+            except OSError as error:
+                where = error.filename or partition_dir(self.data_dir, self.settings.topic, partition)
+                raise storage_error(where, error, "reading") from error
+            with self._journals.lock:
+                partitions.recovered(log)
+            self.cuts += tuple(cuts)
 
     # -------------------------------------------------------------- writing
 

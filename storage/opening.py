@@ -14,7 +14,7 @@ from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
 from storage.log_recovery import Cut, recover_log
 from storage.open_journals import clear_journals, leave_closed, note_only, noted_dirs
-from storage.recovery import Circumstances, Recovered, note_recovery_points, recover
+from storage.recovery import Circumstances, Known, Recovered, note_recovery_points, recover
 
 
 class Opened(msgspec.Struct):
@@ -30,6 +30,8 @@ class Opened(msgspec.Struct):
     """Older journals, for whoever mends a failed partition."""
     kept_here: dict[int, bytes]
     """The salts of those in the node's own directory, by number."""
+    unread: dict[int, Known]
+    """Of the failed partitions those that the disk could not read, and what `reopen` needs to try again."""
 
 
 def open_logs(
@@ -98,7 +100,15 @@ def _begin(
     gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
     clear_journals(fs, others, all_kept)
     return Opened(
-        found.logs, found.failed, tuple(found.cuts), points, journal, found.last_flush, all_kept, kept_here
+        found.logs,
+        found.failed,
+        tuple(found.cuts),
+        points,
+        journal,
+        found.last_flush,
+        all_kept,
+        kept_here,
+        found.unread,
     )
 
 
@@ -115,6 +125,22 @@ def open_adopted(
         if log.dirty:
             log.fsync()
         log.note_rolled()
+    except BaseException:
+        log.close()
+        raise
+    return log, cuts
+
+
+def reopen(directory: LogDirectory, partition: int, by: Known) -> tuple[PartitionLog, list[Cut]]:
+    """A partition that the disk could not read at the start, durable up to its end, and what was left out of it.
+
+    Raises CorruptLog and OSError, with the log closed.
+    """
+    log = directory.new_log(partition)
+    try:
+        cuts = recover_log(directory.fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
+        if log.dirty:
+            log.fsync()
     except BaseException:
         log.close()
         raise

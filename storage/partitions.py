@@ -11,7 +11,7 @@ from storage.journal import Entry
 from storage.log import PartitionLog
 from storage.log_directory import LogDirectory
 from storage.opening import Opened
-from storage.recovery import partitions_on_disk
+from storage.recovery import Known, partitions_on_disk
 
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 
@@ -19,13 +19,15 @@ _LAST_OFFSET_DELTA: Final = Struct(">i")
 class Partitions:
     """No locks of its own: `LogManager` says what is done under which."""
 
-    __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points")
+    __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points", "unread")
 
     def __init__(self, directory: LogDirectory) -> None:
         self.owned: set[int] | None = set() if directory.is_shared else None
         """Those that were adopted and not released; None where the node has all that there are."""
         self.failed: dict[int, CorruptLog] = {}
         """Those that cannot be read, and why."""
+        self.unread: dict[int, Known] = {}
+        """Of these the ones that the disk could not read, and what is needed to try again."""
         self.points: dict[TopicPartition, int] = {}
         """Up to where each is on disk for good."""
         self._directory = directory
@@ -36,6 +38,7 @@ class Partitions:
         """Everything was read from disk anew; nobody else uses this meanwhile."""
         self._logs, self.points = opened.logs, opened.points
         self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}
+        self.unread = opened.unread
         elsewhere = () if self.owned is None else self.failed.keys() - self.owned
         self.failed = {p: self.failed[p] for p in elsewhere} | opened.failed
 
@@ -107,6 +110,15 @@ class Partitions:
         """A share has adopted a partition, which is on disk up to its end."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.add(log.partition)
+        self._take(log)
+
+    def recovered(self, log: PartitionLog) -> None:
+        """A partition that could not be read is there after all, on disk up to its end."""
+        del self.failed[log.partition]
+        del self.unread[log.partition]
+        self._take(log)
+
+    def _take(self, log: PartitionLog) -> None:
         self.points[self._directory.settings.topic, log.partition] = log.end_offset
         self._logs[log.partition] = log
         self._ends[log.partition] = log.end_offset

@@ -65,6 +65,15 @@ class Circumstances(msgspec.Struct, frozen=True):
     leniently: bool = False
 
 
+class Known(msgspec.Struct, frozen=True):
+    """What recovery goes by for one partition: see `recover_log`."""
+
+    point: int | None
+    hint: Position | None
+    entries: Sequence[JournalEntry]
+    as_left: bool
+
+
 class Recovered(msgspec.Struct):
     """A data directory as it was found. The logs may have been written to, and are not synced."""
 
@@ -79,6 +88,8 @@ class Recovered(msgspec.Struct):
     last_flush: int
     has_points: bool
     """Whether recovery points had ever been noted here."""
+    unread: dict[int, Known] = {}
+    """Of the failed partitions those that the disk could not read: trying again may help."""
 
     def fail(self, key: TopicPartition, error: CorruptLog) -> None:
         """A partition cannot be used; what was known of it stays known."""
@@ -146,20 +157,17 @@ def recover(
                 directory = partition_dir(data_dir, settings.topic, partition)
                 log = PartitionLog(fs, directory, partition, settings, topic_id)
                 key = (settings.topic, partition)
-                hint = known[1].get(key)
+                point, hint = recovery_point(known[0], key), known[1].get(key)
+                by = Known(point, hint, entries.get(partition, ()), given.as_left)
                 try:
                     found.cuts += recover_log(
-                        fs,
-                        log,
-                        recovery_point(known[0], key),
-                        hint,
-                        entries.get(partition, ()),
-                        clean=given.clean,
-                        as_left=given.as_left,
+                        fs, log, by.point, by.hint, by.entries, clean=given.clean, as_left=by.as_left
                     )
                     found.logs[partition] = log
                 except (CorruptLog, OSError) as error:
                     found.fail(key, _damage(log, error, at_start=given.at_start))
+                    if isinstance(error, OSError):
+                        found.unread[partition] = by
         except BaseException:
             found.close()
             raise

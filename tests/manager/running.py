@@ -162,15 +162,19 @@ async def node(
     loaded: bool = True,
     metrics: bool = False,
     held_partition: int | None = None,
+    unreadable_partition: int | None = None,
     clock: Clock | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
     """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows.
 
     Once it runs all partitions are loaded, unless a test wants none of that (`loaded = False`). What loading reads
-    of `held_partition` waits until the disk is told to let go, or to hold something else.
+    of `held_partition` waits until the disk is told to let go, or to hold something else. Nothing of
+    `unreadable_partition` can be read until the disk heals, from the start on.
     """
     disk = Disk()
+    if unreadable_partition is not None:
+        disk.fail(READS, where=f"__consumer_offsets-{unreadable_partition}/")
     chosen: dict[str, Any] = {
         "listen": Address("127.0.0.1", 0),
         "metrics_listen": Address("127.0.0.1", 0) if metrics else None,
@@ -192,7 +196,7 @@ async def node(
         stack.callback(disk.heal)
         stack.callback(disk.let_go)
         await create_topics(app)
-        if held_partition is not None:
+        if held_partition is not None or unreadable_partition is not None:
             owned = app.manager.owned_partitions
             await eventually(lambda: len(owned) == PARTITIONS - 1, "the other partitions to be loaded")
         elif loaded:

@@ -2,6 +2,7 @@
 """Disks that fail where no client waits: checkpoints, syncs by the clock, rolls, notes, and the reads of a load."""
 
 import errno
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,31 @@ async def test_a_load_that_cannot_read_is_tried_again(
         await running.loaded()
         assert running.app.leadership.failed_partitions == {}
         assert await (await running.client()).fetch(group) == {0: 7}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_a_partition_that_a_start_cannot_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    async with node(tmp_path / "data", monkeypatch) as running:
+        group = running.group_in(1)
+        for offset in range(1, 8):
+            await commit_until_taken(await running.client(), group, 0, offset)
+        if killed:
+            shutil.copytree(tmp_path / "data", tmp_path / "image")
+    data_dir = tmp_path / ("image" if killed else "data")
+    async with node(data_dir, monkeypatch, unreadable_partition=1) as running:
+        stats = running.app.stats
+        await eventually(lambda: stats.partition_load_failures >= 3, "loads to fail")
+        assert running.app.leadership.failed_partitions.keys() <= {1}
+        assert await (await running.client()).commit(running.group_in(2), 0, 1) is NONE
+        running.disk.heal()
+        await running.loaded()
+        assert await (await running.client()).fetch(group) == {0: 7}
+        assert await (await running.client()).commit(group, 0, 8) is NONE
+    assert (data_dir / ".kafka_cleanshutdown").exists()
+    async with node(data_dir, monkeypatch) as running:
+        assert await (await running.client()).fetch(group) == {0: 8}
 
 
 async def test_a_partition_that_is_lost_is_not_tried_again(
