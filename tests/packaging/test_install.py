@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bench.installed import PACKAGES, ROOT
+from hatch_build import chosen_modules
 from tests.support.missing import require_compiler
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -55,8 +56,7 @@ def libraries(wheel: Path) -> set[str]:
 
 def to_compile() -> set[str]:
     patterns = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["modules"]
-    found = {path for pattern in patterns for path in ROOT.glob(pattern) if path.name != "__init__.py"}
-    return {str(path.relative_to(ROOT)) for path in found}
+    return set(chosen_modules(ROOT, patterns))
 
 
 def test_the_build_asks_for_what_the_locks_pin() -> None:
