@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m bench attack` on a small node."""
 
+import json
+
 import pytest
 
-from bench.attack import cli
+from bench.attack import cli, workers
 from bench.attack.frames import Size
 from bench.attack.scenarios import all_scenarios
 
@@ -22,3 +24,10 @@ def test_every_attack_says_what_it_is_and_has_requests() -> None:
         frames = scenario.frames(Size(groups=10, topics=10))
         for frame in frames:
             assert int.from_bytes(frame[:4], "big") == len(frame) - 4, name
+
+
+def test_workers_that_get_large_requests_are_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert workers.main(["--requests", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["requests"], found["workers_killed"]) == (2, 0)
+    assert found["commits"] > 0
