@@ -51,6 +51,7 @@ FRAME_BYTES_MAX: Final[Mapping[int, int]] = MappingProxyType(
         ApiKey.CREATE_TOPICS: _LISTS,
         ApiKey.DELETE_TOPICS: _LISTS,
         ApiKey.CREATE_PARTITIONS: _LISTS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: _LISTS,
         ApiKey.DESCRIBE_CONFIGS: _LISTS,
         ApiKey.LEAVE_GROUP: _LISTS_AT_ONCE,
         ApiKey.OFFSET_COMMIT: _LISTS_AT_ONCE,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DescribeConfigs v1-v4. v1: synonyms, sources. v3: types and documentation (KIP-569). v4: flexible.
 
-Topics and this node (a BROKER to Kafka) are described. Nothing can be altered while the node runs: its settings
-are read-only, and there are none for a whole cluster, for loggers, for client metrics or for groups.
+Topics and this node (a BROKER to Kafka) are described. The node's settings are read-only, and there are none for a
+whole cluster, for loggers, for client metrics or for groups.
 """
 
 from collections.abc import Iterable

@@ -25,6 +25,7 @@ PARTS: Final[Mapping[ApiKey, Sequence[str]]] = {
     ApiKey.DELETE_TOPICS: ("responses",),
     ApiKey.DESCRIBE_CONFIGS: ("results",),
     ApiKey.CREATE_PARTITIONS: ("results",),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: ("responses",),
     ApiKey.DELETE_GROUPS: ("results",),
     ApiKey.OFFSET_DELETE: ("topics", "partitions"),
 }

@@ -39,6 +39,7 @@ MODULES: Final[Mapping[ApiKey, str]] = {
     ApiKey.INIT_PRODUCER_ID: "init_producer_id",
     ApiKey.DESCRIBE_CONFIGS: "describe_configs",
     ApiKey.CREATE_PARTITIONS: "create_partitions",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
     ApiKey.DELETE_GROUPS: "delete_groups",
     ApiKey.OFFSET_DELETE: "offset_delete",
     ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
@@ -55,6 +56,7 @@ ERRORS_IN_PARTS: Final = frozenset(
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_PARTITIONS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CONFIGS,
     }
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of topics, as they are written to the disk and sent between nodes: what changed and nothing else."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -27,16 +27,25 @@ class Grown(msgspec.Struct, frozen=True, array_like=True):
     partitions: int
 
 
+class Configured(msgspec.Struct, frozen=True, array_like=True):
+    """A topic has these settings, and had `before`."""
+
+    id: bytes
+    before: Mapping[str, str]
+    configs: Mapping[str, str]
+
+
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
     """What makes new topics of old ones, in this order, so that the name of a deleted topic is free again."""
 
     deleted: Sequence[bytes] = ()
     grown: Sequence[Grown] = ()
+    configured: Sequence[Configured] = ()
     created: Sequence[Topic] = ()
 
     def __bool__(self) -> bool:
         """Whether anything changes."""
-        return bool(self.deleted or self.grown or self.created)
+        return bool(self.deleted or self.grown or self.configured or self.created)
 
     def pieces(self) -> Iterator["Changes"]:
         """These changes in several of bounded size; in order they come to the same."""
@@ -44,6 +53,8 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
             yield Changes(deleted=self.deleted[start : start + PIECE_TOPICS_MAX])
         for start in range(0, len(self.grown), PIECE_TOPICS_MAX):
             yield Changes(grown=self.grown[start : start + PIECE_TOPICS_MAX])
+        for each in self.configured:
+            yield Changes(configured=[each])
         for topics in topic_pieces(self.created):
             yield Changes(created=topics)
 

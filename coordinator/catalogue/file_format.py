@@ -4,13 +4,14 @@
     {"crc":"0b3f91aa","version":2,"offsets_topic":{"id":"qOe5a2e0TcCzjwzU7eQp2w","partitions":50},"lines":1}
     {"crc":"77d3c0a1","created":[{"name":"orders","id":"kM0gJ8J5T5m1s5i3jJc2XA","partitions":12}]}
     {"crc":"5e10bd4c","grown":[{"id":"kM0gJ8J5T5m1s5i3jJc2XA","before":12,"partitions":24}]}
+    {"crc":"9d1f03e2","configured":[{"id":"kM0gJ8J5T5m1s5i3jJc2XA","before":{},"configs":{"retention.ms":"5"}}]}
     {"crc":"c04417fe","deleted":["kM0gJ8J5T5m1s5i3jJc2XA"]}
 
 Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
 the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
 file got its name; a line that came later is on disk before anybody is told of what it changes, and a change of many
-topics takes several. Within a line topics are deleted, then grown, then created. Ids are base64 as Kafka's tools show
-them; configs are left out when there are none.
+topics takes several. Within a line topics are deleted, then grown, then configured, then created. Ids are base64 as
+Kafka's tools show them; configs of new topics are left out when there are none.
 
 **A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
 which has no end or holds zeros. It was told to nobody, and is cut. Everything else that cannot be read is damage.
@@ -30,7 +31,7 @@ from crc32c import crc32c
 
 from coordinator.catalogue import configs, file_format_v1
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Grown, Misfit, topic_pieces
+from coordinator.catalogue.changes import Changes, Configured, Grown, Misfit, topic_pieces
 from coordinator.catalogue.errors import CorruptCatalogue, position_in
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
@@ -70,9 +71,16 @@ class _Grown(msgspec.Struct, forbid_unknown_fields=True):
     partitions: Partitions
 
 
+class _Configured(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    before: dict[str, str]
+    configs: dict[str, str]
+
+
 class _Changes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     deleted: list[str] = []
     grown: list[_Grown] = []
+    configured: list[_Configured] = []
     created: list[_Topic] = []
 
 
@@ -106,6 +114,10 @@ def encode_changes(changes: Changes) -> bytes:
         _Changes(
             deleted=[encode_uuid(topic_id) for topic_id in changes.deleted],
             grown=[_Grown(encode_uuid(each.id), each.before, each.partitions) for each in changes.grown],
+            configured=[
+                _Configured(encode_uuid(each.id), dict(each.before), dict(each.configs))
+                for each in changes.configured
+            ],
             created=[
                 _Topic(topic.name, encode_uuid(topic.id), topic.partitions, dict(topic.configs))
                 for topic in changes.created
@@ -199,12 +211,19 @@ def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) ->
     changes = Changes(
         [_id(text, path, position) for text in stored.deleted],
         [Grown(_id(each.id, path, position), each.before, each.partitions) for each in stored.grown],
+        [_configured(each, path, position) for each in stored.configured],
         [_topic(each, path, position) for each in stored.created],
     )
     try:
         catalogue.apply(changes)
     except Misfit as misfit:
         raise CorruptCatalogue(path, str(misfit), position=position) from None
+
+
+def _configured(stored: _Configured, path: Path, position: int) -> Configured:
+    if reason := configs.why_refused(stored.configs):
+        raise CorruptCatalogue(path, reason, position=position)
+    return Configured(_id(stored.id, path, position), stored.before, stored.configs)
 
 
 def _topic(stored: _Topic, path: Path, position: int) -> Topic:

@@ -70,18 +70,36 @@ class LimitRefusal(NamedTuple):
 
 def refuse_new_topic(topic: Topic, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
     """Why there is no room for this topic beside what `totals` counts; None when there is."""
+    if limited := _refuse_values(topic, limits):
+        return limited
+    if totals.topics >= limits.topics:
+        return _refused("max.topics", f"There may be {limits.topics} topics, and there are {totals.topics}")
+    return _refuse_more(config_bytes(topic), totals, limits) or refuse_new_partitions(
+        topic.partitions, totals, limits
+    )
+
+
+def refuse_new_settings(
+    before: Topic, after: Topic, totals: Totals, limits: TopicLimits
+) -> LimitRefusal | None:
+    """Why there is no room for the settings of `after` in place of those of `before`; None when there is."""
+    more = config_bytes(after) - config_bytes(before)
+    return _refuse_values(after, limits) or _refuse_more(more, totals, limits)
+
+
+def _refuse_values(topic: Topic, limits: TopicLimits) -> LimitRefusal | None:
     for name, value in topic.configs.items():
         if len(value.encode()) > limits.config_value_bytes:
             reason = f"The value of {name} is longer than {limits.config_value_bytes} bytes"
             return _refused("topic.config.value.max.bytes", reason, ErrorCode.INVALID_CONFIG)
-    if totals.topics >= limits.topics:
-        return _refused("max.topics", f"There may be {limits.topics} topics, and there are {totals.topics}")
-    if topic.configs and totals.config_bytes + config_bytes(topic) > limits.config_bytes:
-        reason = (
-            f"The settings of all topics may have {limits.config_bytes} bytes together, and these do not fit"
-        )
-        return _refused("topic.config.total.max.bytes", reason)
-    return refuse_new_partitions(topic.partitions, totals, limits)
+    return None
+
+
+def _refuse_more(more_bytes: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:
+    if more_bytes <= 0 or totals.config_bytes + more_bytes <= limits.config_bytes:
+        return None
+    reason = f"The settings of all topics may have {limits.config_bytes} bytes together, and these do not fit"
+    return _refused("topic.config.total.max.bytes", reason)
 
 
 def refuse_new_partitions(more: int, totals: Totals, limits: TopicLimits) -> LimitRefusal | None:

@@ -8,12 +8,13 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue.changes import Changes, Grown, Misfit
+from coordinator.catalogue.changes import Changes, Configured, Grown, Misfit
 from coordinator.catalogue.limits import (
     LimitRefusal,
     TopicLimits,
     Totals,
     refuse_new_partitions,
+    refuse_new_settings,
     refuse_new_topic,
 )
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
@@ -114,6 +115,19 @@ class Topics(ABC):
         self._replace(topic, grown)
         return grown
 
+    def configure(self, name: str, configs: Mapping[str, str]) -> Topic | Refusal:
+        """Let a topic have these settings and no others; they must have been checked (`configs.py`)."""
+        topic = self.get(name)
+        if topic is None:
+            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        if topic is self.offsets_topic:
+            return Refusal(ErrorCode.INVALID_REQUEST, f"The settings of {name} are those of the node.")
+        configured = msgspec.structs.replace(topic, configs=dict(configs))
+        if limited := refuse_new_settings(topic, configured, self.totals, self.limits):
+            return self._counted(limited)
+        self._replace(topic, configured)
+        return configured
+
     def delete(self, name: str) -> Topic | Refusal:
         """Remove a topic and return it."""
         topic = self.get(name)
@@ -145,6 +159,11 @@ class Topics(ABC):
                     f"topic '{topic.name}' has {topic.partitions} partitions, and not {grown.before}"
                 )
             self._replace(topic, msgspec.structs.replace(topic, partitions=grown.partitions))
+        for configured in changes.configured:
+            topic = self._changeable(configured.id)
+            if topic.configs != configured.before:
+                raise Misfit(f"topic '{topic.name}' has other settings than those that were changed")
+            self._replace(topic, msgspec.structs.replace(topic, configs=configured.configs))
         for topic in changes.created:
             if other := self.colliding(topic.name):
                 raise Misfit(f"topics '{other}' and '{topic.name}' cannot exist side by side")
@@ -203,16 +222,19 @@ class Draft(Topics):
 
     def changes(self) -> Changes:
         """What makes these topics of those below."""
-        deleted, grown, created = [], [], []
+        deleted, grown, configured, created = [], [], [], []
         for topic_id, now in self._by_id.items():
             before = self._below.by_id(topic_id)
             if before is None and now is not None:
                 created.append(now)
             elif before is not None and now is None:
                 deleted.append(topic_id)
-            elif before is not None and now is not None and before != now:
-                grown.append(Grown(topic_id, before.partitions, now.partitions))
-        return Changes(deleted, grown, created)
+            elif before is not None and now is not None:
+                if before.partitions != now.partitions:
+                    grown.append(Grown(topic_id, before.partitions, now.partitions))
+                if before.configs != now.configs:
+                    configured.append(Configured(topic_id, before.configs, now.configs))
+        return Changes(deleted, grown, configured, created)
 
     def _replace(self, before: Topic | None, after: Topic | None) -> None:
         self._steps.append((before, after))

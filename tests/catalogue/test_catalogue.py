@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import PIECE_BYTES_MAX, PIECE_TOPICS_MAX, Changes, Grown, Misfit
+from coordinator.catalogue.changes import (
+    PIECE_BYTES_MAX,
+    PIECE_TOPICS_MAX,
+    Changes,
+    Configured,
+    Grown,
+    Misfit,
+)
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
@@ -141,6 +148,33 @@ def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     assert not catalogue.draft().changes()
 
 
+def test_the_settings_of_a_topic_are_replaced() -> None:
+    catalogue = new_catalogue(a=1, b=1)
+    draft = catalogue.draft()
+    mark = draft.mark()
+    draft.configure("a", {"flush.ms": "100"})
+    draft.undo(mark)
+    assert not draft.changes()
+    draft.configure("a", {"flush.ms": "1"})
+    draft.configure("a", {"retention.ms": "22"})
+    draft.create_partitions("a", 2)
+    draft.create("c", 1, topic_id=b"c" * 16)
+    draft.configure("c", {"flush.ms": "3"})
+    for piece in draft.changes().pieces():
+        catalogue.apply(piece)
+    found = {topic.name: (topic.partitions, dict(topic.configs)) for topic in catalogue.unsorted()}
+    assert found == {"a": (2, {"retention.ms": "22"}), "b": (1, {}), "c": (1, {"flush.ms": "3"})}
+    assert catalogue.totals == draft.totals
+    assert catalogue.totals.config_bytes == len("retention.ms" + "22" + "flush.ms" + "3")
+    for name, error in (
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (OFFSETS_TOPIC, ErrorCode.INVALID_REQUEST),
+    ):
+        refused = catalogue.configure(name, {})
+        assert isinstance(refused, Refusal)
+        assert refused.error is error
+
+
 def test_a_new_topic_of_an_old_name_is_another_one() -> None:
     catalogue = new_catalogue(a=1, b=1)
     old = catalogue.get("a")
@@ -161,6 +195,11 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
         (Changes(deleted=[b"x" * 16]), "there is no topic with the id 7878"),
         (Changes(deleted=[OFFSETS_ID]), "there is no topic with the id"),
         (Changes(grown=[Grown((1).to_bytes(16, "big"), 2, 3)]), "topic 'a_b' has 1 partitions, and not 2"),
+        (
+            Changes(configured=[Configured((1).to_bytes(16, "big"), {"flush.ms": "1"}, {})]),
+            "has other settings",
+        ),
+        (Changes(configured=[Configured(OFFSETS_ID, {}, {})]), "there is no topic with the id"),
         (Changes(created=[Topic(name="a.b", id=b"n" * 16, partitions=1)]), "'a_b' and 'a.b' cannot exist"),
         (Changes(created=[Topic(name="c", id=OFFSETS_ID, partitions=1)]), "have the same id"),
     ],
@@ -218,6 +257,13 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
     assert isinstance(create("a", 4, retention_ms="1", segment_ms="1"), Topic)
     assert catalogue.totals.config_bytes == len("retention.ms" + "segment.ms" + "11")
     assert is_refused(create("b", flush_messages="1", flush_ms="1"), policy, "topic.config.total.max.bytes")
+    more = {"retention.ms": "1", "segment.ms": "1", "flush.ms": "1", "flush.messages": "1"}
+    assert is_refused(catalogue.configure("a", more), policy, "topic.config.total.max.bytes")
+    long = {"retention.ms": 13 * "1"}
+    assert is_refused(
+        catalogue.configure("a", long), ErrorCode.INVALID_CONFIG, "topic.config.value.max.bytes"
+    )
+    assert isinstance(catalogue.configure("a", {"retention.ms": "1"}), Topic)
     assert isinstance(create("b", 6), Topic)
     assert is_refused(create("c"), policy, "max.partitions")
     assert is_refused(catalogue.create_partitions("a", 5), policy, "max.partitions")
@@ -229,8 +275,8 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
     assert isinstance(catalogue.create_partitions("a", 8), Topic)
     assert catalogue.refusals == {
         "max.partitions.per.request": 2,
-        "topic.config.value.max.bytes": 1,
-        "topic.config.total.max.bytes": 1,
+        "topic.config.value.max.bytes": 2,
+        "topic.config.total.max.bytes": 2,
         "max.partitions": 2,
         "max.topics": 1,
     }

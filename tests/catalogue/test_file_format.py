@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.changes import Changes, Configured, Grown
 from coordinator.catalogue.errors import CorruptCatalogue
 from coordinator.catalogue.file_format import Decoded, decode, encode, encode_changes, offsets_partitions
 from coordinator.catalogue.ids import from_text, random_topic_id
@@ -100,6 +100,23 @@ def test_the_file_looks_as_documented() -> None:
     made += encode_changes(Changes(grown=[Grown(old.id, 1, 3)]))
     made += encode_changes(Changes(deleted=[old.id], created=[audit]))
     assert made == with_checksums(GOLDEN)
+
+
+def test_new_settings_are_a_line_of_their_own() -> None:
+    golden = golden_catalogue()
+    orders = golden.get("orders")
+    assert orders is not None
+    changed = Configured(orders.id, orders.configs, {"flush.ms": "1"})
+    data = b"".join(encode(golden.offsets_topic, [orders])) + encode_changes(Changes(configured=[changed]))
+    found = whole(data).get("orders")
+    assert found is not None
+    assert found.configs == {"flush.ms": "1"}
+    for bad in (
+        Configured(orders.id, {"flush.ms": "9"}, {}),
+        Configured(orders.id, orders.configs, {"nope": "1"}),
+    ):
+        with pytest.raises(CorruptCatalogue, match=r"other settings|Unknown topic config name"):
+            whole(data[: data.rindex(b'{"crc"')] + encode_changes(Changes(configured=[bad])))
 
 
 @given(

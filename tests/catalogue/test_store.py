@@ -389,7 +389,7 @@ def test_on_changed_tells_what_changed(bench: Bench) -> None:
     bench.thread.run_all()
     (created,) = changes[0].created
     assert created.name == "a"
-    assert changes[1:] == [Changes(deleted=[created.id], grown=[], created=[])]
+    assert changes[1:] == [Changes(deleted=[created.id], grown=[], configured=[], created=[])]
 
 
 def test_a_file_of_version_1_becomes_one_of_version_2(tmp_path: Path) -> None:

@@ -167,6 +167,12 @@ def test_topics_are_the_same_everywhere_and_take_their_offsets_with_them(make_no
         raw.commit_offsets(nodes.address(nodes.leader(partition)), group, TOPIC, {0: 7 + partition})
     for address in (first, second):
         assert raw.end_offset(address, TOPIC, 0) == 7, "the end is asked of the node that has the group"
+    raw.alter_configs(first, TOPIC, {END_GROUP: groups[1]})
+
+    def is_that_of_the_other_group() -> bool:
+        return {raw.end_offset(address, TOPIC, 0) for address in (first, second)} == {8}
+
+    wait_until(is_that_of_the_other_group, what="the end of another group at both nodes")
     raw.delete_topic(first, TOPIC)
 
     def forgotten() -> bool:

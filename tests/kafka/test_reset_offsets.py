@@ -239,6 +239,31 @@ def test_without_a_declared_end_a_file_is_refused(
     assert (refused.ran.status, refused.offsets) == (1, committed), refused
 
 
+def test_an_end_group_is_named_and_unnamed_with_kafkas_own_tool(java_shell: JavaShell, ours: Service) -> None:
+    topic = f"named-{uuid.uuid4().hex[:8]}"
+    raw.create_topic(ours.bootstrap, topic, len(ENDS))
+    raw.commit_offsets(ours.bootstrap, "makers", topic, ENDS)
+    here = Place(ours.bootstrap, topic)
+    which = ("--bootstrap-server", ours.bootstrap, "--entity-type", "topics", "--entity-name", topic)
+
+    def configure(*how: str) -> str:
+        ran = java_shell.run("configs", *which, *how)
+        assert ran.status == 0, ran
+        return ran.output
+
+    assert reset(java_shell, here, "--to-offset", "7").is_refused
+    configure("--alter", "--add-config", f"{END_GROUP}=makers,retention.ms=5")
+    assert f"{END_GROUP}=makers" in configure("--describe")
+    assert reset(java_shell, here, "--to-offset", "7").offsets == dict.fromkeys(ENDS, 7)
+    ours.restart()
+    assert f"{END_GROUP}=makers" in configure("--describe")
+    configure("--alter", "--delete-config", END_GROUP)
+    described = configure("--describe")
+    assert END_GROUP not in described
+    assert "retention.ms=5" in described
+    assert reset(java_shell, here, "--to-offset", "7").is_refused
+
+
 def test_describe_tells_the_lag_where_the_end_is_declared(java_shell: JavaShell, declared: Place) -> None:
     raw.commit_offsets(declared.bootstrap, "behind", declared.topic, COMMITTED)
     rows = java_shell.groups(declared.bootstrap, "--describe", "--group", "behind").table()

@@ -238,6 +238,12 @@ def init_producer_id(asking: Asking) -> Any:
     return asking.cls(transactional_id=None, transaction_timeout_ms=60_000, producer_id=-1, producer_epoch=-1)
 
 
+def incremental_alter_configs(asking: Asking) -> Any:
+    resource = asking.cls.AlterConfigsResource
+    config = resource.AlterableConfig(name="retention.ms", config_operation=0, value="5")
+    return asking.cls(resources=[resource(resource_type=2, resource_name=TOPIC, configs=[config])])
+
+
 BUILDERS: dict[ApiKey, Build] = {
     ApiKey.FETCH: fetch,
     ApiKey.LIST_OFFSETS: list_offsets,
@@ -261,6 +267,7 @@ BUILDERS: dict[ApiKey, Build] = {
     ApiKey.DESCRIBE_CLUSTER: describe_cluster,
     ApiKey.PRODUCE: produce,
     ApiKey.INIT_PRODUCER_ID: init_producer_id,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs,
 }
 
 

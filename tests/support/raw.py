@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kafka.protocol.admin import IncrementalAlterConfigsRequest
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.admin.topics import CreateTopicsRequest, DeleteTopicsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -244,6 +245,19 @@ def metadata(bootstrap: str, topic: str) -> Any:
     with RawConnection(bootstrap) as connection:
         wanted = MetadataRequest.MetadataRequestTopic(name=topic)
         return connection.call(MetadataRequest(topics=[wanted], allow_auto_topic_creation=False), 8)
+
+
+def alter_configs(bootstrap: str, topic: str, configs: Mapping[str, str]) -> None:
+    """Set some settings of a topic."""
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    rows = [
+        kind.AlterableConfig(name=name, config_operation=0, value=value) for name, value in configs.items()
+    ]
+    resource = kind(resource_type=2, resource_name=topic, configs=rows)
+    with RawConnection(bootstrap) as connection:
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        (answer,) = connection.call(request, 1).responses
+    assert answer.error_code == NONE, f"{topic}: {answer.error_code} {answer.error_message}"
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:

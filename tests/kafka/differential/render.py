@@ -49,6 +49,7 @@ TEXTS: Final = frozenset(
         ApiKey.CREATE_PARTITIONS,
         ApiKey.DELETE_TOPICS,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLUSTER,
         ApiKey.PRODUCE,
     }

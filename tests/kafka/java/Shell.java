@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
+import kafka.admin.ConfigCommand;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -81,6 +82,8 @@ public final class Shell {
                 case "groups" -> ConsumerGroupCommand.main(arguments);
                 case "produce" -> produce(arguments[0], arguments[1], arguments.length > 2 ? arguments[2] : "");
                 case "consume" -> consume(arguments[0], arguments[1], arguments[2]);
+                case "configs" -> ConfigCommand.main(arguments);
+                case "start" -> start(arguments[0], arguments[1], arguments[2]);
                 default -> throw new IllegalArgumentException(words.get(0));
             }
         } catch (Exited exited) {
@@ -138,6 +141,28 @@ public final class Shell {
         } finally {
             second.close();
             first.close();
+        }
+    }
+
+    /** Where a consumer without a committed offset starts, by partition; and what it is told of times. */
+    private static void start(String bootstrap, String topic, String reset) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", bootstrap);
+        settings.put("group.id", "start-" + reset);
+        settings.put("enable.auto.commit", "false");
+        settings.put("auto.offset.reset", reset);
+        try (KafkaConsumer<byte[], byte[]> consumer =
+                new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            Map<TopicPartition, Long> aMinuteAgo = new HashMap<>();
+            consumer.partitionsFor(topic).forEach(each -> aMinuteAgo.put(
+                new TopicPartition(topic, each.partition()), System.currentTimeMillis() - 60_000));
+            consumer.assign(aMinuteAgo.keySet());
+            Map<Integer, Long> starts = new TreeMap<>();
+            aMinuteAgo.keySet().forEach(each -> starts.put(each.partition(), consumer.position(each, A_WHILE)));
+            starts.forEach((partition, offset) -> System.out.println(partition + " " + offset));
+            if (consumer.offsetsForTimes(aMinuteAgo).values().stream().anyMatch(each -> each != null)) {
+                throw new IllegalStateException("an offset for a time that nobody knows");
+            }
         }
     }
 

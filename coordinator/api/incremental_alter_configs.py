@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IncrementalAlterConfigs v0-v1 (KIP-339). v1: flexible.
+
+The settings of topics are changed, each topic's by itself. Those of a node are in its configuration, and can be changed
+only there.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.topic_changes import answer_after_change
+from coordinator.catalogue.config_values import ConfigType
+from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
+from coordinator.catalogue.keeper import Steps, in_steps
+from coordinator.catalogue.names import why_invalid
+from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.catalogue.topics import Topics
+from coordinator.node import Node
+from protocol.errors import ErrorCode
+from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+
+TOPIC: Final = 2
+BROKER: Final = 4
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+CHANGES_OF_LISTS: Final[Mapping[int, str]] = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+Outcome = list[Refusal]
+"""What became of each resource, in the order of the request."""
+
+
+def handle(
+    node: Node, request: IncrementalAlterConfigsRequest, ctx: RequestContext
+) -> IncrementalAlterConfigsResponse | Parked:
+    """Change the settings of each topic; all of one topic's, or none."""
+    version = ctx.api_version
+
+    def edit(topics: Topics) -> Steps[Outcome]:
+        return _alter_all(topics, request.resources)
+
+    def respond(outcome: Outcome) -> IncrementalAlterConfigsResponse:
+        return _response(request, outcome, version)
+
+    def refuse(error: ErrorCode) -> IncrementalAlterConfigsResponse:
+        return _response(request, [Refusal(error)] * len(request.resources), version)
+
+    return answer_after_change(node, ctx, edit, respond, refuse, validate_only=request.validate_only)
+
+
+def error_response(
+    request: IncrementalAlterConfigsRequest, error: ErrorCode, version: int
+) -> IncrementalAlterConfigsResponse:
+    """The same error for every resource."""
+    response = _response(request, [Refusal(error)] * len(request.resources), version)
+    response.responses = list(response.responses)
+    return response
+
+
+def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Outcome]:
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    outcome = []
+    for each in in_steps(resources):
+        if each is None:
+            yield
+            continue
+        if times[each.resource_type, each.resource_name] > 1:
+            refusal: Refusal | None = _invalid("Each resource must appear at most once.")
+        else:
+            refusal = _refuse_request(each) or _alter(topics, each.resource_name, each.configs)
+        outcome.append(refusal or NO_ERROR)
+    return outcome
+
+
+def _refuse_request(resource: Any) -> Refusal | None:
+    """What Kafka's broker refuses by itself (ConfigAdminManager.preprocess)."""
+    if resource.resource_type == BROKER:
+        return _invalid("The settings of a node are in its configuration, and change when it starts.")
+    if resource.resource_type != TOPIC:
+        return _invalid(f"There are no settings of resources of type {resource.resource_type} here.")
+    if max(Counter(config.name for config in resource.configs).values(), default=0) > 1:
+        return _invalid("Error due to duplicate config keys")
+    nulls = [each.name for each in resource.configs if each.value is None and each.config_operation != DELETE]
+    if nulls:
+        return _invalid(f"Null value not supported for : {','.join(nulls)}")
+    return None
+
+
+def _alter(topics: Topics, name: str, changes: Sequence[Any]) -> Refusal | None:
+    """In the order in which Kafka's controller looks (ConfigurationControlManager)."""
+    topic = topics.get(name)
+    configs = dict(topic.configs) if topic is not None else {}
+    for change in changes:
+        if refusal := _change(configs, change):
+            return refusal
+    if reason := why_invalid(name):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if reason := why_refused(configs):
+        return Refusal(ErrorCode.INVALID_CONFIG, reason)
+    outcome = topics.configure(name, configs)
+    return outcome if isinstance(outcome, Refusal) else None
+
+
+def _change(configs: dict[str, str], change: Any) -> Refusal | None:
+    operation, name = change.config_operation, change.name
+    if operation == SET:
+        configs[name] = change.value
+    elif operation == DELETE:
+        configs.pop(name, None)
+    elif operation not in CHANGES_OF_LISTS:
+        return _invalid(f"Unknown operation type {operation}")
+    else:
+        key = TOPIC_CONFIGS.get(name)
+        if key is None or key.kind.type is not ConfigType.LIST:
+            reason = f"Can't {CHANGES_OF_LISTS[operation]} to key {name} because its type is not LIST."
+            return Refusal(ErrorCode.INVALID_CONFIG, reason)
+        words = [word for word in configs.get(name, key.default).split(",") if word]
+        given = change.value.split(",")
+        if operation == APPEND:
+            words += [word for word in dict.fromkeys(given) if word not in words]
+        else:
+            words = [word for word in words if word not in given]
+        configs[name] = ",".join(words)
+    return None
+
+
+def _invalid(reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _response(
+    request: IncrementalAlterConfigsRequest, outcome: Outcome, version: int
+) -> IncrementalAlterConfigsResponse:
+    kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(
+        version=version,
+        responses=(
+            kind(
+                version=version,
+                error_code=refusal.error,
+                error_message=refusal.told,
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+            )
+            for each, refusal in zip(request.resources, outcome, strict=True)
+        ),
+    )
