@@ -29,6 +29,10 @@ log = get_logger("groups")
 TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
 
+GROUPS_PER_STEP: Final = 1_000
+TOMBSTONES_PER_STEP: Final = 50
+"""How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
+
 LOADING_DELAY_MS: Final = 100
 """How much later a deadline is looked at again that comes while its partition is still loading."""
 
@@ -134,7 +138,8 @@ class GroupMetadataManager:
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
         if shard.deleted_topics:
-            self._delete_offsets_of_topics(shard, shard.deleted_topics)
+            for _ in self._delete_offsets_of_topics(shard, shard.deleted_topics):
+                pass
 
     def load_group(self, shard: Shard, group: GroupMetadata) -> None:
         """A group has come from the log: give its members a full session from now."""
@@ -278,27 +283,33 @@ class GroupMetadataManager:
         self.stats.offset_expirations += expired
         return expired
 
-    def delete_offsets_of_topics(self, topics: frozenset[str]) -> None:
+    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[None]:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
 
-        Where a partition is still loading, once it is loaded.
+        It gives way after each step. Topics of these names must not be created before the last one, or commits to
+        them would be deleted, too. Where a partition is still loading, its offsets go once it is loaded.
         """
         for shard in self.loading_partitions.values():
             shard.deleted_topics |= topics
-        for shard in self.owned_partitions.values():
-            self._delete_offsets_of_topics(shard, topics)
+        for shard in list(self.owned_partitions.values()):
+            yield from self._delete_offsets_of_topics(shard, topics)
 
-    def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> None:
-        for group in shard.groups.values():
+    def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
+        for number, group in enumerate(list(shard.groups.values())):
+            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                yield
             tombstones = expiry.offsets_of_topics(group, topics)
-            if not tombstones:
-                continue
-            try:
-                self.append_tombstones(shard, tombstones)
-            except RecordTooLarge as error:
-                log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
-            else:
-                self.stats.offset_deletions += len(tombstones)
+            for start in range(0, len(tombstones), TOMBSTONES_PER_STEP):
+                if self.owned_partitions.get(shard.partition) is not shard:
+                    return  # lost since the last step
+                some = tombstones[start : start + TOMBSTONES_PER_STEP]
+                try:
+                    self.append_tombstones(shard, some)
+                except RecordTooLarge as error:
+                    log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
+                    break
+                self.stats.offset_deletions += len(some)
+                yield
 
     def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
         """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.

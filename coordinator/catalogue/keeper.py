@@ -8,7 +8,7 @@ Whatever is done costs what changes, not what there is; and edits of many topics
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -29,6 +29,9 @@ CHANGES_PER_WRITE_MAX: Final = 100
 """So many edits share a write, and are answered in one go."""
 STEPS_PER_SLICE: Final = 20
 """After so many steps others get a turn of the event loop."""
+DROPS_PER_SLICE: Final = 4
+"""The same for steps of what is done for deleted topics."""
+END: Final = object()
 TOPICS_PER_STEP: Final = 10
 """How many topics an edit changes before its next step: some 100 microseconds."""
 
@@ -47,14 +50,15 @@ class CatalogueKeeper(ABC):
 
     Once something has changed for good, `on_changed(changes)` is called on the event loop, and then
     `on_topics_deleted(names)` when topics are gone, before those who asked for it are answered. Kafka drops the offsets
-    of such topics (GroupCoordinator.onPartitionsDeleted).
+    of such topics (GroupCoordinator.onPartitionsDeleted). What it returns is gone through in slices, and until its end
+    no other change is seen: so nobody commits to a new topic of such a name while offsets in the old one are dropped.
     """
 
     def __init__(self, path: Path, *, new_topic_id: Callable[[], bytes] = random_topic_id) -> None:
         self.path = path
         self.later: Callable[[Callable[[], None]], object] | None = None
         """Calls something in another turn of the event loop; without it nothing gives way."""
-        self.on_topics_deleted: Callable[[Sequence[str]], None] = lambda _names: None
+        self.on_topics_deleted: Callable[[Sequence[str]], Iterator[None] | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
@@ -62,6 +66,7 @@ class CatalogueKeeper(ABC):
         self._under_way: list[Change] = []
         self._trying: list[Change] = []
         self._draft: Steps[Changes] | None = None
+        self._dropping: Iterator[None] | None = None  # what was committed in deleted topics
 
     @property
     def catalogue(self) -> Catalogue:
@@ -98,7 +103,7 @@ class CatalogueKeeper(ABC):
 
     def _kept(self, changes: Changes) -> None:
         self._take_over(changes)
-        self._finish()
+        self._drop()
 
     def _failed(self, error: BaseException) -> None:
         log.error("catalogue not written", changes=len(self._under_way), error=str(error))
@@ -115,7 +120,37 @@ class CatalogueKeeper(ABC):
         gone = self.catalogue.apply(changes)
         self.on_changed(changes)
         if gone:
-            self.on_topics_deleted(sorted(gone))
+            self._begin_dropping(gone)
+
+    def _begin_dropping(self, gone: Collection[str]) -> None:
+        """Topics are gone: begin to drop what was committed in them.
+
+        Where one was made anew in the same change, it is there already, and all is dropped before anybody can commit.
+        """
+        self._dropping = self.on_topics_deleted(sorted(gone))
+        if self._dropping is not None and any(name in self.catalogue for name in gone):
+            for _ in self._dropping:
+                pass
+            self._dropping = None
+
+    def _drop(self) -> None:
+        """Drop what was committed in deleted topics, as far as one slice goes; at the end of all of it, go on."""
+        steps = 0
+        while self._dropping is not None:
+            if self.later is not None and steps >= DROPS_PER_SLICE:
+                self.later(self._drop)
+                return
+            steps += 1
+            try:
+                if next(self._dropping, END) is END:
+                    self._dropping = None
+            except Exception:
+                log.exception("offsets of deleted topics stay")
+                self._dropping = None
+        self._dropped()
+
+    def _dropped(self) -> None:
+        self._finish()
 
     def _go_on(self) -> list[Change]:
         """Try what gathered, as far as one slice goes, and keep it; returns changes with nothing to keep."""

@@ -41,6 +41,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self._send = send
         self._version = UNKNOWN
         self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
+        self._reading = False
         self._incoming: Catalogue | None = None
         self._answer: Changed | None = None
         self.arrived = asyncio.Event()
@@ -49,14 +50,21 @@ class RemoteCatalogueStore(CatalogueKeeper):
     def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
         """Something about topics has come from the supervisor.
 
-        It waits while edits are tried on a draft: what lies below that must stay as it is.
+        It waits while edits are tried on a draft: what lies below that must stay as it is; and while offsets in deleted
+        topics are dropped.
         """
         self._inbox.append(message)
         self._read()
 
     def _read(self) -> None:
-        while self._inbox and self._draft is None:
-            self._handle(self._inbox.popleft())
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            while self._inbox and self._draft is None and self._dropping is None:
+                self._handle(self._inbox.popleft())
+        finally:
+            self._reading = False
 
     def _go_on(self) -> list[Change]:
         told = super()._go_on()
@@ -71,7 +79,11 @@ class RemoteCatalogueStore(CatalogueKeeper):
                 self._changed(message)
             case Changed():
                 self._answer = message
+        self._drop()
+
+    def _dropped(self) -> None:
         self._finish_if_there()
+        self._read()
 
     def _all_topics(self, message: AllTopics) -> None:
         if message.is_first:
@@ -83,7 +95,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
             self._incoming = None
             self._version = message.version
             if gone:
-                self.on_topics_deleted(sorted(gone))
+                self._begin_dropping(gone)
             self.arrived.set()
 
     def _changed(self, message: TopicsChanged) -> None:

@@ -333,7 +333,7 @@ async def test_offsets_and_groups(running: Running) -> None:
     assert await metric(running, "offset_deletions_total") == 2
     await client.ask(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["b"])))
     assert await metric(running, "offset_deletions_total") == 6
-    running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
     assert await metric(running, "offset_deletions_total") == 8
     assert await metric(running, "offsets") == 0
     assert await metric(running, "groups", state="Empty") == 1

@@ -3,7 +3,7 @@
 
 import errno
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -189,6 +189,55 @@ def test_deleted_topics_are_reported_once_they_are_gone_for_good(bench: Bench) -
     bench.thread.run_all()
     # in two writes; a new topic of the same name does not hide that the old one is gone
     assert reports == [(["b"], ["a", "c"], 3), (["a"], ["a", "c"], 4)]
+
+
+def test_nothing_else_changes_while_what_was_committed_in_deleted_topics_is_dropped(bench: Bench) -> None:
+    """Else somebody could commit to a new topic of the name, and that would be dropped with the old offsets."""
+    later: list[Callable[[], None]] = []
+    steps: list[tuple[list[str], list[str], int]] = []
+
+    def drop(names: Sequence[str]) -> Iterator[None]:
+        for _ in range(10):
+            steps.append((list(names), bench.names(), len(bench.told)))
+            yield
+
+    bench.create("a")
+    bench.create("b")
+    bench.thread.run_all()
+    bench.store.later = later.append
+    bench.store.on_topics_deleted = drop
+    bench.delete("a")
+    bench.thread.run_all()
+    bench.create("a")
+    bench.thread.run_all()
+    assert 0 < len(steps) < 10
+    while later:
+        later.pop(0)()
+        bench.thread.run_all()
+    assert steps == [(["a"], ["b"], 2)] * 10
+    assert bench.names() == ["a", "b"]
+    assert len(bench.told) == 4
+
+
+def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropped(bench: Bench) -> None:
+    later: list[Callable[[], None]] = []
+    bench.store.later = later.append
+    dropped: list[int] = []
+
+    def drop(_names: Sequence[str]) -> Iterator[None]:
+        for step in range(10):
+            dropped.append(step)
+            yield
+
+    bench.create("a")
+    bench.thread.run_all()
+    bench.store.on_topics_deleted = drop
+    bench.create("b")  # the next two share the write after this
+    bench.delete("a")
+    bench.create("a")
+    bench.thread.run_all()
+    assert len(dropped) == 10
+    assert bench.names() == ["a", "b"]
 
 
 def test_another_number_of_offsets_partitions_is_refused(tmp_path: Path) -> None:

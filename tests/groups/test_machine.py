@@ -112,7 +112,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(topic=st.sampled_from(["t", "u"]))
     def delete_topic(self, topic: str) -> None:
-        self.cluster.manager.delete_offsets_of_topics(frozenset([topic]))
+        list(self.cluster.manager.delete_offsets_of_topics(frozenset([topic])))
 
     @rule(delta_ms=st.sampled_from([1, 1_000, 3_001, 9_999, 10_001, 20_001, 300_001]))
     def time_passes(self, delta_ms: int) -> None:

@@ -241,7 +241,7 @@ async def test_topics_deleted_while_the_disk_is_away_take_their_offsets_with_the
     await client.commit("g", 0, 1)
     running.disk.fail(WRITES | SYNCS)
     assert await client.commit("g", 0, 2) is NOT_COORDINATOR
-    running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
     running.disk.heal()
     await running.loaded()
     assert await client.fetch("g") == {}

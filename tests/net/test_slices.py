@@ -342,6 +342,22 @@ async def test_what_a_failed_flush_has_lost_is_not_told_by_the_slices_after_it(t
     assert client.correlation_ids() == [9]
 
 
+async def test_offsets_in_a_deleted_topic_are_dropped_in_steps(tmp_path: Path) -> None:
+    edge = Edge(tmp_path)
+    many_groups(edge, 3_000)
+    many_groups(edge, 200, offsets=120)
+    before = edge.stats.offset_deletions
+    most = 0
+    steps = 0
+    for _ in edge.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})):
+        steps += 1
+        most = max(most, edge.stats.offset_deletions - before)
+        before = edge.stats.offset_deletions
+    assert most <= STEP_ITEMS
+    assert steps >= 3_000 // 1_000 + 200 * 120 // STEP_ITEMS
+    assert not any(group.offsets for group in edge.manager.current_groups())
+
+
 async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "PIECES_FROM_BYTES", 1_000)
     edge = Edge(tmp_path)

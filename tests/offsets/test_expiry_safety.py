@@ -201,7 +201,7 @@ async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(monkeypatch: pyt
     assert ("error", "expired offsets stay") in [(level, event) for level, event, _ in log.lines]
     with pytest.raises(RecordTooLarge):
         cluster.manager.delete_group("g" * 3_000)
-    cluster.manager.delete_offsets_of_topics(frozenset({"t"}))
+    list(cluster.manager.delete_offsets_of_topics(frozenset({"t"})))
     assert cluster.committed(group="g" * 3_000) == 1
 
 
@@ -217,7 +217,7 @@ async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it
         for group in groups:
             assert await client.commit(group, 0, 7) is ErrorCode.NONE
     async with node(tmp_path / "data", monkeypatch, held_partition=3) as running:
-        running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+        list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
         running.disk.let_go()
         await running.loaded()
         client = await running.client()

@@ -311,7 +311,7 @@ async def test_offsets_of_a_topic_that_was_deleted_meanwhile_are_gone(
     edge: Edge, client: Client, version: int
 ) -> None:
     commit(edge, client, 8, {TOPIC: {0: 5}, OTHER_TOPIC: {0: 6}})
-    edge.manager.delete_offsets_of_topics(frozenset({OTHER_TOPIC}))
+    list(edge.manager.delete_offsets_of_topics(frozenset({OTHER_TOPIC})))
     assert fetch(edge, client, version, {TOPIC: [0], OTHER_TOPIC: [0]}) == {
         TOPIC: {0: (5, -1, "", 0)},
         OTHER_TOPIC: {0: (-1, -1, "", 0)},
