@@ -20,9 +20,7 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     new_member_join_timeout_ms: int = 300_000
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 604_800_000
-    limits: Limits = msgspec.field(
-        default_factory=Limits
-    )  # compiled, a Struct is not frozen: mypyc drops that
+    limits: Limits = msgspec.field(default_factory=Limits)  # which is not frozen once it is compiled
 
 
 class Environment(msgspec.Struct, frozen=True):
