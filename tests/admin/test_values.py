@@ -17,6 +17,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator.api import offset_commit
+from coordinator.api.part_errors import PARTS
+from coordinator.api.table import ERRORS_IN_PARTS
 from coordinator.net import connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -439,6 +441,10 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
     running.app.leadership.resign(running.app.manager.partition_for("g"), 1_000)
     await client.ask(requests.fetch_groups("g"))
     assert await errors(running, "offset_fetch") == {"not_coordinator": 1}
+
+
+def test_every_api_whose_errors_are_in_parts_has_them_counted() -> None:
+    assert PARTS.keys() >= ERRORS_IN_PARTS
 
 
 async def test_good_answers_of_members_are_not_looked_through(
