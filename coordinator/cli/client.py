@@ -2,7 +2,8 @@
 """What the `groups` commands ask a cluster, as any Kafka client would: one question at a time.
 
 DescribeCluster v0 tells the nodes, and each is asked for ListGroups v4-v5. FindCoordinator v4 tells a group's
-coordinator, and that is asked for DescribeGroups v5-v6 and OffsetFetch v8-v9 (v10 names topics by id only).
+coordinator, and that is asked for DescribeGroups v5-v6, OffsetFetch v8-v9 and OffsetCommit v8-v9 (v10 of these two
+names topics by id only).
 Kafka has had these since 3.0.
 
 ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So each partition of
@@ -11,7 +12,7 @@ ListGroups leaves out the groups of partitions that have failed, in Kafka and he
 
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -103,6 +104,13 @@ class Client:
     def committed_offsets(self, group: str) -> list[CommittedOffset]:
         """The offsets that a group has committed, by topic and partition."""
         return self._patiently(f"reading the offsets of group {group}", lambda: self._offsets(group))
+
+    def set_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], str]:
+        """Commit these offsets, by topic and partition, for a group without members.
+
+        Returns the partitions that were refused, with the name of the error; the others are set.
+        """
+        return self._patiently(f"setting offsets of group {group}", lambda: self._set_offsets(group, offsets))
 
     def _patiently(self, doing: str, attempt: Callable[[], T]) -> T:
         """Repeat `attempt` while the server asks for patience, until this client's time is up."""
@@ -218,6 +226,28 @@ class Client:
             for p in topic.partitions
             if p.error_code == ErrorCode.NONE
         )
+
+    def _set_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], str]:
+        from protocol.hot.offset_commit import (
+            OffsetCommitRequest,
+            OffsetCommitRequestPartition,
+            OffsetCommitRequestTopic,
+        )
+
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for (name, index), offset in offsets.items():
+            topic = topics.setdefault(name, OffsetCommitRequestTopic(name=name, partitions=[]))
+            topic.partitions.append(
+                OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+            )
+        _, connection = self._coordinator(group)
+        version = connection.version(ApiKey.OFFSET_COMMIT, Versions(8, 9))
+        request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+        response = connection.call(ApiKey.OFFSET_COMMIT, version, request)
+        codes = {(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
+        if not RETRIABLE.isdisjoint(codes.values()):
+            raise NotYet(next(code for code in codes.values() if code in RETRIABLE))
+        return {place: error_name(code) for place, code in codes.items() if code != ErrorCode.NONE}
 
 
 def _groups_by_partition(count: int) -> list[str]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper groups list`, `groupkeeper groups describe` and `groupkeeper groups expiring`."""
+"""`groupkeeper groups list`, `describe`, `set-offsets` and `expiring`."""
 
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.expiring import expiring
 from coordinator.config.values import Address
+from protocol.errors import ErrorCode
 
 STATES: Final = (
     "Empty",
@@ -21,7 +23,9 @@ STATES: Final = (
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 app = typer.Typer(
-    help="Look at groups, on any Kafka that --bootstrap names.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at groups and set their offsets, on any Kafka that --bootstrap names.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 app.command("expiring")(expiring)
@@ -102,6 +106,47 @@ def describe_group(
             render.print_json(description)
         else:
             render.print_description(description)
+
+
+@app.command("set-offsets")
+def set_offsets(
+    group: Annotated[
+        str, typer.Argument(metavar="GROUP", help="The group's id; it may have no members, or not exist.")
+    ],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV: a topic, a partition and an offset in each line.")
+    ],
+    bootstrap: Bootstrap = "127.0.0.1:9092",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be set, and what is there now.")
+    ] = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Set a group's offsets to exactly what a file says, forward or backward.
+
+    The file is as `kafka-consumer-groups.sh --reset-offsets --export` writes it. Where the ends of partitions are not
+    known, Kafka's own tool refuses; this command does not ask for them.
+    """
+    with one_line_errors():
+        from coordinator.cli import render
+        from coordinator.cli.client import Client
+        from coordinator.cli.offsets_file import read_offsets
+
+        offsets = read_offsets(file)
+        with Client(_address(bootstrap), timeout) as client:
+            before = {(each.topic, each.partition): each.offset for each in client.committed_offsets(group)}
+            refused = {} if dry_run else client.set_offsets(group, offsets)
+        render.print_set_offsets(
+            {at: (before.get(at), offset) for at, offset in offsets.items() if at not in refused}
+        )
+        if refused:
+            raise CommandError(_refused(refused))
+
+
+def _refused(partitions: dict[tuple[str, int], str]) -> str:
+    each = ", ".join(f"{topic}-{partition} ({error})" for (topic, partition), error in partitions.items())
+    has_members = ErrorCode.UNKNOWN_MEMBER_ID.name in partitions.values()
+    return f"not set: {each}{': the group has members; stop them first' if has_members else ''}"
 
 
 def _missing(partitions: dict[int, str]) -> str:

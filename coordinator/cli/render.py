@@ -3,7 +3,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -46,6 +46,13 @@ def print_description(description: Description) -> None:
     if description.offsets is not None:
         _gap(description.state is not None or description.members is not None)
         _print_offsets(description.offsets)
+
+
+def print_set_offsets(offsets: Mapping[tuple[str, int], tuple[int | None, int]]) -> None:
+    """Print the table of `groups set-offsets`: by topic and partition, the offset before and the one that is set."""
+    rows = [(topic, partition, *of) for (topic, partition), of in sorted(offsets.items())]
+    if rows:
+        print_table(["TOPIC", "PARTITION", "BEFORE", "OFFSET"], rows)
 
 
 def print_partitions(answer: Answer) -> None:

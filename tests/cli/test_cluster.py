@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `groups` commands on running clusters: a real Kafka, and Groupkeeper."""
 
+import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -139,3 +141,66 @@ def test_describe_of_a_group_that_is_not_there(bootstrap: str, groupkeeper: Comm
     for flags in ([], ["--json"], ["--offsets"], ["--members"], ["--state"]):
         outcome = groupkeeper("groups", "describe", "nobody", *flags, "--bootstrap", bootstrap)
         assert outcome == (1, "", "groupkeeper: group nobody not found\n")
+
+
+def offsets_of(groupkeeper: Command, bootstrap: str, group: str) -> dict[int, int]:
+    described = groupkeeper("groups", "describe", group, "--bootstrap", bootstrap, "--offsets", "--json").json
+    return {row["partition"]: row["offset"] for row in described["offsets"]}
+
+
+def test_offsets_are_set_to_what_a_file_says_forward_and_backward(
+    groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    group = f"set-{uuid.uuid4().hex[:12]}"
+    wait_for_coordinator(bootstrap, group)
+    file = tmp_path / "offsets.csv"
+    command = ("groups", "set-offsets", group, str(file), "--bootstrap", bootstrap)
+    file.write_text(f'"{topic}",0,1200345\n{topic},3,7\n')
+    ran = groupkeeper(*command, "--dry-run")
+    assert ran.rows == [
+        ["TOPIC", "PARTITION", "BEFORE", "OFFSET"],
+        [topic, "0", "-", "1200345"],
+        [topic, "3", "-", "7"],
+    ]
+    assert groupkeeper("groups", "describe", group, "--bootstrap", bootstrap).exit_code == 1
+    assert groupkeeper(*command).exit_code == 0
+    assert offsets_of(groupkeeper, bootstrap, group) == {0: 1_200_345, 3: 7}
+    file.write_text(f"{topic},0,5\n{topic},1,9223372036854775807\n")
+    assert groupkeeper(*command).rows[1:] == [
+        [topic, "0", "1200345", "5"],
+        [topic, "1", "-", "9223372036854775807"],
+    ]
+    assert offsets_of(groupkeeper, bootstrap, group) == {0: 5, 1: 2**63 - 1, 3: 7}
+
+
+@pytest.mark.parametrize("page", ["operations.md", "offsets.md"])
+def test_the_documented_command_sets_offsets(
+    groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path, page: str
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text()
+    (words,) = re.findall(r"groupkeeper (groups set-offsets GROUP FILE --bootstrap HOST:PORT)", text)
+    group = f"set-{uuid.uuid4().hex[:12]}"
+    wait_for_coordinator(bootstrap, group)
+    file = tmp_path / "better.csv"
+    file.write_text(f"{topic},2,1200345\n")
+    given = {"GROUP": group, "FILE": str(file), "HOST:PORT": bootstrap}
+    assert groupkeeper(*(given.get(word, word) for word in words.split())).exit_code == 0
+    assert offsets_of(groupkeeper, bootstrap, group) == {2: 1_200_345}
+
+
+def test_offsets_that_cannot_be_set_are_named(
+    groupkeeper: Command, bootstrap: str, topic: str, stable_group: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"{topic},0,5\n")
+    ran = groupkeeper("groups", "set-offsets", stable_group, str(file), "--bootstrap", bootstrap)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert f"not set: {topic}-0 (UNKNOWN_MEMBER_ID): the group has members" in ran.stderr
+
+    group = f"set-{uuid.uuid4().hex[:12]}"
+    wait_for_coordinator(bootstrap, group)
+    file.write_text(f"{topic},0,5\n{topic},99,5\n")
+    ran = groupkeeper("groups", "set-offsets", group, str(file), "--bootstrap", bootstrap)
+    assert ran.exit_code == 1
+    assert f"not set: {topic}-99 (UNKNOWN_TOPIC_OR_PARTITION)" in ran.stderr
+    assert offsets_of(groupkeeper, bootstrap, group) == {0: 5}
