@@ -454,7 +454,9 @@ class App:
             server = self.server
             deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
             # A stop happens once; an event would burden every request.
-            while (server.busy or not self.committer.idle) and self.loop.time() < deadline:  # noqa: ASYNC110
+            while (  # noqa: ASYNC110
+                server.busy or self.manager.is_unloading or not self.committer.idle
+            ) and self.loop.time() < deadline:
                 await asyncio.sleep(0.005)
             for connection in list(server.connections):
                 connection.close()

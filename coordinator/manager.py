@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import perf_counter_ns
 from typing import Final
 
 from coordinator.append_errors import append_error, group_error
@@ -32,6 +34,14 @@ TOMBSTONES_PER_APPEND: Final = 10
 GROUPS_PER_STEP: Final = 1_000
 TOMBSTONES_PER_STEP: Final = 50
 """How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
+
+OFFSETS_PER_STEP = 1_000
+"""So many offsets of one group are looked at together for expiry."""
+
+UNLOADED_AT_ONCE = 2_000
+"""So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
+TURN_NS: Final = 10_000_000
+"""After so long the loop has turned for sure, or was kept from it by others."""
 
 LOADING_DELAY_MS: Final = 100
 """How much later a deadline is looked at again that comes while its partition is still loading."""
@@ -66,6 +76,10 @@ class GroupMetadataManager:
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
+        self._unloading: deque[Shard] = deque()  # lost, and still with groups
+        self._unloads_later = False
+        self._unloads_left = 0
+        self._unloaded_ns = -TURN_NS
 
     # --- finding a group ---
 
@@ -145,35 +159,49 @@ class GroupMetadataManager:
         """A group has come from the log: give its members a full session from now."""
         self.run(shard, group, timeouts.on_loaded(self.env, group, self.clock.now()))
 
-    def remove_groups_for_partition(
-        self, partition: int, on_group_unloaded: Callable[[GroupMetadata], None] | None = None
-    ) -> None:
+    def remove_groups_for_partition(self, partition: int) -> None:
         """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
 
-        A partition that is loading is dropped as well.
+        A partition that is loading is dropped as well. Many groups take several turns of the loop; until then
+        nothing more happens to them, as their shard is lost.
         """
         self.waiting_partitions.discard(partition)
-        loading = self.loading_partitions.pop(partition, None)
-        if loading is not None:
-            for group in loading.groups.values():
-                group.leave_memory()
-                group.state = GroupState.DEAD  # for the deadlines of those that were ready
-        shard = self.owned_partitions.pop(partition, None)
-        if shard is None:
-            return
-        offsets = 0
-        for group in shard.groups.values():
-            offsets += group.num_offsets
-            self._unload(group)
-            if on_group_unloaded is not None:
-                on_group_unloaded(group)
-        log.debug(
-            "unloaded partition",
-            partition=partition,
-            groups_removed=len(shard.groups),
-            offsets_removed=offsets,
-        )
-        shard.groups.clear()
+        for shard in (
+            self.loading_partitions.pop(partition, None),
+            self.owned_partitions.pop(partition, None),
+        ):
+            if shard is not None:
+                shard.is_lost = True
+                self._unloading.append(shard)
+        if self._unloading and not self._unloads_later:
+            now_ns = perf_counter_ns()
+            if now_ns - self._unloaded_ns > TURN_NS:
+                self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, now_ns
+            self._unload_some()
+
+    @property
+    def is_unloading(self) -> bool:
+        """Whether groups of lost partitions are still in memory."""
+        return bool(self._unloading)
+
+    def _unload_more(self, _: None) -> None:
+        self._unloads_later = False
+        self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, perf_counter_ns()
+        self._unload_some()
+
+    def _unload_some(self) -> None:
+        """Unload as many groups of lost partitions as may go in this turn, and the others in the next ones."""
+        while self._unloading:
+            shard = self._unloading[0]
+            while shard.groups:
+                if self._unloads_left <= 0:
+                    self._unloads_later = True
+                    self._timers.at(self.clock.mono_ms(), self._unload_more)
+                    return
+                self._unloads_left -= 1
+                self._unload(shard.groups.popitem()[1])
+            self._unloading.popleft()
+            log.debug("unloaded partition", partition=shard.partition)
 
     def _unload(self, group: GroupMetadata) -> None:
         group.leave_memory()
@@ -236,7 +264,7 @@ class GroupMetadataManager:
 
     def _wake(self, armed: tuple[Shard, GroupMetadata, int]) -> None:
         shard, group, armed_ms = armed
-        if group.armed_ms != armed_ms or group.state is GroupState.DEAD:
+        if group.armed_ms != armed_ms or group.state is GroupState.DEAD or shard.is_lost:
             return  # an earlier deadline took over, or the group is gone
         if shard.appender is None:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
@@ -270,18 +298,36 @@ class GroupMetadataManager:
 
         A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
         """
-        tombstones = expiry.expired_offsets(group, now_wall_ms, self.env.config.offsets_retention_ms)
-        expired = len(tombstones)
-        finished = expiry.is_finished(group, expired)
-        if finished:
-            tombstones += expiry.group_tombstone(group)
-        self.append_tombstones(shard, tombstones)
-        if finished:
+        return sum(self.cleanup_steps(shard, group, now_wall_ms))
+
+    def cleanup_steps(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> Iterator[int]:
+        """Clean a group up in steps, between which others may do what they like with it.
+
+        Each looks at `OFFSETS_PER_STEP` offsets at most, and gives how many had expired; a group has one step at
+        least. Raises RecordTooLarge.
+        """
+        retention_ms = self.env.config.offsets_retention_ms
+        if not group.offsets:
+            self._remove_if_finished(shard, group)
+            yield 0
+        for topic in list(group.offsets):
+            partitions = list(group.offsets.get(topic, ()))
+            for start in range(0, len(partitions), OFFSETS_PER_STEP):
+                if group.state is GroupState.DEAD or shard.is_lost:
+                    return
+                some = group.some_offsets(topic, partitions[start : start + OFFSETS_PER_STEP])
+                tombstones = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
+                self.append_tombstones(shard, tombstones)
+                self.stats.offset_expirations += len(tombstones)
+                self._remove_if_finished(shard, group)
+                yield len(tombstones)
+
+    def _remove_if_finished(self, shard: Shard, group: GroupMetadata) -> None:
+        if expiry.is_finished(group, 0):
+            self.append_tombstones(shard, expiry.group_tombstone(group))
             log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
             shard.remove(group)
             self.stats.groups_expired += 1
-        self.stats.offset_expirations += expired
-        return expired
 
     def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[None]:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).

@@ -46,6 +46,7 @@ class Shard:
         "appender",
         "deleted_topics",
         "groups",
+        "is_lost",
         "other_groups",
         "partition",
         "usage",
@@ -55,6 +56,8 @@ class Shard:
         """A partition without groups; what they hold counts into `usage`, the node's books."""
         self.partition = partition
         self.usage = Usage() if usage is None else usage
+        self.is_lost = False
+        """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
         self.groups: dict[str, GroupMetadata] = {}
         self.other_groups: set[str] = set()
         """Groups in the log of protocols that are not served here."""

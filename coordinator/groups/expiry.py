@@ -1,16 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offsets have expired, and what is left of a group that has lost them all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
 
+Offsets = Iterable[tuple[str, int, OffsetAndMetadata]]
+"""Topic, partition and what was committed there."""
 
-def expiries(group: GroupMetadata, retention_ms: int) -> Iterator[tuple[str, int, int]]:
-    """Topic, partition and the wall clock's milliseconds from which each offset is expired, as the group is now.
+
+def expiries(
+    group: GroupMetadata, retention_ms: int, offsets: Offsets | None = None
+) -> Iterator[tuple[str, int, int]]:
+    """When each of the group's offsets, or of some, is expired, as the group is now.
+
+    Gives topic, partition and the wall clock's milliseconds from which that is so.
 
     ClassicGroup.offsetExpirationCondition:
 
@@ -29,17 +36,19 @@ def expiries(group: GroupMetadata, retention_ms: int) -> Iterator[tuple[str, int
     if base is None:
         return
     consuming = group.subscribed_topics if group.state is GroupState.STABLE else None
-    for topic, partition, committed in group.all_offsets():
+    for topic, partition, committed in group.all_offsets() if offsets is None else offsets:
         if not (consuming and topic in consuming):
             own_ms = committed.expire_timestamp
             yield topic, partition, base(committed) + retention_ms if own_ms is None else own_ms
 
 
-def expired_offsets(group: GroupMetadata, now_wall_ms: int, retention_ms: int) -> list[Record]:
-    """A tombstone for each offset that has expired."""
+def expired_offsets(
+    group: GroupMetadata, now_wall_ms: int, retention_ms: int, offsets: Offsets | None = None
+) -> list[Record]:
+    """A tombstone for each of the group's offsets, or of some, that has expired."""
     return [
         OffsetCommitRecord(group.group_id, topic, partition, None)
-        for topic, partition, at_ms in expiries(group, retention_ms)
+        for topic, partition, at_ms in expiries(group, retention_ms, offsets)
         if at_ms <= now_wall_ms
     ]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group: its members, its generation, its votes and its committed offsets."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -379,6 +379,16 @@ class GroupMetadata:
         """Every committed offset as (topic, partition, value), in the order of first commit."""
         for topic, partitions in self.offsets.items():
             for partition, committed in partitions.items():
+                yield topic, partition, committed
+
+    def some_offsets(
+        self, topic: str, partitions: Iterable[int]
+    ) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+        """The committed offsets of these partitions of a topic, as they are now, in the form of `all_offsets`."""
+        known = self.offsets.get(topic, {})
+        for partition in partitions:
+            committed = known.get(partition)
+            if committed is not None:
                 yield topic, partition, committed
 
     def overview(self) -> GroupOverview:

@@ -105,7 +105,7 @@ async def preview_expiry(
     slice_ns = perf_counter_ns()
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):
-            if group.state is not GroupState.DEAD:
+            if group.state is not GroupState.DEAD and not shard.is_lost:
                 preview.add(group)
             if perf_counter_ns() - slice_ns > SLICE_NS:
                 await asyncio.sleep(0)

@@ -32,16 +32,17 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     slice_ns = perf_counter_ns()
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):
-            if group.state is GroupState.DEAD:
+            if group.state is GroupState.DEAD or shard.is_lost:
                 continue  # went while we gave way to others
             try:
-                removed += manager.cleanup_group(shard, group, now_wall_ms)
+                for expired in manager.cleanup_steps(shard, group, now_wall_ms):
+                    removed += expired
+                    if perf_counter_ns() - slice_ns > SLICE_NS:
+                        await asyncio.sleep(0)
+                        slice_ns = perf_counter_ns()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
                 log.error("expired offsets stay", group=group.group_id, reason=str(error))
-            if perf_counter_ns() - slice_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                slice_ns = perf_counter_ns()
     took_ms = clock.mono_ms() - began_ms
     message = LOG_LINE.format(removed, took_ms)
     log.info(message, offsets=removed, milliseconds=took_ms)

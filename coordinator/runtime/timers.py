@@ -5,14 +5,14 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 from time import perf_counter_ns
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
 
 log = get_logger("timers")
 
-SLICE_NS: Final = 5_000_000
+SLICE_NS = 5_000_000
 """For how long calls that are due may keep the event loop in one of its turns."""
 
 Listen = Callable[[Callable[[], None]], None]

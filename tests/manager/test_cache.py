@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coordinator import manager as manager_module
 from coordinator.api import (
     delete_groups,
     describe_groups,
@@ -187,7 +188,7 @@ def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_th
     manager.remove_groups_for_partition(0)
     cluster.advance(1_000_000)
     assert cluster.timers.heap == []
-    assert list(shard.groups["g"].members) == ["m1"]
+    assert shard.groups == {}
     assert cluster.log.records == []
 
 
@@ -201,19 +202,14 @@ def test_a_group_over_a_lowered_limit_rebalances_when_it_is_loaded() -> None:
     assert cluster.group().state is GroupState.PREPARING_REBALANCE
 
 
-def test_dropping_a_partition_empties_it_and_tells_of_each_group(cluster: Cluster) -> None:
+def test_dropping_a_partition_empties_it_and_its_groups_are_dead(cluster: Cluster) -> None:
     cluster.commit(1)
     cluster.commit(1, group="h")
-    groups = {group.group_id: group for group in cluster.manager.current_groups()}
-    unloaded: list[GroupMetadata] = []
-
-    cluster.manager.remove_groups_for_partition(0, unloaded.append)
-
-    assert unloaded == list(groups.values())
-    assert {group.state for group in unloaded} == {GroupState.DEAD}
+    groups = list(cluster.manager.current_groups())
+    cluster.manager.remove_groups_for_partition(0)
+    assert [group.state for group in groups] == [GroupState.DEAD] * 2
     assert list(cluster.manager.current_groups()) == []
-    cluster.manager.remove_groups_for_partition(0, unloaded.append)
-    assert len(unloaded) == 2
+    cluster.manager.remove_groups_for_partition(0)
 
 
 def test_dropping_a_partition_answers_whoever_waits_and_leaves_no_timer_that_matters() -> None:
@@ -402,3 +398,25 @@ def test_what_is_live_is_what_the_log_gives(cluster: Cluster) -> None:
         assert {m.member_id: m.assignment for m in group.members.values()} == {
             m.member_id: m.assignment for m in again.members.values()
         }
+
+
+def test_many_groups_of_a_lost_partition_leave_memory_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens to those that are still there: their deadlines are moot, and nothing of them expires."""
+    monkeypatch.setattr(manager_module, "UNLOADED_AT_ONCE", 5)
+    cluster = Cluster()
+    (member,) = cluster.stable_group(1)
+    waits = cluster.join(member, protocols=[("range", b"other")], group="g")
+    for number in range(20):
+        cluster.commit(number, group=f"simple-{number}")
+    shard, records = cluster.shard, len(cluster.log.records)
+    cluster.manager.remove_groups_for_partition(0)
+    assert cluster.manager.shard_for("g") is ErrorCode.NOT_COORDINATOR
+    assert cluster.manager.is_unloading
+    assert len(shard.groups) == 16
+    cluster.manager.cleanup_group(shard, shard.groups["simple-0"], WALL_START_MS + 100 * 86_400_000)
+    cluster.advance(3_600_000)
+    assert len(cluster.log.records) == records
+    assert not cluster.manager.is_unloading
+    assert waits.answered
+    assert shard.groups == {}
+    assert cluster.env.usage.groups == cluster.env.usage.offsets == cluster.env.usage.members == 0

@@ -93,7 +93,7 @@ async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
     def three(name: str, left: int = 3) -> None:
         heard.append(name)
         if left > 1:
-            turns_of_one.go_on_later(lambda: three(name, left - 1))
+            turns_of_one.go_on_later(lambda: three(name, left - 1), again=True)
 
     for name in "abc":
         turns_of_one.go_on_later(lambda name=name: three(name))  # type: ignore[misc]

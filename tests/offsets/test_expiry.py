@@ -2,11 +2,13 @@
 """The table of expiry in FORMATS.md, row by row one millisecond before and at its boundary; and the task around it."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from coordinator import manager as manager_module
 from coordinator.groups.expiry import expired_offsets
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
@@ -277,6 +279,27 @@ async def test_others_run_while_many_groups_are_looked_at(
     removed = await task
     assert cluster.log.flush == appends, "tombstones of a partition that was lost"
     assert removed == 10 - len(left) + 2
+
+
+async def test_a_group_of_many_offsets_is_looked_at_in_steps(
+    monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
+) -> None:
+    """What is committed meanwhile stays, and so does the group then."""
+    monkeypatch.setattr(expiry_task, "SLICE_NS", -1)
+    monkeypatch.setattr(manager_module, "OFFSETS_PER_STEP", 10)
+    cluster = Cluster()
+    cluster.commit_all({topic: dict.fromkeys(range(25), 1) for topic in ("t", "u")})
+    cluster.clock.passed_ms += RETENTION_MS
+    task = asyncio.create_task(expiry_task.delete_expired_offsets(cluster.manager, cluster.clock))
+    left = [50]
+    while not task.done():
+        await asyncio.sleep(0)
+        left.append(cluster.group().num_offsets)
+        if len(left) == 3:
+            cluster.commit(2, topic="u", partition=3)
+    assert max(before - after for before, after in pairwise(left)) == 10
+    assert task.result() == 49
+    assert next(cluster.group().all_offsets())[:2] == ("u", 3)
 
 
 async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
