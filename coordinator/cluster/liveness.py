@@ -58,12 +58,9 @@ class Liveness:
         self._cpu_ns = 0
         self._cpu_ns_at_turn = 0
         self._is_slow = False
+        self.slow_ms = 0.0
+        """How long the newest slow spell was, or has been."""
         self._seen: deque[ProcessFacts | None] = deque(maxlen=PINGS_PER_TIMEOUT + 1)
-
-    @property
-    def still_ms(self) -> float:
-        """For how long the loop has not come round, as far as is known."""
-        return self._still * self.interval_ms
 
     @property
     def has_answered(self) -> bool:
@@ -89,6 +86,8 @@ class Liveness:
         if self._is_stuck():
             return Verdict.STUCK
         was_slow, self._is_slow = self._is_slow, self._still > PINGS_PER_TIMEOUT
+        if self._is_slow:
+            self.slow_ms = self._still * self.interval_ms
         if self._is_slow and not was_slow:
             return Verdict.SLOW
         return Verdict.RECOVERED if was_slow and not self._is_slow else Verdict.FINE
@@ -107,4 +106,4 @@ class Liveness:
         if self._silent > 1 or self._still <= self._stuck_pings:
             return False  # what is silent may be working: its last answer does not say
         used_ms = (self._cpu_ns - self._cpu_ns_at_turn) / 1e6
-        return used_ms < self.still_ms * BUSY_SHARE_MIN
+        return used_ms < self._still * self.interval_ms * BUSY_SHARE_MIN

@@ -92,20 +92,19 @@ class WorkerProcess:
 
     def ping(self) -> None:
         """Ask whether it is alive, and end it when it is not, by the rule of `liveness.py`."""
-        verdict = self._liveness.pinged(process_facts(self.pid))
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
-            self._judge(verdict)
+            self._judge(self._liveness.pinged(process_facts(self.pid)))
         self._pulse.ping()
 
     def _judge(self, verdict: Verdict) -> None:
         match verdict:
             case Verdict.DEAD | Verdict.STUCK:
                 self.kill(verdict.value)
-            case Verdict.SLOW:
-                still_s = self._liveness.still_ms / 1000
-                log.warning("a worker is slow", node=self.node_id, reason=verdict.value, seconds=still_s)
-            case Verdict.RECOVERED:
-                log.warning("a worker was slow", node=self.node_id, reason=verdict.value)
+            case Verdict.SLOW | Verdict.RECOVERED:
+                seconds = self._liveness.slow_ms / 1000
+                log.warning("a worker is slow", node=self.node_id, reason=verdict.value, seconds=seconds)
+            case Verdict.FINE:
+                pass
 
     def kill(self, reason: str) -> None:
         """SIGKILL, which reaches a stopped process, too; `on_exit` follows once it is gone."""

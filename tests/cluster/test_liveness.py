@@ -4,7 +4,9 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,6 +20,7 @@ from coordinator.cluster.liveness import (
     ProcessFacts,
     Verdict,
 )
+from coordinator.cluster.pulse import ANSWER, PING, Pulse
 from coordinator.cluster.worker_process import WorkerProcess
 from tests.cluster import held_worker
 
@@ -73,6 +76,7 @@ def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
     assert found.index(Verdict.SLOW) == PINGS_PER_TIMEOUT
     assert set(found) == {Verdict.FINE, Verdict.SLOW}
     assert found.count(Verdict.SLOW) == 1
+    assert worker.slow_ms == 10 * STUCK_MS
     worker.answered(2, 0)
     assert [worker.pinged(IDLE), worker.pinged(IDLE)] == [Verdict.RECOVERED, Verdict.FINE]
 
@@ -91,6 +95,28 @@ def test_a_loop_that_turns_now_and_then_is_not_stuck() -> None:
     for number in range(5 * PINGS_UNTIL_STUCK):
         worker.answered(number // PINGS_UNTIL_STUCK, 0)
         assert worker.pinged(IDLE) is not Verdict.STUCK
+
+
+async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stalled = asyncio.Event()
+        pulse = Pulse(asyncio.get_running_loop(), theirs)
+        pulse.watch(TIMEOUT_MS, stalled.set)
+        pulse.start()
+        threading.Event().wait(2 * TIMEOUT_MS / 1000)  # holds the loop
+        assert not stalled.is_set()
+        await asyncio.wait_for(asyncio.to_thread(answer_of, ours), 10)
+        await asyncio.wait_for(stalled.wait(), 10)
+
+
+def answer_of(sock: socket.socket) -> tuple[int, int]:
+    """What a worker's thread answers to a ping."""
+    sock.sendall(PING)
+    turns, loop_cpu_ns = ANSWER.unpack(sock.recv(ANSWER.size, socket.MSG_WAITALL))
+    assert turns > 0
+    assert loop_cpu_ns > 0
+    return turns, loop_cpu_ns
 
 
 class HeldWorker(WorkerProcess):
