@@ -60,7 +60,7 @@ def _attack(
     peak_bytes = node.peak_rss_bytes()
     member.close()
     node.stop()
-    turns = [turn for turn in node.turns() if began <= turn.ended <= ended + SETTLE_S]
+    turns = [turn for turn in node.turns() if began <= turn.ended <= ended]
     took = sorted(member.latencies_s)
     return (
         f"{name:22} {_bytes(sum(map(len, frames))):>9} {attackers.answers:>8,} "

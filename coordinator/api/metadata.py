@@ -11,13 +11,13 @@ that is done: here the answer waits for the new topic and has it, and a topic th
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
-from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
+from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
@@ -38,6 +38,10 @@ BY_ID_FROM: Final = 12
 TOPIC_OPERATIONS: Final = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
 
 
+Asked = tuple[bool, dict[uuid.UUID, None], dict[str, None]]
+"""Whether all that is named can be asked for, and the ids and names, each once."""
+
+
 def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     """Tell the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
     version = ctx.api_version
@@ -45,12 +49,54 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
         topics = (_known(node, request, topic, version) for topic in list(node.catalogue))
         return in_slices(node, ctx, _response(node, request, topics, version))
-    if any(not _is_possible(topic, version) for topic in wanted):
+    return _answer(node, request, ctx, *_all_at_once(_asked(wanted, version)))
+
+
+def handle_in_steps(node: Node, request: MetadataRequest, ctx: RequestContext) -> Work:
+    """Answer a request that names many topics."""
+    if not request.topics:
+        return handle(node, request, ctx)
+    are_possible, ids, names = yield from _asked(request.topics, ctx.api_version)
+    return _answer(node, request, ctx, are_possible, ids, names)
+
+
+def _asked(wanted: Iterable[Any], version: int) -> Generator[None, None, Asked]:
+    are_possible = True
+    ids: dict[uuid.UUID, None] = {}
+    names: dict[str, None] = {}
+    for topic in moments(wanted):
+        if topic is None:
+            yield
+            continue
+        are_possible = are_possible and _is_possible(topic, version)
+        if topic.topic_id is not None:
+            ids[topic.topic_id] = None
+        names[topic.name] = None
+    return are_possible, ids, names
+
+
+def _all_at_once(steps: Generator[None, None, Asked]) -> Asked:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        asked: Asked = done.value
+        return asked
+
+
+def _answer(
+    node: Node,
+    request: MetadataRequest,
+    ctx: RequestContext,
+    are_possible: bool,
+    ids: Iterable[uuid.UUID],
+    names: Iterable[str],
+) -> Parked:
+    version = ctx.api_version
+    if not are_possible:
         return in_slices(node, ctx, _refused(request, ErrorCode.INVALID_REQUEST, version))
-    ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id is not None)
     if ids:  # names beside ids are not looked at
         return in_slices(node, ctx, _response(node, request, _by_id(node, request, ids, version), version))
-    names = list(dict.fromkeys(topic.name for topic in wanted))
     creatable = _creatable(node, request, names)
     if not creatable:
         known = _by_name(node, request, names, {}, version)
