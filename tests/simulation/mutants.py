@@ -164,8 +164,8 @@ MUTANTS: Final = (
     Mutant(
         "replies leave in the wrong order",
         "coordinator.net.connection",
-        'out.append(replies.popleft().frame or b"")',
-        'out.insert(0, replies.popleft().frame or b"")',
+        'out.append(reply.frame or b"")',
+        'out.insert(0, reply.frame or b"")',
     ),
     Mutant(
         "a member that is removed leaves its vote",
