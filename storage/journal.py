@@ -120,7 +120,7 @@ class Journal:
         return self._end - HEADER_BLOCK_BYTES
 
     def append(self, flush: int, synced: int, entries: Sequence[Entry], *, durable: bool) -> None:
-        """Write one frame; with `durable` it is on disk on return, and where it will be looked for."""
+        """Write one frame; with `durable` it is on disk on return, and there is a file where it is looked for."""
         payload = encode_entries(entries)
         facts = FRAME_FACTS.pack(len(payload), flush, synced)
         checksum = crc32c(payload, crc32c(facts, self._seed))
@@ -130,7 +130,8 @@ class Journal:
             self._grow(-(-end // self._step) * self._step, durable=durable)
         if durable:
             self._file.pwrite_durable(frame, self._end)
-            self.check_there()
+            if not self._file.seems_at(self.path):
+                raise self._gone()
         else:
             self.unsynced = True
             self._file.pwrite(frame, self._end)
@@ -147,9 +148,12 @@ class Journal:
         self._allocated = size
 
     def check_there(self) -> None:
-        """Raise FileNotFoundError where the file has no name any more, or another file has it."""
+        """Raise FileNotFoundError where a start would not find the file: it was removed, replaced, or moved away."""
         if not self._file.is_at(self.path):
-            raise FileNotFoundError(errno.ENOENT, "the journal was removed, or moved away", str(self.path))
+            raise self._gone()
+
+    def _gone(self) -> FileNotFoundError:
+        return FileNotFoundError(errno.ENOENT, "the journal was removed, or moved away", str(self.path))
 
     def sync(self) -> None:
         """Make every frame durable that was written before the call."""

@@ -108,14 +108,16 @@ class PartitionLog:
             write_rolled(self._fs, self.directory, rolled)
             self._noted = rolled
 
-    def check_there(self) -> None:
-        """Raise FileNotFoundError where a segment was removed since it was opened, and other OSErrors."""
-        if self._segments:
+    def check_there(self, *, all_segments: bool) -> None:
+        """Raise FileNotFoundError where the segment that is written to, or any, was removed, and other OSErrors."""
+        if not self._segments:
+            return
+        self._segments[-1].check_there()
+        if all_segments:
             names = set(self._fs.listdir(self.directory))
             for segment in self._segments:
                 if segment.path.name not in names:
                     raise FileNotFoundError(errno.ENOENT, "the segment was removed", str(segment.path))
-            self._segments[-1].check_there()
 
     def _segment(self, base_offset: int, *, create: bool) -> Segment:
         interval = self._index_interval_bytes

@@ -66,7 +66,7 @@ class SegmentWriter:
         log = self._partitions.log(partition)
         try:
             log.append_all(batches)
-            self._check_there(log)
+            self._check_there(log, all_segments=False)
         finally:
             end = log.end_offset
             count = sum(batch_offsets(batch)[1] <= end for batch in batches)
@@ -86,7 +86,7 @@ class SegmentWriter:
             flush = self._journals.rotate()
             self.write(None)
             for log in self._partitions.logs():
-                self._check_there(log)
+                self._check_there(log, all_segments=True)
                 log.write_indexes()
             self._sync_all()
             self._journals.remove_retired(flush)
@@ -103,10 +103,10 @@ class SegmentWriter:
         for log in logs:
             log.note_rolled()
 
-    def _check_there(self, log: PartitionLog) -> None:
+    def _check_there(self, log: PartitionLog, *, all_segments: bool) -> None:
         """What is written into files that were removed is gone with the journal. Raises StorageError."""
         try:
-            log.check_there()
+            log.check_there(all_segments=all_segments)
         except OSError as error:
             raise self._health.fail(log.directory, error, "looking for the segments") from error
 

@@ -369,6 +369,11 @@ class FaultyFile:
         self._check()
         return len(self._inode.data)
 
+    def seems_at(self, path: Path) -> bool:
+        """See File."""
+        self._check()
+        return self._fs.exists(path)
+
     def is_at(self, path: Path) -> bool:
         """See File."""
         self._check()

@@ -325,7 +325,8 @@ class SlowSyncFile:
         self._fs = fs
         self.pread, self.pwrite, self.pwrite_durable = file.pread, file.pwrite, file.pwrite_durable
         self.allocate, self.truncate, self.size = file.allocate, file.truncate, file.size
-        self.lock, self.close, self.is_at = file.lock, file.close, file.is_at
+        self.lock, self.close = file.lock, file.close
+        self.seems_at, self.is_at = file.seems_at, file.is_at
 
     def _wait(self) -> None:
         if not self._fs.go_on.is_set():
