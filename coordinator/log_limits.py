@@ -58,6 +58,8 @@ class RateLimit:
         self._clock = clock
         self._lock = threading.Lock()
         self._seen: dict[tuple[str, str], Seen] = {}
+        self._forgot_s = -math.inf
+        """When those were last forgotten whose periods are over."""
         self._due_s = math.inf
         """When the first period ends in which something was suppressed."""
 
@@ -78,12 +80,13 @@ class RateLimit:
             return False
 
     def _add(self, logger: str, event: str, new: Seen) -> Seen:
-        if len(self._seen) >= EVENTS_MAX:
-            over_s = new.began_s - PERIOD_S
-            seen_now = {
-                key: seen for key, seen in self._seen.items() if seen.suppressed or seen.began_s > over_s
+        if len(self._seen) >= EVENTS_MAX and new.began_s - self._forgot_s >= PERIOD_S:
+            self._forgot_s = new.began_s
+            self._seen = {
+                key: seen
+                for key, seen in self._seen.items()
+                if seen.suppressed or seen.began_s > new.began_s - PERIOD_S
             }
-            self._seen = seen_now
         if len(self._seen) >= EVENTS_MAX:
             logger = event = ""  # all the others together
         return self._seen.setdefault((logger, event), new)
