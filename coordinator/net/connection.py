@@ -433,7 +433,7 @@ class Connection:
 
     def _go_on_working(self) -> None:
         ctx = self._parked
-        if self._closing or ctx is None or self._work is None:
+        if self._closing or ctx is None or not self._has_work():
             return
         ends_ns = perf_counter_ns() + self._server.turns.share_ns
         self._working = True
@@ -448,13 +448,17 @@ class Connection:
         finally:
             self._working = False
         server = self._server
-        if self._work is not None:
+        if self._has_work():
             server.working.add(self)
             server.turns.go_on_later(self._go_on_working, again=True)
             return
         server.working.discard(self)
         if result is not None:
             self._finish(ctx, result)
+
+    def _has_work(self) -> bool:
+        """Read anew each time, as working changes it."""
+        return self._work is not None
 
     def _work_until(self, ends_ns: int) -> Any:
         """Work on; `_work` is None when it has come to its end, whose result is returned."""

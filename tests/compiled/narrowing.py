@@ -210,16 +210,22 @@ class _Function:
         self._known = _join(holds, self._known)
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        first, *others = node.generators
+        self.value(first.iter)
         for _ in range(2):  # the second time with what is known when it comes round
             before = _copy(self._known)
-            for part in node.generators:
+            self._chosen(first)
+            for part in others:
                 self.value(part.iter)
-                self._set(part.target)
-                for test in part.ifs:
-                    self._known = self._test(test)[0]
+                self._chosen(part)
             for element in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
                 self.value(element)
             self._known = _join(before, self._known)
+
+    def _chosen(self, part: ast.comprehension) -> None:
+        self._set(part.target)
+        for test in part.ifs:
+            self._known = self._test(test)[0]
 
     _value_ListComp = _value_SetComp = _value_DictComp = _value_GeneratorExp = _comprehension
 

@@ -59,6 +59,7 @@ class Machine:
         self.call = call
         self.once = once
         self.any: Any = None
+        self.numbers: list[int] | None = None
 
     @property
     def failure(self) -> str | None:
@@ -68,6 +69,7 @@ class Machine:
         self.x, self.flag, self.state, self.other = 1, True, State.B, Plain(1)
         self.items[0] = None
         self.any = 1
+        self.numbers = None
         Other().kind = "b"
 
     async def wait(self) -> None:
@@ -177,6 +179,11 @@ class Machine:
         other.x = None
         return self.x  # stale
 
+    def comes_round(self, numbers: list[int]) -> list[int]:
+        if self.numbers is None:
+            return []
+        return [self.called_back() for _ in numbers for number in self.numbers]  # stale
+
     # --- every way to run something else ---
 
     async def awaited(self) -> int:
@@ -252,6 +259,11 @@ class Machine:
             return 0
         numbers.append(len(numbers))
         return self.x
+
+    def goes_through_it_once(self) -> list[int]:
+        if self.numbers is None:
+            return []
+        return [number + self.called_back() for number in self.numbers]
 
     def reads_a_local(self) -> int:
         x = self.x
