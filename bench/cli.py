@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, compaction, compare, report
+from bench import audit, compaction, compare, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
@@ -45,6 +45,7 @@ or against one that is started for it:
 `python -m bench audit --help`: audit a large log.
 `python -m bench attack --help`: what clients that ask for much do to others.
 `python -m bench compaction --help`: compact a large log under commits.
+`python -m bench instructions --help`: count what a request costs the compiled server.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
 
@@ -69,6 +70,8 @@ def main(arguments: Sequence[str]) -> int:
             return attack.main(arguments[1:])
         if arguments[:1] == ["compaction"]:
             return compaction.main(arguments[1:])
+        if arguments[:1] == ["instructions"]:
+            return instructions.main(arguments[1:])
         return _play_all(_parser().parse_args(arguments))
     except (Misused, Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)

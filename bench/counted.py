@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `bench.instructions` runs under valgrind: one node, one connection, one request after the other.
+
+It finds only what is installed (`python -P`), so it imports nothing of this folder. Between two calls of `mark` are
+so many rounds of one scenario and nothing else: no sockets, no timers (the loop's clock stands still), no garbage
+collector. What is counted is what a request costs from its bytes to those of its answer, with the log's write to the
+page cache.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator import logs
+from coordinator.app import App
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.config import Address, Settings
+from coordinator.machine import Machine
+from coordinator.net.connection import Connection
+from coordinator.net.turns import Turns
+from coordinator.runtime.clock import SystemClock
+from protocol import hot
+from protocol.apis import FIRST_FLEXIBLE, ApiKey
+from protocol.codecs import codec_for
+from protocol.headers import RequestHeader, encode_request_header
+from storage.filesystem import RealFileSystem
+
+WARM_UP: Final = 50
+ROUNDS: Final = 500
+GROUP: Final = "group"
+TOPIC: Final = "orders"
+
+
+class StandingLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock can be stopped, so that no timer fires while something is counted."""
+
+    stands_at: float | None = None
+
+    def time(self) -> float:
+        """The loop's clock in seconds."""
+        return super().time() if self.stands_at is None else self.stands_at
+
+
+class Wire(asyncio.Transport):
+    """Takes what the node answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep it."""
+        self.answer = bytes(data)
+
+    def get_write_buffer_size(self) -> int:
+        """All has left at once."""
+        return 0
+
+    def pause_reading(self) -> None:
+        """One request is under way at a time."""
+
+    def resume_reading(self) -> None:
+        """As above."""
+
+    def close(self) -> None:
+        """Nothing is to be closed."""
+
+
+class Client:
+    """The one connection of the node."""
+
+    def __init__(self, app: App) -> None:
+        assert app.server is not None
+        app.server.turns = Turns(turn_ns=1 << 62)  # the clock on the wall decides on nothing
+        self._wire = Wire()
+        self._connection = Connection(app.server)
+        self._connection.connection_made(self._wire)
+
+    async def round(self, frame: bytes) -> bytes:
+        """Ask, and let the loop turn once, in which a flush is made."""
+        self._connection.data_received(frame)
+        await asyncio.sleep(0)
+        return self._wire.answer
+
+    async def ask(self, api: ApiKey, version: int, message: Any) -> Any:
+        """The decoded answer, however many turns it takes."""
+        self._wire.answer = b""
+        self._connection.data_received(frame_of(api, version, message))
+        while not self._wire.answer:  # noqa: ASYNC110 - nothing else would set an event
+            await asyncio.sleep(0)
+        return decoded(api, version, self._wire.answer)
+
+
+def frame_of(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
+    """A whole request."""
+    header = RequestHeader(api, version, correlation_id, "counted")
+    head = encode_request_header(header, flexible=version >= FIRST_FLEXIBLE[api])
+    body = head + codec_for(api, version).encode_request(message)
+    return len(body).to_bytes(4, "big") + body
+
+
+def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
+    """The response in an answer, which has its length, the correlation id and perhaps tagged fields before it."""
+    return codec_for(api, version).decode_response(answer, 9 if version >= FIRST_FLEXIBLE[api] else 8)
+
+
+# --- scenarios: the requests of one round, by its number ---
+
+
+class Member:
+    """The only member of a group, and what it asks."""
+
+    def __init__(self, member_id: str, generation: int) -> None:
+        self.member_id = member_id
+        self.generation = generation
+
+    @classmethod
+    async def join(cls, client: Client) -> "Member":
+        """Join and sync."""
+        joined = await client.ask(ApiKey.JOIN_GROUP, 3, cls("", -1).join_request())
+        member = cls(joined.member_id, joined.generation_id)
+        synced = await client.ask(ApiKey.SYNC_GROUP, 4, member.sync_request(member.generation))
+        assert joined.error_code == synced.error_code == 0
+        return member
+
+    def join_request(self) -> hot.JoinGroupRequest:
+        """A leader that joins again starts a rebalance, and as nobody else has to come it ends at once."""
+        return hot.JoinGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            session_timeout_ms=45_000,
+            rebalance_timeout_ms=300_000,
+            protocols=[
+                hot.JoinGroupRequestProtocol(name="range", metadata=b"\0\1\0\0\0\1\0\6orders" + bytes(8))
+            ],
+        )
+
+    def sync_request(self, generation: int) -> hot.SyncGroupRequest:
+        """Assign the topic's partition to itself."""
+        assignment = hot.SyncGroupRequestAssignment(
+            member_id=self.member_id, assignment=b"\0\1\0\0\0\1\0\6orders" + bytes(12)
+        )
+        return hot.SyncGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            generation_id=generation,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[assignment],
+        )
+
+    def heartbeat(self, number: int) -> Iterator[bytes]:
+        """As a client sends it every three seconds: the same each time."""
+        message = hot.HeartbeatRequest(
+            group_id=GROUP, member_id=self.member_id, generation_id=self.generation
+        )
+        yield frame_of(ApiKey.HEARTBEAT, 4, message, number)
+
+    def commit(self, number: int) -> Iterator[bytes]:
+        """One partition's next offset."""
+        partition = hot.OffsetCommitRequestPartition(partition_index=0, committed_offset=number)
+        message = hot.OffsetCommitRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            generation_id_or_member_epoch=self.generation,
+            topics=[hot.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+        )
+        yield frame_of(ApiKey.OFFSET_COMMIT, 9, message, number)
+
+    def fetch(self, number: int) -> Iterator[bytes]:
+        """One partition's offset."""
+        topics = [hot.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        group = hot.OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        yield frame_of(ApiKey.OFFSET_FETCH, 9, hot.OffsetFetchRequest(groups=[group]), number)
+
+    def rejoin(self, number: int) -> Iterator[bytes]:
+        """A whole rebalance: a join and a sync; the generation is one higher each time."""
+        yield frame_of(ApiKey.JOIN_GROUP, 9, self.join_request(), number)
+        yield frame_of(ApiKey.SYNC_GROUP, 5, self.sync_request(self.generation + number), number)
+
+
+Make = Callable[[int], Iterator[bytes]]
+
+
+def mark() -> None:
+    """Tell valgrind to write down what was counted: it looks for calls of this function of libc."""
+    os.getsid(0)
+
+
+async def count(client: Client, make: Make) -> bytes:
+    """One scenario between two marks; returns the last answer."""
+    frames = [frame for number in range(1, WARM_UP + ROUNDS + 1) for frame in make(number)]
+    warm_up = len(frames) * WARM_UP // (WARM_UP + ROUNDS)
+    for frame in frames[:warm_up]:
+        await client.round(frame)
+    answer = b""
+    mark()
+    for frame in frames[warm_up:]:
+        answer = await client.round(frame)
+    mark()
+    return answer
+
+
+async def count_turns() -> None:
+    """What the loop's turns and the marks themselves cost, for as many rounds of one request."""
+    mark()
+    for _ in range(ROUNDS):
+        await asyncio.sleep(0)
+    mark()
+
+
+async def run(loop: StandingLoop, data_dir: Path) -> None:
+    """Start a node, count every scenario, stop."""
+    settings = Settings(
+        data_dir=data_dir,
+        listen=Address("127.0.0.1", 0),
+        metrics_listen=None,
+        log_flush="os",
+        offsets_topic_num_partitions=1,
+        group_initial_rebalance_delay_ms=0,
+        log_cleaner_enable=False,
+    )
+    machine = Machine(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
+    app = App(settings, loop, machine=machine)
+    await app.start()
+    while not app.leadership.ready:  # noqa: ASYNC110 - nor here
+        await asyncio.sleep(0)
+    await create_topic(app)
+    client = Client(app)
+    member = await Member.join(client)
+    for thread in (app.io, app.flush_thread):  # nothing else runs from here on
+        await thread.run(lambda: None)
+    loop.stands_at = loop.time()
+    gc.collect()
+    gc.disable()
+    await count_turns()
+    checked = (
+        ("heartbeat", member.heartbeat, ApiKey.HEARTBEAT, 4),
+        ("commit", member.commit, ApiKey.OFFSET_COMMIT, 9),
+        ("fetch", member.fetch, ApiKey.OFFSET_FETCH, 9),
+        ("join", member.rejoin, ApiKey.SYNC_GROUP, 5),
+    )
+    for name, make, api, version in checked:
+        answer = decoded(api, version, await count(client, make))
+        assert "error_code=" not in (text := repr(answer).replace("error_code=0", "")), f"{name}: {text}"
+    loop.stands_at = None
+    await app.stop()
+
+
+async def create_topic(app: App) -> None:
+    """As an operator would, before anything is counted."""
+    assert app.server is not None
+    store = app.server.node.catalogue_store
+    done = asyncio.get_running_loop().create_future()
+
+    def create(draft: Catalogue) -> None:
+        draft.create(TOPIC, 1, topic_id=store.new_topic_id())
+
+    store.change(create, done.set_result)
+    assert await done is None
+
+
+def main() -> None:
+    """Count; the first line that is printed says which modules were counted."""
+    import coordinator.net.connection as counted
+
+    print(json.dumps({"connection": str(counted.__file__), "rounds": ROUNDS}), flush=True)
+    logs.configure("json")
+    loop = StandingLoop()
+    with tempfile.TemporaryDirectory() as work:
+        loop.run_until_complete(run(loop, Path(work)))
+
+
+if __name__ == "__main__":
+    main()
