@@ -3,11 +3,12 @@
 
 from collections.abc import Iterator
 
-from coordinator.api.context import Parked, RequestContext
+from coordinator.api.context import Parked, RequestContext, RequestRefused
 from coordinator.api.slices import in_slices, moments
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
+from coordinator.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -31,16 +32,24 @@ def _groups(
 ) -> Iterator[ListGroupsResponse.ListedGroup | None]:
     """The groups in these states, in any where there is none; None where it is time to give way.
 
-    A partition that is lost meanwhile takes its groups with it: they are Dead then.
+    Raises RequestRefused when a partition is lost meanwhile, on which clients ask again: else its groups would be
+    missing from a list that looks whole.
     """
     for shard in list(node.manager.owned_partitions.values()):
         for group in moments(list(shard.groups.values())):
             if group is None:
                 yield None
+                _check_owned(node, shard)
             elif group.state is not GroupState.DEAD and (not states or group.state.value.lower() in states):
                 ctx.wait_for(group.flush)
                 yield _listed(group)
+        _check_owned(node, shard)
         ctx.wait_for(shard.absence_flush)
+
+
+def _check_owned(node: Node, shard: Shard) -> None:
+    if node.manager.owned_partitions.get(shard.partition) is not shard:
+        raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def _listed(group: GroupMetadata) -> ListGroupsResponse.ListedGroup:

@@ -193,6 +193,19 @@ async def test_listing_groups_takes_turns_and_gives_all_of_them(tmp_path: Path) 
     assert [group.group_id for group in listed] == names(5_000)
 
 
+async def test_a_list_from_which_a_partition_went_missing_is_an_error(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 5_000)
+    client = edge.connect()
+    client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
+    await settle()
+    assert client.answers() == []
+    edge.manager.remove_groups_for_partition(0)
+    await settle()
+    answer = requests.answer(ApiKey.LIST_GROUPS, 5, client.answers()[0])
+    assert (answer.error_code, answer.groups) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
+
+
 async def test_a_filter_that_matches_nothing_still_gives_way(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
     many_groups(edge, 5_000)
