@@ -293,6 +293,21 @@ class GroupMetadataManager:
         log.info("group deleted", group=group_id)
         return ErrorCode.NONE, flush
 
+    def delete_some_offsets(self, group_id: str, count: int) -> bool:
+        """Delete `count` offsets of a group that may be deleted and has more; returns whether it was so.
+
+        A group with many offsets is deleted in such steps. Should the rest fail, or members come, these are gone.
+        """
+        shard = self.shard_for(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if isinstance(shard, ErrorCode) or group is None or group.num_offsets <= count:
+            return False
+        if expiry.validate_delete_group(group) is not ErrorCode.NONE:
+            return False
+        self.append_tombstones(shard, expiry.first_offsets(group, count))
+        self.stats.offset_deletions += count
+        return True
+
     def cleanup_group(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> int:
         """Append the tombstones of what has expired in one group; returns how many offsets that were.
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
 from coordinator.node import Node
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
@@ -19,6 +19,8 @@ def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Iterator[DeleteGroupsResponse.DeletableGroupResult | None]:
     for group_id in dict.fromkeys(request.groups_names):
+        while node.manager.delete_some_offsets(group_id, ITEMS_PER_SLICE):
+            yield None
         error, flush = node.manager.delete_group(group_id)
         ctx.wait_for(flush)
         yield _result(group_id, error)

@@ -2,6 +2,7 @@
 """Which offsets have expired, and what is left of a group that has lost them all."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
@@ -101,6 +102,14 @@ def delete_group(group: GroupMetadata) -> list[Record]:
         for topic, partition, _ in group.all_offsets()
     ]
     return records + group_tombstone(group)
+
+
+def first_offsets(group: GroupMetadata, count: int) -> list[Record]:
+    """Tombstones of as many offsets of a group."""
+    return [
+        OffsetCommitRecord(group.group_id, topic, partition, None)
+        for topic, partition, _ in islice(group.all_offsets(), count)
+    ]
 
 
 def offsets_of_topics(group: GroupMetadata, topics: frozenset[str]) -> list[Record]:

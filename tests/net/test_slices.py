@@ -371,6 +371,19 @@ async def test_offsets_in_a_deleted_topic_are_dropped_in_steps(tmp_path: Path) -
     assert not any(group.offsets for group in edge.manager.current_groups())
 
 
+async def test_a_group_with_many_offsets_is_deleted_in_steps(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=3_000)
+    client = edge.connect()
+    message = DeleteGroupsRequest(version=2, groups_names=["g0"])
+    client.send(requests.request(ApiKey.DELETE_GROUPS, 2, message))
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 3_000 // STEP_ITEMS
+    assert [each.error_code for each in requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results] == [0]
+    assert edge.manager.get_group("g0") is None
+    assert edge.stats.offset_deletions == 3_000
+
+
 async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "PIECES_FROM_BYTES", 1_000)
     edge = Edge(tmp_path)
