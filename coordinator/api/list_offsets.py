@@ -37,8 +37,9 @@ LEADER_EPOCH_FROM: Final = 4
 OFFSET_NOT_AVAILABLE_FROM: Final = 5
 
 JAVA: Final = "apache-kafka-java"
-NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "sarama"})
-"""Clients, as ApiVersions names them, whose consumers do not tell the leader epoch that they know."""
+NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "kgo", "sarama"})
+"""Clients, as ApiVersions names them, whose consumers look for a start without telling the leader epoch. Their tools
+cannot be told from them: what they get as well is in docs/offsets.md."""
 
 
 class Place(NamedTuple):
@@ -173,7 +174,7 @@ def _without_end(row: Any, ctx: RequestContext) -> Found:
 
 
 def _is_consumer(row: Any, ctx: RequestContext) -> bool:
-    """Whether a consumer asks. It tells the leader epoch that it knows; Kafka's tools and others' never do.
+    """Whether a consumer asks. It tells the leader epoch that it knows; Kafka's tools never do.
 
     Below v4 nobody can tell it: those who speak no newer version are consumers (aiokafka, KafkaJS).
     """

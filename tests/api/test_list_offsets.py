@@ -91,7 +91,8 @@ def test_where_the_end_is_unknown_consumers_start_at_zero_and_tools_are_refused(
         ("kafka-python", (0, 0), (0, -1)),  # its consumers never name an epoch
         ("sarama", (0, 0), (0, -1)),
         ("apache-kafka-java", (0, -1), (0, -1)),  # cannot set a group to -1, and describes it
-        ("kgo", (UNKNOWN, -1), (UNKNOWN, -1)),
+        ("kgo", (0, 0), (0, -1)),
+        ("confluent-kafka-python", (UNKNOWN, -1), (UNKNOWN, -1)),
     ],
 )
 def test_what_an_unknown_end_is_to_clients_that_name_no_epoch(
