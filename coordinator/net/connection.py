@@ -57,6 +57,10 @@ SMALL_REQUEST_BYTES = 2048
 PIECES_FROM_BYTES = 1024 * 1024
 """What is longer is written piece by piece: joining it would take longer than a slice."""
 
+SHORT_SHARES = 3
+LONG_AT_ONCE = 4
+"""An answer that takes more shares of turns than that, a megabyte or more, is one of so few that are made together."""
+
 LINGER_S = 5.0
 """How long a connection that was closed may take to read what was written to it."""
 
@@ -95,6 +99,7 @@ class Server:
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
         self.working: set[Connection] = set()  # those with a request that is answered in slices
+        self.longest: set[Connection] = set()  # of those the few whose answers may become very long now
 
     def on_flushed(self) -> None:
         """A flush is durable: let go of the replies that waited for it."""
@@ -138,6 +143,7 @@ class Connection:
         "_repeated",
         "_replies",
         "_server",
+        "_shares",
         "_transport",
         "_work",
         "_working",
@@ -162,6 +168,7 @@ class Connection:
         self._parked: RequestContext | None = None
         self._work: Work | None = None  # that answers the parked request
         self._working = False  # whether it is being worked on now
+        self._shares = 0  # so many this work has had
         self._is_large = False  # whether the request itself is long
         self._paused_for_peer = False
         self._paused_for_backlog = False
@@ -219,7 +226,7 @@ class Connection:
     def _drop_work(self) -> None:
         work, self._work = self._work, None
         if work is not None:
-            self._server.working.discard(self)
+            self._stop_working()
             if not self._working:
                 work.close()
 
@@ -418,6 +425,7 @@ class Connection:
         self._replies.append(ctx)
         self._is_large = True
         self._work = handle_in_steps(server.node, ctx, ctx.api, frame, pos)
+        self._shares = 0
         server.working.add(self)
         server.turns.go_on_later(self._go_on_working, again=True)
 
@@ -429,11 +437,15 @@ class Connection:
         self._work = work
         if not self._working:  # else this takes over from the work that is under way
             self._is_large = False
+            self._shares = 0
             self._go_on_working()
 
     def _go_on_working(self) -> None:
         ctx = self._parked
         if self._closing or ctx is None or not self._has_work():
+            return
+        if not self._may_work():
+            self._server.turns.go_on_later(self._go_on_working, again=True)
             return
         ends_ns = perf_counter_ns() + self._server.turns.share_ns
         self._working = True
@@ -452,13 +464,31 @@ class Connection:
             server.working.add(self)
             server.turns.go_on_later(self._go_on_working, again=True)
             return
-        server.working.discard(self)
+        self._stop_working()
         if result is not None:
             self._finish(ctx, result)
 
     def _has_work(self) -> bool:
         """Read anew each time, as working changes it."""
         return self._work is not None
+
+    def _may_work(self) -> bool:
+        """Whether this work gets another share: long ones wait while too many are so long, or too much is unsent.
+
+        What they have made so far is in nobody's budget before it is whole.
+        """
+        server = self._server
+        self._shares += 1
+        if self._shares <= SHORT_SHARES or self in server.longest:
+            return True
+        if len(server.longest) >= LONG_AT_ONCE or server.unsent.over:
+            return False
+        server.longest.add(self)
+        return True
+
+    def _stop_working(self) -> None:
+        self._server.working.discard(self)
+        self._server.longest.discard(self)
 
     def _work_until(self, ends_ns: int) -> Any:
         """Work on; `_work` is None when it has come to its end, whose result is returned."""
@@ -472,7 +502,7 @@ class Connection:
                 continue
             except BaseException:
                 self._work = None
-                self._server.working.discard(self)
+                self._stop_working()
                 raise
             if perf_counter_ns() >= ends_ns:
                 break

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """All connections together have a budget for answers that nobody takes, and peers that do not read are closed."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from coordinator.net import budget
+from coordinator.api import offset_fetch
+from coordinator.net import budget, connection
 from coordinator.net.budget import CHECK_INTERVAL_MS, OVER_MS_MAX
 from tests.net import requests
 from tests.net.edge import Client, Edge, RecordingLog, settle
@@ -139,3 +141,37 @@ async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> N
         await client.drop()
     assert edge.unsent.total_bytes == 0
     assert not edge.unsent.over
+
+
+async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_used_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is made in slices is in no budget before it is whole."""
+    monkeypatch.setattr(connection, "SHORT_SHARES", 2)
+    monkeypatch.setattr(offset_fetch, "MANY_OFFSETS", 0)
+    edge = Edge(tmp_path, unsent_bytes_max=BUDGET_BYTES, turn_ns=0)
+    commit(edge, "big", PARTITIONS)
+    commit(edge, "big-2", PARTITIONS)
+    await settle()
+    clients = [edge.connect() for _ in range(60)]
+    together = 0
+    for client in clients:
+        client.transport.reads = False
+        client.send(requests.fetch_groups("big", "big-2"))
+    for _ in range(20_000):
+        await asyncio.sleep(0)
+        together = max(together, len(edge.server.longest))
+        if edge.unsent.over and not edge.server.longest:
+            break
+    answer_bytes = max(client.transport.unsent_bytes for client in clients)
+    assert together == connection.LONG_AT_ONCE
+    assert answer_bytes > 400_000
+    assert BUDGET_BYTES < edge.unsent.total_bytes <= BUDGET_BYTES + connection.LONG_AT_ONCE * answer_bytes
+    for client in clients:
+        client.transport.drain()
+    left = list(clients)
+    for _ in range(20_000):
+        await asyncio.sleep(0)
+        left = [client for client in left if client.correlation_ids() != [1]]
+    assert left == []
+    assert edge.unsent.total_bytes == 0
