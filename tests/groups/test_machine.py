@@ -277,7 +277,8 @@ def assert_replays(live: GroupMetadata, loaded: GroupMetadata | None) -> None:
 
 def books_of(usage: Usage) -> dict[str, int]:
     """What a node believes to hold."""
-    return {name: getattr(usage, name) for name in Usage.__slots__ if name != "refusals"}
+    public = {name: getattr(usage, name) for name in dir(usage) if not name.startswith("_")}
+    return {name: number for name, number in public.items() if isinstance(number, int)}
 
 
 def recount(groups: Collection[GroupMetadata]) -> dict[str, int]:
