@@ -2,7 +2,7 @@
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Final
 
@@ -102,6 +102,13 @@ class GroupMetadataManager:
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
+    def is_served(self, group: GroupMetadata) -> bool:
+        """Whether a group that was found earlier is still the one of its id in an owned partition.
+
+        Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
+        """
+        return self.get_group(group.group_id) is group
+
     def get_or_create_group(self, group_id: str, *, create_if_not_exist: bool) -> GroupMetadata | None:
         """The same; where the partition is owned a missing group can be made, Empty and not in the log."""
         shard = self.owned_partitions.get(self.partition_for(group_id))
@@ -172,6 +179,7 @@ class GroupMetadataManager:
         ):
             if shard is not None:
                 shard.is_lost = True
+                shard.appender = None
                 self._unloading.append(shard)
         if self._unloading and not self._unloads_later:
             now_ns = perf_counter_ns()
@@ -293,20 +301,29 @@ class GroupMetadataManager:
         log.info("group deleted", group=group_id)
         return ErrorCode.NONE, flush
 
-    def delete_some_offsets(self, group_id: str, count: int) -> bool:
-        """Delete `count` offsets of a group that may be deleted and has more; returns whether it was so.
+    def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, tuple[ErrorCode, int]]:
+        """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
 
-        A group with many offsets is deleted in such steps. Should the rest fail, or members come, these are gone.
+        Meanwhile it is Dead: who joins or commits is told to try again, so that a group that is refused to be deleted
+        has lost nothing. It is as it was, but for the offsets that are gone, where the steps are not taken to the end.
         """
         shard = self.shard_for(group_id)
         group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
-        if isinstance(shard, ErrorCode) or group is None or group.num_offsets <= count:
-            return False
-        if expiry.validate_delete_group(group) is not ErrorCode.NONE:
-            return False
-        self.append_tombstones(shard, expiry.first_offsets(group, count))
-        self.stats.offset_deletions += count
-        return True
+        if (
+            not isinstance(shard, ErrorCode)
+            and group is not None
+            and expiry.validate_delete_group(group) is ErrorCode.NONE
+        ):
+            try:
+                while group.num_offsets > count and self.is_served(group):
+                    group.state = GroupState.DEAD
+                    self.append_tombstones(shard, expiry.first_offsets(group, count))
+                    self.stats.offset_deletions += count
+                    yield
+            finally:
+                if self.is_served(group):
+                    group.state = GroupState.EMPTY
+        return self.delete_group(group_id)
 
     def cleanup_group(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> int:
         """Append the tombstones of what has expired in one group; returns how many offsets that were.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeleteGroups v0-v2. v1: throttle time. v2: flexible."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
@@ -17,11 +17,9 @@ def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Par
 
 def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
-) -> Iterator[DeleteGroupsResponse.DeletableGroupResult | None]:
+) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
     for group_id in dict.fromkeys(request.groups_names):
-        while node.manager.delete_some_offsets(group_id, ITEMS_PER_SLICE):
-            yield None
-        error, flush = node.manager.delete_group(group_id)
+        error, flush = yield from node.manager.delete_in_steps(group_id, ITEMS_PER_SLICE)
         ctx.wait_for(flush)
         yield _result(group_id, error)
 

@@ -8,7 +8,6 @@ from coordinator.api.merging import merge_topics
 from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
-from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.shard import Shard
 from protocol.errors import ErrorCode
@@ -62,7 +61,7 @@ def _delete_some(
     node: Node, shard: Shard, group: GroupMetadata, topic: str, indexes: list[int]
 ) -> list[ErrorCode]:
     """Raises RequestRefused when the group has gone since the last slice."""
-    if group.state is GroupState.DEAD:
+    if not node.manager.is_served(group):
         raise RequestRefused(ErrorCode.NOT_COORDINATOR)
     answers, tombstones = delete_offsets(group, topic, indexes)
     node.manager.append_tombstones(shard, tombstones)

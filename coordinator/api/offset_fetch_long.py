@@ -14,7 +14,6 @@ from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
-from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.shard import Shard
 from protocol.apis import ApiKey
@@ -109,9 +108,9 @@ def _topics(
             continue
         name = topic if wanted is None else topic.name
         committed = offsets.get(name if known is None else known.name, {})
-        _still_there(group, ctx)
+        _still_there(node, group, ctx)
         indexes = list(committed) if wanted is None else topic.partition_indexes
-        partitions = _partitions(group, committed, indexes, ctx)
+        partitions = _partitions(node, group, committed, indexes, ctx)
         yield _topic(make, ctx, name, None if known is None else known.uuid, partitions)
     for topic in unknown:
         refused = (_unknown_topic_id(index) for index in topic.partition_indexes)
@@ -131,6 +130,7 @@ def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, par
 
 
 def _partitions(
+    node: Node,
     group: GroupMetadata | None,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
@@ -139,10 +139,11 @@ def _partitions(
     """A list where it is short, so that it is written at once."""
     if len(indexes) <= 50:
         return [fetch_partition(committed, index) for index in indexes]
-    return _many_partitions(group, committed, indexes, ctx)
+    return _many_partitions(node, group, committed, indexes, ctx)
 
 
 def _many_partitions(
+    node: Node,
     group: GroupMetadata | None,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
@@ -150,17 +151,17 @@ def _many_partitions(
 ) -> Iterator[Any]:
     for index in moments(indexes):
         if index is None:
-            _still_there(group, ctx)
+            _still_there(node, group, ctx)
             yield None
         else:
             yield fetch_partition(committed, index)
-    _still_there(group, ctx)
+    _still_there(node, group, ctx)
 
 
-def _still_there(group: GroupMetadata | None, ctx: RequestContext) -> None:
+def _still_there(node: Node, group: GroupMetadata | None, ctx: RequestContext) -> None:
     """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
     if group is not None:
-        if group.state is GroupState.DEAD:
+        if not node.manager.is_served(group):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
         ctx.wait_for(group.flush)
 

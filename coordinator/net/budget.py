@@ -28,18 +28,20 @@ NOT_LOOKED_AT: Final = -1
 OVER_MS_MAX: Final = 10 * CHECK_INTERVAL_MS
 """Once the budget has been used up for so long, it does not help a connection any more that it takes a little."""
 
-SMALL_ANSWERS: Final = frozenset(
-    key.to_bytes(2, "big")
-    for key in (
+MEMBERS_APIS: Final = frozenset(
+    {
         ApiKey.HEARTBEAT,
         ApiKey.OFFSET_COMMIT,
         ApiKey.JOIN_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.LEAVE_GROUP,
         ApiKey.API_VERSIONS,
-    )
+    }
 )
-"""The apis of members, as requests begin with them: their answers are no longer than what has been sent for them."""
+"""The apis of members: their answers are no longer than what has been sent for them."""
+
+SMALL_ANSWERS: Final = frozenset(key.to_bytes(2, "big") for key in MEMBERS_APIS)
+"""The same as requests begin with them."""
 
 
 class Reader(Protocol):

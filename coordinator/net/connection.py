@@ -25,7 +25,7 @@ from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import handle_in_steps
 from coordinator.api.table import Api, Apis
 from coordinator.logs import get_logger
-from coordinator.net.budget import Unsent
+from coordinator.net.budget import MEMBERS_APIS, Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
 from coordinator.runtime.committer import Committer
@@ -109,8 +109,8 @@ class Server:
 
     def on_failed(self, error: ErrorCode) -> None:
         """The flush failed: every reply that waits for one becomes this error."""
-        waiting, self.waiting = self.waiting, set()
-        for connection in waiting | self.working:
+        self.waiting.clear()
+        for connection in list(self.connections):  # a parked one may have seen what is lost now, too
             connection.refuse_waiting(error)
 
     @property
@@ -481,6 +481,8 @@ class Connection:
         self._shares += 1
         if self._shares <= SHORT_SHARES or self in server.longest:
             return True
+        if self._parked is not None and self._parked.api_key in MEMBERS_APIS:
+            return True  # its answer is short
         if len(server.longest) >= LONG_AT_ONCE or server.unsent.over:
             return False
         server.longest.add(self)
@@ -598,12 +600,14 @@ class Connection:
         self._write(out)
 
     def refuse_waiting(self, error: ErrorCode) -> None:
-        """Give every reply that waits for a flush this error instead: what it tells may never become true."""
+        """Give every reply that waits for a flush, or will, this error instead: what it tells may never become true."""
+        if not self._replies:
+            return
         durable = self._server.committer.durable
         for ctx in self._replies:
-            if ctx.flush <= durable or (ctx.frame is None and self._work is None):
+            if ctx.flush <= durable:
                 continue
-            if ctx.frame is None:  # it is being answered in slices, from what is lost now
+            if ctx.frame is None:  # it waits for something else, or is being answered in slices
                 self._drop_work()
                 self._parked = None
             ctx.flush = 0

@@ -2,15 +2,18 @@
 """Long requests and long answers are worked on in slices: counted in steps and turns, never in time."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coordinator import manager as manager_module
+from coordinator.api import ends as ends_module
 from coordinator.api import slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.net import connection as connection_module
+from coordinator.node import End, EndsByTopic, Partitions
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -56,6 +59,15 @@ async def turns_until_answered(client: Client) -> tuple[int, bytes]:
             return turn, answers[0]
         await asyncio.sleep(0)
     raise AssertionError("no answer")
+
+
+async def until_appended(edge: Edge) -> None:
+    """Wait for the first step that appends something."""
+    for _ in range(1_000):
+        if edge.records:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("nothing was appended")
 
 
 def metadata(topics: list[str] | None) -> Any:
@@ -404,3 +416,128 @@ def test_items_are_given_in_order_with_moments_between_them() -> None:
     given = list(slices.moments(range(120)))
     assert [item for item in given if item is not None] == list(range(120))
     assert given.count(None) == 120 // slices.ITEMS_PER_SLICE
+
+
+def lose_partition(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partition is lost, and its groups are still in memory."""
+    monkeypatch.setattr(manager_module, "UNLOADED_AT_ONCE", 0)
+    edge.manager.remove_groups_for_partition(0)
+    assert edge.manager.is_unloading
+
+
+async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log belongs to another node by then, or has failed: nothing may be appended."""
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 2, offsets=100)
+    client = edge.connect()
+    kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    rows = [kind.OffsetDeleteRequestPartition(partition_index=index) for index in range(100)]
+    topics = [kind(name=requests.TOPIC, partitions=rows)]
+    client.send(requests.request(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="g0", topics=topics)))
+    await until_appended(edge)
+    lose_partition(edge, monkeypatch)
+    before = len(edge.records)
+    _, frame = await turns_until_answered(client)
+    assert requests.answer(ApiKey.OFFSET_DELETE, 0, frame).error_code == ErrorCode.NOT_COORDINATOR
+    assert len(edge.records) == before
+
+
+async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit whose flush has failed is still in memory then, and its number counts as durable."""
+    edge = Edge(tmp_path, flush_by_itself=False, turn_ns=A_STEP_A_TURN)
+    shard = edge.manager.owned_partitions[0]
+    many_groups(edge, 1)
+    for number in range(600):
+        shard.apply(OffsetCommits("g0", f"t{number}", {0: OffsetAndMetadata(1, -1, "", 0, None)}))
+    client = edge.connect()
+    client.send(requests.fetch_offsets("g0"))
+    await asyncio.sleep(0)
+    assert client.answers() == []
+    group = shard.groups["g0"]
+    values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
+    edge.manager.store_offsets(shard, group, [OffsetCommits("g0", "t599", values)])
+    edge.fail_flush()
+    lose_partition(edge, monkeypatch)
+    _, frame = await turns_until_answered(client)
+    assert requests.answer(ApiKey.OFFSET_FETCH, 7, frame).error_code == ErrorCode.NOT_COORDINATOR
+
+
+class Neighbour:
+    """Another node, which tells its ends when the test lets it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[EndsByTopic | None], None]] = []
+
+    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+        self.asked.append(done)
+
+
+async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_have_told_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge = Edge(tmp_path, flush_by_itself=False)
+    neighbour = edge.node.ends = Neighbour()
+    groups = {requests.TOPIC: "here", requests.OTHER_TOPIC: "far"}
+    monkeypatch.setattr(ends_module, "end_group", lambda topic, _settings: groups[topic.name])
+    here = edge.manager.shard_for("here")
+    monkeypatch.setattr(
+        edge.manager, "shard_for", lambda group: here if group == "here" else ErrorCode.NOT_COORDINATOR
+    )
+    client, writer = edge.connect(), edge.connect()
+    writer.send(requests.commit("here", {0: 7}))
+    await settle()
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    row = kind.ListOffsetsPartition(version=5, partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    topics = [kind(version=5, name=name, partitions=[row]) for name in groups]
+    request = ListOffsetsRequest(version=5, replica_id=-1, topics=topics)
+    client.send(requests.request(ApiKey.LIST_OFFSETS, 5, request))
+    await settle()
+    (told,) = neighbour.asked
+    edge.fail_flush(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    told({requests.OTHER_TOPIC: {0: End(3, 0)}})
+    await settle()
+    (frame,) = client.answers()
+    answer = requests.answer(ApiKey.LIST_OFFSETS, 5, frame)
+    told_of = [(topic.partitions[0].error_code, topic.partitions[0].offset) for topic in answer.topics]
+    assert told_of == [(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * 2
+    client.send(requests.api_versions(9))
+    assert client.correlation_ids() == [9]
+
+
+async def test_a_group_that_is_being_deleted_lets_nobody_in(tmp_path: Path) -> None:
+    """Else the deletion would be refused in the middle, and have taken offsets away all the same."""
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=1_000)
+    client, other = edge.connect(), edge.connect()
+    request = DeleteGroupsRequest(version=2, groups_names=["g0"])
+    client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
+    await until_appended(edge)
+    other.send(requests.join("g0", version=3), requests.commit("g0", {5: 7}))
+    joined, committed = [(await turns_until_answered(other))[1], (await turns_until_answered(other))[1]]
+    retry = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert requests.answer(ApiKey.JOIN_GROUP, 3, joined).error_code == retry
+    assert requests.answer(ApiKey.OFFSET_COMMIT, 8, committed).topics[0].partitions[0].error_code == retry
+    assert client.answers() == []
+    _, frame = await turns_until_answered(client)
+    assert requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results[0].error_code == ErrorCode.NONE
+    assert edge.manager.get_group("g0") is None
+
+
+async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=1_000)
+    client, other = edge.connect(), edge.connect()
+    request = DeleteGroupsRequest(version=2, groups_names=["g0"])
+    client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
+    await until_appended(edge)
+    await client.drop()
+    group = edge.manager.get_group("g0")
+    assert group is not None
+    assert 0 < group.num_offsets < 1_000
+    other.send(requests.commit("g0", {5: 7}))
+    _, committed = await turns_until_answered(other)
+    assert requests.answer(ApiKey.OFFSET_COMMIT, 8, committed).topics[0].partitions[0].error_code == 0
