@@ -13,6 +13,10 @@ class CorruptCatalogue(StorageError):
     """The catalogue's file is not one. It is left as it is, for somebody to look at."""
 
 
+class MissingCatalogue(StorageError):
+    """The catalogue's file is gone: there was one once."""
+
+
 class OffsetsTopicChanged(StorageError):
     """`offsets.topic.num.partitions` is not what this data directory was made with."""
 

@@ -8,6 +8,7 @@ from typing import Final
 from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.logs import get_logger
 from storage.errors import StorageError, storage_error
@@ -16,6 +17,8 @@ from storage.filesystem import FileSystem, atomic_write, read_file
 log = get_logger("catalogue")
 
 FILE_NAME: Final = "catalogue.json"
+MARK_NAME: Final = "catalogue-kept"
+"""Beside it from its first day on: a directory without both is new, or a broker's."""
 REWRITE_BYTES_MIN: Final = 1024 * 1024
 """So many bytes of changes are never worth a new file."""
 
@@ -25,6 +28,7 @@ class CatalogueFile:
 
     def __init__(self, fs: FileSystem, data_dir: Path) -> None:
         self.path = data_dir / FILE_NAME
+        self._mark = data_dir / MARK_NAME
         self._fs = fs
         self._made_bytes = 0
         self._end = 0
@@ -53,6 +57,23 @@ class CatalogueFile:
         self._is_doubtful = found.is_torn or not found.made_bytes
         return found.catalogue
 
+    def check_never_was(self) -> None:
+        """Raise MissingCatalogue where there was a file once."""
+        if self._fs.exists(self._mark):
+            raise MissingCatalogue(
+                self.path,
+                "the file is missing, and with it the topics, their ids and the number of partitions: put it back; "
+                "`groupkeeper log repair --catalogue` says what can be done without it",
+            )
+
+    def mark(self) -> None:
+        """Note that the file is there, so that it is missed where it is not. Raises StorageError."""
+        try:
+            if not self._fs.exists(self._mark):
+                atomic_write(self._fs, self._mark, f"{FILE_NAME} belongs here\n".encode())
+        except OSError as error:
+            raise storage_error(self._mark, error, "writing") from error
+
     @property
     def is_mostly_changes(self) -> bool:
         """Whether it is time to make the file anew."""
@@ -71,6 +92,7 @@ class CatalogueFile:
         self._write(lambda: atomic_write(self._fs, self.path, data))
         self._made_bytes = self._end = len(data)
         self._is_doubtful = False
+        self.mark()
 
     def append(self, changes: Changes) -> None:
         """Add changes to the file, and put them on disk. Raises StorageError; then `is_doubtful`."""

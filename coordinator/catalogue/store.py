@@ -46,12 +46,13 @@ class CatalogueStore(CatalogueKeeper):
     def load(self, offsets_partitions: int) -> Catalogue:
         """Read the catalogue; a new data directory gets one, so that its ids stay. Blocks.
 
-        Raises CorruptCatalogue, OffsetsTopicChanged, or another StorageError for a file that cannot be read
-        or made.
+        Raises CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged, or another StorageError for a file that cannot
+        be read or made.
         """
         try:
             catalogue = self._file.read()
         except FileNotFoundError:
+            self._file.check_never_was()
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
         there = catalogue.offsets_topic.partitions
@@ -63,6 +64,7 @@ class CatalogueStore(CatalogueKeeper):
             )
         if self._file.is_doubtful:  # new, of an older version, or with a torn tail
             self._file.make(catalogue.offsets_topic, catalogue.unsorted())
+        self._file.mark()
         catalogue.limits = self._limits
         self._catalogue = catalogue
         return catalogue

@@ -53,7 +53,7 @@ def import_broker(
                 sources.hold(fs, log_dirs, stack)
                 source = sources.find(fs, log_dirs)
                 _check_setting(settings, source)
-                survey = surveys.take(fs, source)
+                survey = surveys.take(fs, source.offsets, source.num_partitions)
                 if not dry_run:
                     identity = Identity(settings.node_id, settings.cluster_id or source.cluster_id)
                     now = datetime.now(UTC)

@@ -14,6 +14,7 @@ from coordinator.config import Settings
 from storage.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
+    from coordinator.importer.lost_catalogue import LostCatalogue
     from storage.check import CheckedDirectory, CheckedPartition, Damage
     from storage.journal_loss import AcceptedLoss
     from storage.repair import Repair
@@ -66,38 +67,51 @@ def repair_log(
     journal: Annotated[
         bool, typer.Option("--journal", help="Go on without what damaged or missing journals have lost.")
     ] = False,
+    catalogue: Annotated[
+        bool,
+        typer.Option(
+            "--catalogue", help="Make a missing or damaged catalogue.json of what the offsets name."
+        ),
+    ] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="With --journal: do it, and lose what is lost.")
+        bool,
+        typer.Option("--accept-loss", help="With --journal and --catalogue: do it, and lose what is lost."),
     ] = False,
     data_dir: DataDir = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
 ) -> None:
-    """Mend a damaged partition of a stopped node, or its journals, keeping all that is whole.
+    """Mend a damaged partition of a stopped node, its journals or its catalogue, keeping all that is whole.
 
     What is damaged is kept aside. Committed offsets may be older afterwards: read what this prints.
     """
     with one_line_errors():
-        if journal == (partition is not None):
-            raise CommandError("give either --partition P or --journal", EXIT_USAGE)
-        if accept_loss and not journal:
-            raise CommandError("--accept-loss belongs to --journal", EXIT_USAGE)
+        if [journal, catalogue, partition is not None].count(True) != 1:
+            raise CommandError("give either --partition P, --journal or --catalogue", EXIT_USAGE)
+        if accept_loss and partition is not None:
+            raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
+        from coordinator.importer.source import CannotImport
         from storage.errors import StorageError
         from storage.lock import DirectoryLock
 
         settings = settings_for(data_dir)
         directory = existing(settings.data_dir)
+        accept = accept_loss and not dry_run
         try:
+            if catalogue and accept:
+                _settle_journals(settings)
             lock = DirectoryLock.acquire(RealFileSystem(), directory)
             try:
                 if partition is not None:
                     _mend_partition(directory, partition, dry_run=dry_run)
+                elif journal:
+                    _mend_journals(settings, accept=accept)
                 else:
-                    _mend_journals(settings, accept=accept_loss and not dry_run)
+                    _mend_catalogue(settings, accept=accept)
             finally:
                 lock.release()
-        except (StorageError, OSError) as error:
+        except (StorageError, CannotImport, OSError) as error:
             raise CommandError(str(error)) from error
 
 
@@ -122,6 +136,29 @@ def _mend_journals(settings: Settings, *, accept: bool) -> None:
         done = AcceptedLoss(find_damage(fs, settings.data_dir, how.topic))
     _print_loss(done, accepted=accept)
     if done.damages and not accept:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _settle_journals(settings: Settings) -> None:
+    """Bring what a crash has left in journals to the segments, as a start does. Raises StorageError."""
+    from coordinator.catalogue.fitting import refuse_half_done
+    from coordinator.log_settings import log_settings
+    from storage.log_manager import LogManager
+
+    fs = RealFileSystem()
+    refuse_half_done(fs, settings.data_dir)
+    LogManager.open(settings.data_dir, log_settings(settings), fs).close()
+
+
+def _mend_catalogue(settings: Settings, *, accept: bool) -> None:
+    from coordinator.importer.lost_catalogue import carry_out, plan
+
+    fs, count = RealFileSystem(), settings.offsets_topic_num_partitions
+    lost = plan(fs, settings.data_dir, count)
+    if lost is not None and accept:
+        carry_out(fs, settings.data_dir, lost, count, datetime.now(UTC))
+    _print_catalogue(lost, count, accepted=accept)
+    if lost is not None and not accept:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -244,6 +281,31 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
         lines.append(f"the partitions go on, each at this offset of its log: {ends}")
         lines.append(
             "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those since the last checkpoint"
+        )
+    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+
+
+def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accepted: bool) -> None:
+    if lost is None:
+        lines = ["the catalogue is as it should be: nothing was done"]
+    else:
+        survey = lost.survey
+        lines = [
+            f"damage: {lost.damage}",
+            f"found {survey.groups} groups, placed by {num_partitions} partitions of __consumer_offsets, and"
+            f" {len(lost.topics)} topics that their {survey.offsets} offsets name",
+        ]
+        if survey.damaged:
+            lines.append(f"damaged partitions, which may name more: {', '.join(map(str, survey.damaged))}")
+        if lost.skipped_topics:
+            lines.append(f"topics that cannot be had: {_some(lost.skipped_topics)}")
+        if lost.aside is not None:
+            lines.append(f"kept aside: {lost.aside}")
+        lines.append(
+            "THESE TOPICS HAVE NEW IDS, the partitions that offsets need and no settings; others are gone"
+            if accepted
+            else "nothing was changed. If nobody can restore the file, --accept-loss makes it of this:"
+            " TOPICS GET NEW IDS then, the partitions that offsets need and no settings, and others are gone"
         )
     sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
 

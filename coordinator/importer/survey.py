@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a broker's partitions: how many groups and offsets there are, and which topics they name."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import msgspec
 
 from coordinator.groups.expiry import is_nothing
-from coordinator.importer.source import CannotImport, Source
+from coordinator.importer.source import CannotImport
 from coordinator.offline import read_shard
 from coordinator.shard import Shard
 from storage.check import Damage, check_partition
@@ -28,14 +31,15 @@ class Survey(msgspec.Struct):
     unsettled: dict[int, list[Damage]] = {}
 
 
-def take(fs: FileSystem, source: Source) -> Survey:
-    """Read all partitions, one after the other; changes nothing. Raises CannotImport and StorageError.
+def take(fs: FileSystem, offsets: Mapping[int, Path], num_partitions: int) -> Survey:
+    """Read partitions, one after the other; changes nothing. Raises CannotImport and StorageError.
 
-    Behind damage it goes on, so that one sees what a repair would leave.
+    `offsets` has the log directory of each, `num_partitions` is how many the topic has in all. Behind damage it goes
+    on, so that one sees what a repair would leave.
     """
     survey = Survey()
     loader = RecordLoader()
-    for partition, log_dir in sorted(source.offsets.items()):
+    for partition, log_dir in sorted(offsets.items()):
         try:
             checked = check_partition(fs, log_dir, partition)
             found = read_shard(fs, checked, loader)
@@ -49,18 +53,18 @@ def take(fs: FileSystem, source: Source) -> Survey:
         survey.unknown_records += found.unknown_records
         survey.open_transactions += found.open.transactions
         survey.open_offsets += found.open.offsets
-        _count(found.shard, source, survey)
+        _count(found.shard, num_partitions, survey)
     return survey
 
 
-def _count(shard: Shard, source: Source, survey: Survey) -> None:
+def _count(shard: Shard, num_partitions: int, survey: Survey) -> None:
     for group in shard.groups.values():
         if is_nothing(group):
             continue
-        home = partition_for(group.group_id, source.num_partitions)
+        home = partition_for(group.group_id, num_partitions)
         if home != shard.partition:
             raise CannotImport(
-                f"group '{group.group_id}' is in partition {shard.partition}, and with {source.num_partitions} "
+                f"group '{group.group_id}' is in partition {shard.partition}, and with {num_partitions} "
                 f"partitions it would be in {home}: these are not all partitions, or their number was changed"
             )
         survey.groups += 1

@@ -5,7 +5,7 @@ It is built in `importing/` within the data directory, recovered there as after 
 renames, the catalogue last. A node does not start where that has been left half done.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from coordinator.catalogue.fitting import STAGING
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import Topic
-from coordinator.importer.source import CannotImport, Source
+from coordinator.importer.source import CannotImport, FoundTopic, Source
 from coordinator.importer.survey import Survey
 from storage.errors import storage_error
 from storage.filesystem import FileSystem
@@ -137,22 +137,25 @@ def _settle(fs: FileSystem, staging: Path, source: Source, survey: Survey, ident
     manager.close()
     load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
     skipped: list[str] = []
-    topics = list(_topics(source, survey, skipped))
+    topics = list(topics_of(source.topics, survey, skipped))
     CatalogueFile(fs, staging).make(offsets_topic, topics)
     return Imported(len(topics), skipped, cuts, failed)
 
 
-def _topics(source: Source, survey: Survey, skipped: list[str]) -> Iterator[Topic]:
-    """The broker's topics, and those that only offsets name: clients could not commit to them otherwise."""
+def topics_of(known: Mapping[str, FoundTopic], survey: Survey, skipped: list[str]) -> Iterator[Topic]:
+    """Topics that are known, and those that only offsets name: clients could not commit to them otherwise.
+
+    Those that cannot be had here are added to `skipped`.
+    """
     keys = {collision_key(OFFSETS_TOPIC)}
     ids: set[bytes] = set()
-    for name in sorted(source.topics.keys() | survey.topics.keys()):
+    for name in sorted(known.keys() | survey.topics.keys()):
         if name == OFFSETS_TOPIC:
             continue
         if why_invalid(name) or collision_key(name) in keys:
             skipped.append(name)
             continue
-        found = source.topics.get(name)
+        found = known.get(name)
         partitions = max(found.partitions if found else 0, survey.topics.get(name, 0))
         topic_id = found.id if found and found.id not in (None, *ids) else None
         topic_id = topic_id or random_topic_id()

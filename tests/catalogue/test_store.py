@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.errors import CorruptCatalogue, OffsetsTopicChanged
+from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE, Steps
@@ -67,6 +67,31 @@ def test_a_new_directory_gets_a_catalogue_whose_ids_stay(tmp_path: Path) -> None
     assert first.catalogue.offsets_topic.partitions == 50
     again = CatalogueStore(tmp_path, ManualThread().submit).load(50)
     assert again.offsets_topic == first.catalogue.offsets_topic
+
+
+def test_a_file_that_is_gone_is_not_made_anew(bench: Bench, tmp_path: Path) -> None:
+    bench.create("orders")
+    bench.thread.run_one()
+    kept = bench.store.path.read_bytes()
+    bench.store.path.unlink()
+    with pytest.raises(MissingCatalogue, match="missing") as caught:
+        CatalogueStore(tmp_path, ManualThread().submit).load(50)
+    assert str(caught.value).startswith(str(bench.store.path))
+    assert not bench.store.path.exists()
+    bench.store.path.write_bytes(kept)
+    assert bench.names_on_disk() == ["orders"]
+
+
+@pytest.mark.parametrize("operations", range(12))
+def test_a_first_start_that_was_interrupted_can_be_repeated(tmp_path: Path, operations: int) -> None:
+    (tmp_path / "__consumer_offsets-7").mkdir()  # a broker's
+    fs = FragileFileSystem(operations)
+    with suppress(PowerLoss):
+        CatalogueStore(tmp_path, ManualThread().submit, fs=fs).load(50)
+    assert names_on_disk(tmp_path) == []
+    (tmp_path / "catalogue.json").unlink()
+    with pytest.raises(MissingCatalogue):
+        names_on_disk(tmp_path)
 
 
 def test_a_change_is_seen_and_told_only_once_it_is_on_disk(bench: Bench) -> None:
@@ -447,6 +472,10 @@ def test_a_file_of_version_1_becomes_one_of_version_2(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     assert bench.names() == bench.names_on_disk() == ["audit", "orders"]
     assert path.read_bytes().startswith(b'{"crc":')
+    path.rename(tmp_path / "away")
+    with pytest.raises(MissingCatalogue):
+        bench.names_on_disk()
+    (tmp_path / "away").rename(path)
     bench.create("new")
     bench.thread.run_all()
     assert bench.names_on_disk() == ["audit", "new", "orders"]

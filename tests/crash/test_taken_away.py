@@ -47,8 +47,8 @@ def killed_after(service: Service, commits: int) -> Path:
     return journal
 
 
-def refused(service: Service, *words: str) -> None:
-    """The node does not start and says why in one line; `log check` says the same."""
+def not_started(service: Service) -> str:
+    """The line that the node ends with, which does not start."""
     done = subprocess.run(
         service.command(),
         capture_output=True,
@@ -61,6 +61,12 @@ def refused(service: Service, *words: str) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     last = done.stderr.splitlines()[-1]
     assert last.startswith("groupkeeper: ")
+    return last
+
+
+def refused(service: Service, *words: str) -> None:
+    """The node does not start and says why in one line; `log check` says the same."""
+    last = not_started(service)
     assert all(word in last for word in words), last
     checked = groupkeeper("log", "check", "--data-dir", service.data_dir)
     assert checked.returncode == 1
@@ -213,3 +219,46 @@ def test_the_lost_journal_of_one_of_several_nodes_stops_the_start(tmp_path: Path
         nodes.launch()
         wait_until(lambda: "the journal that was in use is missing" in nodes.log_text())
         wait_until(lambda: str(journals[1]) in nodes.log_text(), what="the log")
+
+
+@pytest.mark.parametrize("content", [None, b"{}"])
+def test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted(
+    service: Service, content: bytes | None
+) -> None:
+    killed_after(service, 10)  # what was committed is in the journal alone
+    catalogue = service.data_dir / "catalogue.json"
+    whole = catalogue.read_bytes()
+    catalogue.unlink()
+    if content is not None:
+        catalogue.write_bytes(content)
+    for _ in range(2):
+        assert str(catalogue) in not_started(service)
+    repair = ("log", "repair", "--catalogue", "--data-dir", service.data_dir)
+    said = groupkeeper(*repair)
+    assert (said.returncode, "nothing was changed" in said.stdout) == (1, True), said.stdout + said.stderr
+    assert (catalogue.read_bytes() if catalogue.exists() else None) == content
+    done = groupkeeper(*repair, "--accept-loss")
+    assert done.returncode == 0, done.stderr
+    assert "found 1 groups" in done.stdout
+    asides = list(service.data_dir.glob("damaged-*"))
+    assert [aside.read_bytes() for aside in asides] == ([] if content is None else [content])
+    again = groupkeeper(*repair, "--accept-loss")
+    assert (again.returncode, "nothing was done" in again.stdout) == (0, True)
+    service.start()
+    assert raw.fetch_offsets(service.bootstrap, GROUP) == {(TOPIC, 0): 10}
+    with raw.RawConnection(service.bootstrap) as connection:
+        assert commit(connection, 11) == raw.NONE  # to a topic that is there again
+    service.terminate()
+    catalogue.write_bytes(whole)
+    service.start()
+    assert raw.fetch_offsets(service.bootstrap, GROUP) == {(TOPIC, 0): 11}
+
+
+def test_a_new_catalogue_has_the_partitions_that_placed_the_groups(service: Service) -> None:
+    killed_after(service, 1)
+    (service.data_dir / "catalogue.json").unlink()
+    repair = ("log", "repair", "--catalogue", "--accept-loss", "--data-dir", service.data_dir)
+    done = groupkeeper(*repair, extra={"GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS": "7"})
+    assert done.returncode == 1
+    assert "with 7 partitions it would be in" in done.stderr
+    assert not (service.data_dir / "catalogue.json").exists()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data directory whose catalogue is missing or damaged: making one of what the offsets name.
+
+The ids of topics and whatever else was set for them are lost then, and so are topics in which nothing is committed.
+"""
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue
+from coordinator.catalogue.file import CatalogueFile
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.topic import Topic
+from coordinator.importer.survey import Survey, take
+from coordinator.importer.target import topics_of
+from storage.errors import StorageError, storage_error
+from storage.filesystem import FileSystem
+from storage.recovery import partitions_on_disk, topic_id_on_disk
+
+
+class LostCatalogue(msgspec.Struct):
+    """What is wrong with a catalogue, and what one in its place holds; `aside` is where a damaged one was put."""
+
+    damage: StorageError
+    topics: list[Topic]
+    skipped_topics: list[str]
+    survey: Survey
+    aside: Path | None = None
+
+
+def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
+    """Why a node would not start with this catalogue, None if it would. Raises StorageError."""
+    file = CatalogueFile(fs, data_dir)
+    try:
+        file.read()
+    except FileNotFoundError:
+        try:
+            file.check_never_was()
+        except MissingCatalogue as missing:
+            return missing
+    except CorruptCatalogue as corrupt:
+        return corrupt
+    return None
+
+
+def plan(fs: FileSystem, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
+    """What a new catalogue would hold; None where none is needed. Changes nothing.
+
+    Raises CannotImport where groups are in other partitions than with this number of them, and StorageError.
+    """
+    damage = find_damage(fs, data_dir)
+    if damage is None:
+        return None
+    try:
+        partitions = partitions_on_disk(fs, data_dir, OFFSETS_TOPIC)
+    except OSError as error:
+        raise storage_error(data_dir, error, "looking for partitions") from error
+    survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
+    skipped: list[str] = []
+    return LostCatalogue(damage, list(topics_of({}, survey, skipped)), skipped, survey)
+
+
+def carry_out(
+    fs: FileSystem, data_dir: Path, lost: LostCatalogue, num_partitions: int, now: datetime
+) -> None:
+    """Put the new catalogue in place; a damaged one is kept beside it. Raises StorageError."""
+    file = CatalogueFile(fs, data_dir)
+    try:
+        topic_id = topic_id_on_disk(fs, data_dir, OFFSETS_TOPIC)
+        if fs.exists(file.path):
+            lost.aside = data_dir / f"damaged-{now:%Y%m%dT%H%M%SZ}-{file.path.name}"
+            fs.rename(file.path, lost.aside)
+            fs.fsync_dir(data_dir)
+    except OSError as error:
+        raise storage_error(data_dir, error, "repairing") from error
+    file.make(Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=num_partitions), lost.topics)
