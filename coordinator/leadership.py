@@ -87,7 +87,7 @@ class Leadership:
         log.error("a flush failed", partitions=partitions, reason=str(error))
         for partition in partitions:
             self._drop(partition)
-            self._manager.begin_load(partition)
+            self._manager.reload(partition, self._committer.durable)
             self._manager.wait_for_log(partition)
         self.start_repair()
 
@@ -170,6 +170,7 @@ class Leadership:
                 return False
             # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.
             manager.remove_groups_for_partition(partition)
+            manager.unreadable_partitions[partition] = shard
             self.failed_partitions[partition] = str(error)
             self.on_loaded(partition, self.epochs[partition], str(error))
             self._end_start()

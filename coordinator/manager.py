@@ -73,6 +73,11 @@ class GroupMetadataManager:
         self.loading_partitions: dict[int, Shard] = {}
         self.waiting_partitions: set[int] = set()
         """Of those that are loading the ones that cannot be read before the log takes appends again."""
+        self.unreadable_partitions: dict[int, Shard] = {}
+        """Those that are led, but could not be loaded; without their groups."""
+        self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
+        # those before, and the flushes of their tombstones
+        self._dropped: list[tuple[int, frozenset[str]]] = []
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
@@ -134,6 +139,9 @@ class GroupMetadataManager:
         """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
+        unreadable = self.unreadable_partitions.pop(partition, None)
+        if unreadable is not None:
+            shard.deleted_topics = unreadable.deleted_topics
         return shard
 
     def wait_for_log(self, partition: int) -> None:
@@ -173,6 +181,7 @@ class GroupMetadataManager:
         nothing more happens to them, as their shard is lost.
         """
         self.waiting_partitions.discard(partition)
+        self.unreadable_partitions.pop(partition, None)
         for shard in (
             self.loading_partitions.pop(partition, None),
             self.owned_partitions.pop(partition, None),
@@ -365,12 +374,27 @@ class GroupMetadataManager:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
 
         It gives way after each step. Topics of these names must not be created before the last one, or commits to
-        them would be deleted, too. Where a partition is still loading, its offsets go once it is loaded.
+        them would be deleted, too. Where a partition is still loading, or cannot be read now, its offsets go once it
+        is loaded.
         """
-        for shard in self.loading_partitions.values():
+        for shard in (*self.loading_partitions.values(), *self.unreadable_partitions.values()):
             shard.deleted_topics |= topics
-        for shard in list(self.owned_partitions.values()):
-            yield from self._delete_offsets_of_topics(shard, topics)
+        self._dropping = topics
+        try:
+            for shard in list(self.owned_partitions.values()):
+                yield from self._delete_offsets_of_topics(shard, topics)
+        finally:
+            self._dropping = frozenset()
+
+    def reload(self, partition: int, durable: int) -> None:
+        """Load a partition anew whose appends after the flush `durable` were lost.
+
+        With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
+        names and heard that it is durable: that would have come with a later flush.
+        """
+        shard = self.begin_load(partition)
+        lost = [names for flush, names in self._dropped if flush > durable]
+        shard.deleted_topics = self._dropping.union(*lost)
 
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
         for number, group in enumerate(list(shard.groups.values())):
@@ -382,12 +406,18 @@ class GroupMetadataManager:
                     return  # lost since the last step
                 some = tombstones[start : start + TOMBSTONES_PER_STEP]
                 try:
-                    self.append_tombstones(shard, some)
+                    self._note_dropped(self.append_tombstones(shard, some), topics)
                 except RecordTooLarge as error:
                     log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
                     break
                 self.stats.offset_deletions += len(some)
                 yield
+
+    def _note_dropped(self, flush: int, topics: frozenset[str]) -> None:
+        if self._dropped[-1:] != [(flush, topics)]:
+            # A flush gathers while the one before is under way: all others are durable.
+            self._dropped = [each for each in self._dropped if each[0] >= flush - 1]
+            self._dropped.append((flush, topics))
 
     def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
         """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.

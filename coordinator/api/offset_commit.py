@@ -83,7 +83,8 @@ def handle_in_steps(node: Node, request: OffsetCommitRequest, ctx: RequestContex
     there = [commits.topic in node.catalogue for commits in decided.stored]
     decided.stored = list(compress(decided.stored, there))
     decided.answers = list(compress(decided.answers, there))
-    response = _commit(node, request, ctx, decided, now)
+    # The session counts from now: a heartbeat of the member may have come since the first step.
+    response = _commit(node, request, ctx, decided, node.manager.clock.now())
     yield
     if not decided.whole:
         count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)

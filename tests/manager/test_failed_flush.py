@@ -247,6 +247,47 @@ async def test_topics_deleted_while_the_disk_is_away_take_their_offsets_with_the
     assert await client.fetch("g") == {}
 
 
+async def test_deletions_of_topics_that_a_failed_flush_has_lost_are_made_up_for(running: Running) -> None:
+    """The answer to DeleteTopics does not wait for them: the offsets must not come back for a new topic."""
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    await client.commit("g", 1, 1)
+    running.disk.fail(SYNCS, times=1)
+    steps = running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    list(steps)
+    assert await client.commit("g", 1, 2) is NOT_COORDINATOR
+    await running.loaded()
+    assert await client.fetch("g") == {}
+
+
+async def test_partitions_that_are_lost_while_offsets_are_dropped_drop_the_rest_once_they_are_loaded(
+    running: Running,
+) -> None:
+    client = await running.client()
+    for partition in range(60):
+        assert await client.commit("g", partition, 1) is NONE
+    steps = running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+    next(steps)
+    running.disk.fail(SYNCS, times=1)
+    assert await client.commit("g", 1, 2) is NOT_COORDINATOR
+    list(steps)
+    await running.loaded()
+    assert await client.fetch("g") == {}
+
+
+async def test_a_failed_flush_does_not_take_what_was_committed_to_a_new_topic_of_a_deleted_one_s_name(
+    running: Running,
+) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
+    assert await client.commit("g", 0, 7) is NONE
+    running.disk.fail(SYNCS, times=1)
+    assert await client.commit("g", 0, 8) is NOT_COORDINATOR
+    await running.loaded()
+    assert await client.fetch("g") == {0: 7}
+
+
 async def test_failures_in_a_row_lose_nothing_that_was_acknowledged(running: Running) -> None:
     client = await running.client()
     acknowledged = {}

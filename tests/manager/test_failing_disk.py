@@ -14,6 +14,7 @@ from storage.journal import HEADER_BLOCK_BYTES
 from tests.manager.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.manager.running import eventually, node
 from tests.manager.test_failed_flush import commit_until_taken, fetch_until_told
+from tests.net import requests
 
 NONE = ErrorCode.NONE
 CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
@@ -180,6 +181,20 @@ async def test_a_partition_that_a_start_cannot_read_is_tried_again(
     assert (data_dir / ".kafka_cleanshutdown").exists()
     async with node(data_dir, monkeypatch) as running:
         assert await (await running.client()).fetch(group) == {0: 8}
+
+
+async def test_topics_deleted_before_a_partition_can_be_read_take_their_offsets_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node(tmp_path / "data", monkeypatch) as running:
+        group = running.group_in(1)
+        await commit_until_taken(await running.client(), group, 0, 7)
+    async with node(tmp_path / "data", monkeypatch, unreadable_partition=1) as running:
+        await eventually(lambda: running.app.leadership.failed_partitions, "a load to fail")
+        list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
+        running.disk.heal()
+        await running.loaded()
+        assert await (await running.client()).fetch(group) == {}
 
 
 async def test_a_partition_that_is_lost_is_not_tried_again(

@@ -309,7 +309,7 @@ async def test_a_lost_partition_does_not_come_back_because_its_last_flush_failed
 async def commit_when_possible(running: Running, group: str) -> ErrorCode:
     """Commit again and again until that works."""
     client = await running.client()
-    for _ in range(1_000):
+    for _ in range(10_000):
         error = await client.commit(group, 0, 1)
         if error is NONE:
             break
