@@ -9,10 +9,9 @@ import struct
 from struct import Struct
 from typing import Final
 
-import msgspec
-
 from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
+from protocol.structs import Frozen
 from protocol.wire import skip_tags
 
 _REQUEST: Final = Struct(
@@ -31,7 +30,7 @@ _SERVED: Final[dict[int, tuple[int, int, bool]]] = {
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 
-class RequestHeader(msgspec.Struct, frozen=True, gc=False):
+class RequestHeader(Frozen, frozen=True):
     """Who asks for what: `correlation_id` is echoed, `client_id` names the client and can be null."""
 
     api_key: int

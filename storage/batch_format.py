@@ -7,7 +7,7 @@ See Kafka's `DefaultRecordBatch` and `DefaultRecord`, and KIP-98, which brought 
 from struct import Struct
 from typing import Final
 
-import msgspec
+from protocol.structs import Frozen
 
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
@@ -39,7 +39,7 @@ SUFFIX: Final = Struct(">hiqqqhii")
 """attributes, last offset delta, base and max timestamp, producer id and epoch, base sequence, count"""
 
 
-class Batch(msgspec.Struct, frozen=True, gc=False):
+class Batch(Frozen, frozen=True):
     """A batch's header, and where in `buffer` the batch lies; nothing is copied.
 
     A message of an older format is a batch of its own, with -1 for what it does not have. If compressed it

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from protocol.structs import Frozen, Untracked
 from storage.errors import CorruptRecord
 from storage.fields import FieldReader, compact_string, nullable_string, short_string, uvarint
 
@@ -39,7 +40,7 @@ _PLAIN_OFFSET: Final = Struct(">hqihq")
 """Version 3 without metadata."""
 
 
-class OffsetAndMetadata(msgspec.Struct, frozen=True, gc=False):
+class OffsetAndMetadata(Frozen, frozen=True):
     """What a commit says about one partition. Times are milliseconds since the epoch.
 
     `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
@@ -53,7 +54,7 @@ class OffsetAndMetadata(msgspec.Struct, frozen=True, gc=False):
     topic_id: bytes | None = None
 
 
-class OffsetCommitRecord(msgspec.Struct, gc=False):
+class OffsetCommitRecord(Untracked):
     """One partition's committed offset; `value` None deletes it."""
 
     group: str
@@ -75,7 +76,7 @@ class OffsetCommits(msgspec.Struct):
     """Of all values: how much memory their metadata takes at most; whoever puts some in says so."""
 
 
-class MemberValue(msgspec.Struct, frozen=True, gc=False):
+class MemberValue(Frozen, frozen=True):
     """A member of a stored group. Timeouts are milliseconds; `rebalance_timeout` is -1 in value version 0."""
 
     member_id: str
@@ -88,7 +89,7 @@ class MemberValue(msgspec.Struct, frozen=True, gc=False):
     assignment: bytes
 
 
-class GroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
+class GroupMetadataValue(Frozen, frozen=True):
     """A generation of a group. `current_state_timestamp` (ms) is -1 where the version has none."""
 
     protocol_type: str
@@ -99,14 +100,14 @@ class GroupMetadataValue(msgspec.Struct, frozen=True, gc=False):
     members: tuple[MemberValue, ...]
 
 
-class GroupMetadataRecord(msgspec.Struct, gc=False):
+class GroupMetadataRecord(Untracked):
     """One classic group; `value` None deletes it."""
 
     group: str
     value: GroupMetadataValue | None
 
 
-class UnknownRecord(msgspec.Struct, gc=False):
+class UnknownRecord(Untracked):
     """A record of a kind that this program does not know, kept byte for byte."""
 
     key_version: int

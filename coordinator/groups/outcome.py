@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from protocol.structs import Frozen
 from storage.records import Record
 
 
@@ -77,7 +78,7 @@ class Outcome(msgspec.Struct):
         self.events.append(Event(name, fields, cause))
 
 
-class Instant(msgspec.Struct, frozen=True, gc=False):
+class Instant(Frozen, frozen=True):
     """One moment on both clocks, in milliseconds.
 
     `mono` measures deadlines and never goes back; `wall` is the time since the epoch that records carry.

@@ -78,10 +78,9 @@ def _imports(body: str) -> Iterator[str]:
     yield f"from struct import {', '.join(from_struct)}"
     yield "from typing import Final"
     yield ""
-    yield "import msgspec"
-    yield ""
     yield "from protocol.codec import Codec"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
+    yield "from protocol.structs import Untracked"
     wire = [name for name in _WIRE if name in used]
     if wire:
         yield "from protocol.wire import ("

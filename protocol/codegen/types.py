@@ -64,7 +64,7 @@ def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
-    yield f"class {name}(msgspec.Struct, gc=False):"
+    yield f"class {name}(Untracked):"
     for field in fields:
         yield f"    {field.name}: {python_type(field)} = {default(field)}"
     yield ""

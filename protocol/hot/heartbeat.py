@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     UVARINT,
@@ -30,14 +29,14 @@ _PACK_ih: Final = Struct(">ih").pack
 _PACK_ihx: Final = Struct(">ihx").pack
 
 
-class HeartbeatRequest(msgspec.Struct, gc=False):
+class HeartbeatRequest(Untracked):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
     group_instance_id: str | None = None
 
 
-class HeartbeatResponse(msgspec.Struct, gc=False):
+class HeartbeatResponse(Untracked):
     throttle_time_ms: int = 0
     error_code: int = 0
 

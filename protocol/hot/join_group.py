@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -45,12 +44,12 @@ _PACK_ihi: Final = Struct(">ihi").pack
 _PACK_ii: Final = Struct(">ii").pack
 
 
-class JoinGroupRequestProtocol(msgspec.Struct, gc=False):
+class JoinGroupRequestProtocol(Untracked):
     name: str = ""
     metadata: bytes = b""
 
 
-class JoinGroupRequest(msgspec.Struct, gc=False):
+class JoinGroupRequest(Untracked):
     group_id: str = ""
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = -1
@@ -61,13 +60,13 @@ class JoinGroupRequest(msgspec.Struct, gc=False):
     reason: str | None = None
 
 
-class JoinGroupResponseMember(msgspec.Struct, gc=False):
+class JoinGroupResponseMember(Untracked):
     member_id: str = ""
     group_instance_id: str | None = None
     metadata: bytes = b""
 
 
-class JoinGroupResponse(msgspec.Struct, gc=False):
+class JoinGroupResponse(Untracked):
     throttle_time_ms: int = 0
     error_code: int = 0
     generation_id: int = -1

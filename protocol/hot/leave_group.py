@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -36,25 +35,25 @@ _PACK_hx: Final = Struct(">hx").pack
 _PACK_ih: Final = Struct(">ih").pack
 
 
-class MemberIdentity(msgspec.Struct, gc=False):
+class MemberIdentity(Untracked):
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-class LeaveGroupRequest(msgspec.Struct, gc=False):
+class LeaveGroupRequest(Untracked):
     group_id: str = ""
     member_id: str = ""
     members: list[MemberIdentity] = []
 
 
-class MemberResponse(msgspec.Struct, gc=False):
+class MemberResponse(Untracked):
     member_id: str = ""
     group_instance_id: str | None = ""
     error_code: int = 0
 
 
-class LeaveGroupResponse(msgspec.Struct, gc=False):
+class LeaveGroupResponse(Untracked):
     throttle_time_ms: int = 0
     error_code: int = 0
     members: list[MemberResponse] = []

@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -53,7 +52,7 @@ _PACK_iqih: Final = Struct(">iqih").pack
 _PACK_q: Final = Struct(">q").pack
 
 
-class OffsetCommitRequestPartition(msgspec.Struct, gc=False):
+class OffsetCommitRequestPartition(Untracked):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -61,13 +60,13 @@ class OffsetCommitRequestPartition(msgspec.Struct, gc=False):
     committed_metadata: str | None = ""
 
 
-class OffsetCommitRequestTopic(msgspec.Struct, gc=False):
+class OffsetCommitRequestTopic(Untracked):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitRequestPartition] = []
 
 
-class OffsetCommitRequest(msgspec.Struct, gc=False):
+class OffsetCommitRequest(Untracked):
     group_id: str = ""
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
@@ -76,18 +75,18 @@ class OffsetCommitRequest(msgspec.Struct, gc=False):
     topics: list[OffsetCommitRequestTopic] = []
 
 
-class OffsetCommitResponsePartition(msgspec.Struct, gc=False):
+class OffsetCommitResponsePartition(Untracked):
     partition_index: int = 0
     error_code: int = 0
 
 
-class OffsetCommitResponseTopic(msgspec.Struct, gc=False):
+class OffsetCommitResponseTopic(Untracked):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitResponsePartition] = []
 
 
-class OffsetCommitResponse(msgspec.Struct, gc=False):
+class OffsetCommitResponse(Untracked):
     throttle_time_ms: int = 0
     topics: list[OffsetCommitResponseTopic] = []
 

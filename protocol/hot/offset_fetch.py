@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
@@ -54,32 +53,32 @@ _PACK_iqiBhx: Final = Struct(">iqiBhx").pack
 _PACK_iqihh: Final = Struct(">iqihh").pack
 
 
-class OffsetFetchRequestTopic(msgspec.Struct, gc=False):
+class OffsetFetchRequestTopic(Untracked):
     name: str = ""
     partition_indexes: list[int] = []
 
 
-class OffsetFetchRequestTopics(msgspec.Struct, gc=False):
+class OffsetFetchRequestTopics(Untracked):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partition_indexes: list[int] = []
 
 
-class OffsetFetchRequestGroup(msgspec.Struct, gc=False):
+class OffsetFetchRequestGroup(Untracked):
     group_id: str = ""
     member_id: str | None = None
     member_epoch: int = -1
     topics: list[OffsetFetchRequestTopics] | None = []
 
 
-class OffsetFetchRequest(msgspec.Struct, gc=False):
+class OffsetFetchRequest(Untracked):
     group_id: str = ""
     topics: list[OffsetFetchRequestTopic] | None = []
     groups: list[OffsetFetchRequestGroup] = []
     require_stable: bool = False
 
 
-class OffsetFetchResponsePartition(msgspec.Struct, gc=False):
+class OffsetFetchResponsePartition(Untracked):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -87,12 +86,12 @@ class OffsetFetchResponsePartition(msgspec.Struct, gc=False):
     error_code: int = 0
 
 
-class OffsetFetchResponseTopic(msgspec.Struct, gc=False):
+class OffsetFetchResponseTopic(Untracked):
     name: str = ""
     partitions: list[OffsetFetchResponsePartition] = []
 
 
-class OffsetFetchResponsePartitions(msgspec.Struct, gc=False):
+class OffsetFetchResponsePartitions(Untracked):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -100,19 +99,19 @@ class OffsetFetchResponsePartitions(msgspec.Struct, gc=False):
     error_code: int = 0
 
 
-class OffsetFetchResponseTopics(msgspec.Struct, gc=False):
+class OffsetFetchResponseTopics(Untracked):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetFetchResponsePartitions] = []
 
 
-class OffsetFetchResponseGroup(msgspec.Struct, gc=False):
+class OffsetFetchResponseGroup(Untracked):
     group_id: str = ""
     topics: list[OffsetFetchResponseTopics] = []
     error_code: int = 0
 
 
-class OffsetFetchResponse(msgspec.Struct, gc=False):
+class OffsetFetchResponse(Untracked):
     throttle_time_ms: int = 0
     topics: list[OffsetFetchResponseTopic] = []
     error_code: int = 0

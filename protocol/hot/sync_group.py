@@ -6,10 +6,9 @@
 from struct import Struct, error
 from typing import Final
 
-import msgspec
-
 from protocol.codec import Codec
 from protocol.errors import Truncated
+from protocol.structs import Untracked
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -41,12 +40,12 @@ _PACK_i: Final = Struct(">i").pack
 _PACK_ih: Final = Struct(">ih").pack
 
 
-class SyncGroupRequestAssignment(msgspec.Struct, gc=False):
+class SyncGroupRequestAssignment(Untracked):
     member_id: str = ""
     assignment: bytes = b""
 
 
-class SyncGroupRequest(msgspec.Struct, gc=False):
+class SyncGroupRequest(Untracked):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
@@ -56,7 +55,7 @@ class SyncGroupRequest(msgspec.Struct, gc=False):
     assignments: list[SyncGroupRequestAssignment] = []
 
 
-class SyncGroupResponse(msgspec.Struct, gc=False):
+class SyncGroupResponse(Untracked):
     throttle_time_ms: int = 0
     error_code: int = 0
     protocol_type: str | None = None

@@ -3,6 +3,7 @@
 
 import ast
 import subprocess
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def test_every_named_module_is_there_and_no_module_of_groups_is_forgotten() -> N
 def test_no_compiled_struct_has_a_default_that_is_made() -> None:
     """Compiled, `field(...)` is no object of the attribute's type, and an object as default is refused.
 
-    mypyc drops what a class statement says beside its bases, so that a Struct that is compiled is never frozen.
+    mypyc drops what a class statement says beside its bases, so that a Struct is not frozen by that.
     """
     found = [
         f"{path.relative_to(ROOT)}:{line.lineno}"
@@ -53,3 +54,32 @@ def test_every_module_that_should_be_is_compiled(tmp_path: Path) -> None:
         if not list((where / path.parent.relative_to(ROOT)).glob(f"{path.stem}.*.so"))
     ]
     assert missing == []
+
+
+CONFIGURATIONS = """
+import importlib, sys
+for module in sys.argv[1:]:
+    for name, value in sorted(vars(importlib.import_module(module)).items()):
+        config = getattr(value, "__struct_config__", None)
+        if config is not None and value.__module__ == module and not config.gc:
+            print(module, name, config.frozen)
+"""
+
+
+@pytest.mark.usefixtures("made_from_this_tree")
+def test_compiled_structs_are_what_their_source_says(tmp_path: Path) -> None:
+    """Those without garbage collection: what is said beside a base is dropped, what a base passes on is not."""
+    modules = [str(path.relative_to(ROOT).with_suffix("")).replace("/", ".") for path in compiled_modules()]
+    installed, sources = (
+        subprocess.run(
+            [sys.executable, *isolated, "-c", CONFIGURATIONS, *modules],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=where,
+        ).stdout
+        for isolated, where in ((["-I"], tmp_path), ([], ROOT))
+    )
+    assert installed == sources
+    assert "storage.records OffsetAndMetadata True" in sources
+    assert "protocol.hot.heartbeat HeartbeatRequest False" in sources
