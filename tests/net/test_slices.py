@@ -481,14 +481,12 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
 ) -> None:
     edge = Edge(tmp_path, flush_by_itself=False)
     neighbour = edge.node.ends = Neighbour()
-    groups = {requests.TOPIC: "here", requests.OTHER_TOPIC: "far"}
+    edge.manager.num_partitions = 2  # the second is another node's
+    here, far = (next(name for name in names(100) if edge.manager.partition_for(name) == p) for p in (0, 1))
+    groups = {requests.TOPIC: here, requests.OTHER_TOPIC: far}
     monkeypatch.setattr(ends_module, "end_group", lambda topic, _settings: groups[topic.name])
-    here = edge.manager.shard_for("here")
-    monkeypatch.setattr(
-        edge.manager, "shard_for", lambda group: here if group == "here" else ErrorCode.NOT_COORDINATOR
-    )
     client, writer = edge.connect(), edge.connect()
-    writer.send(requests.commit("here", {0: 7}))
+    writer.send(requests.commit(here, {0: 7}))
     await settle()
     kind = ListOffsetsRequest.ListOffsetsTopic
     row = kind.ListOffsetsPartition(version=5, partition_index=0, current_leader_epoch=-1, timestamp=-1)
