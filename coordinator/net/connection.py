@@ -98,8 +98,7 @@ class Server:
         self.turns = turns
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
-        self.working: set[Connection] = set()  # those with a request that is answered in slices
-        self.longest: set[Connection] = set()  # of those the few whose answers may become very long now
+        self.longest: set[Connection] = set()  # the few whose answers may become very long now
 
     def on_flushed(self) -> None:
         """A flush is durable: let go of the replies that waited for it."""
@@ -226,7 +225,7 @@ class Connection:
     def _drop_work(self) -> None:
         work, self._work = self._work, None
         if work is not None:
-            self._stop_working()
+            self._server.longest.discard(self)
             if not self._working:
                 work.close()
 
@@ -426,7 +425,6 @@ class Connection:
         self._is_large = True
         self._work = handle_in_steps(server.node, ctx, ctx.api, frame, pos)
         self._shares = 0
-        server.working.add(self)
         server.turns.go_on_later(self._go_on_working, again=True)
 
     def in_slices(self, ctx: RequestContext, work: Work) -> None:
@@ -461,10 +459,9 @@ class Connection:
             self._working = False
         server = self._server
         if self._has_work():
-            server.working.add(self)
             server.turns.go_on_later(self._go_on_working, again=True)
             return
-        self._stop_working()
+        self._server.longest.discard(self)
         if result is not None:
             self._finish(ctx, result)
 
@@ -488,10 +485,6 @@ class Connection:
         server.longest.add(self)
         return True
 
-    def _stop_working(self) -> None:
-        self._server.working.discard(self)
-        self._server.longest.discard(self)
-
     def _work_until(self, ends_ns: int) -> Any:
         """Work on; `_work` is None when it has come to its end, whose result is returned."""
         while (work := self._work) is not None:
@@ -504,7 +497,7 @@ class Connection:
                 continue
             except BaseException:
                 self._work = None
-                self._stop_working()
+                self._server.longest.discard(self)
                 raise
             if perf_counter_ns() >= ends_ns:
                 break
@@ -524,7 +517,10 @@ class Connection:
         self._go_on_behind(ctx)
 
     def _fail(self, ctx: RequestContext, error: Exception) -> None:
-        """The work has failed. A request whose answer would be too long hears that, if it is short itself."""
+        """The work has failed. A request whose answer would be too long hears that, if it is short itself.
+
+        What is refused is answered, however long the request: its client is to try again.
+        """
         api: Api = ctx.api
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, RequestRefused):
@@ -537,7 +533,7 @@ class Connection:
             log.error(
                 "a request failed", api=api.name, version=ctx.api_version, peer=self.peer, exc_info=error
             )
-        if self._is_large:
+        if self._is_large and not isinstance(error, RequestRefused):
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
         self._encode(ctx, self._error_response(ctx, code))

@@ -466,6 +466,27 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(
     assert requests.answer(ApiKey.OFFSET_FETCH, 7, frame).error_code == ErrorCode.NOT_COORDINATOR
 
 
+async def test_a_long_request_is_told_that_its_partition_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+    many_groups(edge, 1, offsets=1)
+    client = edge.connect()
+    wanted = [
+        hot.OffsetFetchRequestTopic(name=f"topic-{number}" * 3, partition_indexes=[0])
+        for number in range(1_000)
+    ]
+    request = hot.OffsetFetchRequest(group_id="g0", topics=wanted)
+    client.send(requests.request(ApiKey.OFFSET_FETCH, 7, request))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert client.answers() == []
+    lose_partition(edge, monkeypatch)
+    _, frame = await turns_until_answered(client)
+    assert requests.answer(ApiKey.OFFSET_FETCH, 7, frame).error_code == ErrorCode.NOT_COORDINATOR
+    assert not client.transport.closed
+
+
 class Neighbour:
     """Another node, which tells its ends when the test lets it."""
 
