@@ -38,8 +38,13 @@ class Ends:
             self._tell(question.asker, EndsAnswer(question.request, answer.ends))
 
     def forget(self, node: int) -> None:
-        """A node is gone: what it was asked cannot be told now."""
+        """A node is gone: what it was asked cannot be told now, and nobody waits for what it has asked.
+
+        The next process of that node counts its questions from the beginning.
+        """
         for number, question in list(self._questions.items()):
-            if question.asked == node:
+            if question.asker == node:
+                del self._questions[number]
+            elif question.asked == node:
                 del self._questions[number]
                 self._tell(question.asker, EndsAnswer(question.request, None))

@@ -282,12 +282,15 @@ class Supervisor:
     # --- topics
 
     def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
+        worker = self.workers[node]
+
         def done(outcome: bool | BaseException) -> None:
             version = self.feed.version
+            # To this process, and no other of the same node: that one would take it for what it has asked.
             if isinstance(outcome, BaseException):
-                self._tell(node, messages.Changed(version, conflict=False, error=str(outcome)))
+                worker.send(messages.Changed(version, conflict=False, error=str(outcome)))
             else:
-                self._tell(node, messages.Changed(version, conflict=not outcome))
+                worker.send(messages.Changed(version, conflict=not outcome))
 
         self._asked.setdefault(node, []).append(message.changes)
         if message.is_last:

@@ -33,6 +33,7 @@ from coordinator.cluster.supervisor import Supervisor, worker_settings
 from coordinator.cluster.topic_changes import apply_changes
 from coordinator.cluster.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.cluster.view import NOBODY, Broker, Cluster, Leader, View
+from coordinator.cluster.worker_process import WorkerProcess
 from coordinator.config import Address, Settings
 from coordinator.node import End
 from protocol.errors import ErrorCode
@@ -40,6 +41,8 @@ from protocol.framing import LENGTH_BYTES
 from storage.errors import StorageError
 from storage.filesystem import RealFileSystem
 from storage.placement import partition_for
+from storage.settings import LogSettings
+from storage.shared import SharedDirectory
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -421,6 +424,49 @@ def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
         assert len(told) == 1
         ends.forget(2)
     assert told[-1] == (1, messages.EndsAnswer(9, None))
+
+
+def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
+    told: list[tuple[int, Any]] = []
+    ends = Ends(lambda node, message: told.append((node, message)))
+    ends.ask(1, messages.AskEnds(1, "g", {"t": (0,)}), 2)
+    ends.forget(1)
+    ends.ask(1, messages.AskEnds(1, "h", {"u": (0,)}), 2)
+    ends.answered(2, messages.EndsTold(1, {"t": {0: End(5, 1_700)}}))
+    assert [node for node, _ in told] == [2, 2]
+    ends.answered(2, messages.EndsTold(2, {"u": {0: End(6, 1_700)}}))
+    assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(6, 1_700)}}))]
+
+
+class HearingWorker:
+    """In the place of a worker's process: what it was sent."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self.has_heard = asyncio.Event()
+
+    def send(self, message: Any) -> None:
+        self.heard.append(message)
+        self.has_heard.set()
+
+
+async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_changed(tmp_path: Path) -> None:
+    shared, _ = SharedDirectory.open(tmp_path, LogSettings())
+    supervisor = Supervisor(Settings(data_dir=tmp_path, workers=2), shared, "cluster")
+    try:
+        last, following = HearingWorker(), HearingWorker()
+        draft = supervisor.store.catalogue.draft()
+        draft.create("new", 1, topic_id=topic_id(1))
+        supervisor.workers[1] = cast(WorkerProcess, last)
+        supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
+        supervisor.workers[1] = cast(WorkerProcess, following)
+        await asyncio.wait_for(last.has_heard.wait(), 60)
+        assert last.heard == [messages.Changed(1, conflict=False)]
+        assert following.heard == []
+        assert "new" in supervisor.store.catalogue
+    finally:
+        supervisor.io.close()
+        shared.close(clean=False)
 
 
 def test_ends_survive_the_way_between_processes() -> None:
