@@ -98,7 +98,8 @@ class CatalogueFile:
         """Add changes to the file, and put them on disk. Raises StorageError; then `is_doubtful`."""
         if self._is_doubtful:
             raise StorageError(self.path, "an earlier write has failed")
-        data = [file_format.encode_changes(piece) for piece in changes.pieces()]
+        pieces = enumerate(changes.pieces())
+        data = [file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces]
         self._write(lambda: self._append(data))
         self._end += sum(map(len, data))
 

@@ -10,11 +10,13 @@
 Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
 the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
 file got its name; a line that came later is on disk before anybody is told of what it changes, and a change of many
-topics takes several. Within a line topics are deleted, then grown, then configured, then created. Ids are base64 as
-Kafka's tools show them; configs of new topics are left out when there are none.
+topics takes several, all but the first with `"continues":true`. Within a line topics are deleted, then grown, then
+configured, then created. Ids are base64 as Kafka's tools show them; configs of new topics are left out when there are
+none.
 
 **A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
-which has no end or holds zeros. It was told to nobody, and is cut. Everything else that cannot be read is damage.
+which has no end or holds zeros; behind zeros lines may be whole that continue the same change, since pages reach the
+disk in any order. It was told to nobody, and is cut. Everything else that cannot be read is damage.
 
 Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; it is read, and replaced by
 version 2 at the next start. Changing this format: add a version with structs of its own, keep reading every earlier
@@ -82,6 +84,7 @@ class _Changes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     grown: list[_Grown] = []
     configured: list[_Configured] = []
     created: list[_Topic] = []
+    continues: bool = False
 
 
 class _Version(msgspec.Struct):
@@ -108,8 +111,8 @@ def encode(offsets_topic: Topic, topics: Collection[Topic]) -> Iterator[bytes]:
         yield encode_changes(Changes(created=piece))
 
 
-def encode_changes(changes: Changes) -> bytes:
-    """One line."""
+def encode_changes(changes: Changes, *, continues: bool = False) -> bytes:
+    """One line; with `continues` it is written together with the one before it."""
     return _line(
         _Changes(
             deleted=[encode_uuid(topic_id) for topic_id in changes.deleted],
@@ -122,6 +125,7 @@ def encode_changes(changes: Changes) -> bytes:
                 _Topic(topic.name, encode_uuid(topic.id), topic.partitions, dict(topic.configs))
                 for topic in changes.created
             ],
+            continues=continues,
         )
     )
 
@@ -141,7 +145,7 @@ def decode(data: bytes, path: Path) -> Decoded:
     number = 0
     for position, text in _lines(data, end):
         number += 1
-        if number > header.lines and _is_torn(data, text, position):
+        if number > header.lines and _is_torn(data, text, position, path):
             return Decoded(catalogue, made_bytes, end, is_torn=True)
         _apply(_read(text, position, path, _Changes), position, path, catalogue)
         end = position + len(text) + 1
@@ -180,9 +184,22 @@ def _lines(data: bytes, position: int) -> Iterator[tuple[int, bytes]]:
         position = end + 1
 
 
-def _is_torn(data: bytes, text: bytes, position: int) -> bool:
+def _is_torn(data: bytes, text: bytes, position: int, path: Path) -> bool:
     end = position + len(text)
-    return end == len(data) or (b"\0" in text and data.find(b"\n", end + 1) < 0)
+    if end == len(data):
+        return True
+    # Only then does anybody look further: zeros are in no line.
+    return b"\0" in text and all(
+        b"\0" in later or start + len(later) == len(data) or _continues(later, start, path)
+        for start, later in _lines(data, end + 1)
+    )
+
+
+def _continues(text: bytes, position: int, path: Path) -> bool:
+    try:
+        return _read(text, position, path, _Changes).continues
+    except CorruptCatalogue:
+        return False
 
 
 def _read(text: bytes, position: int, path: Path, kind: type[Line]) -> Line:

@@ -255,6 +255,30 @@ def test_a_tail_that_was_not_written_to_its_end_is_cut() -> None:
         decode(holes + lines[3], PATH)
 
 
+@pytest.mark.parametrize("page_bytes", [4_096, 16_384])
+def test_pages_of_one_change_reach_the_disk_in_any_order(page_bytes: int) -> None:
+    """Those that a power loss has kept away are zeros; a change that came later shows that all of it was there."""
+    lines = with_checksums(GOLDEN).splitlines(keepends=True)
+    made = lines[0] + lines[1]
+    topics = [
+        Topic(name=f"topic-{number}", id=uuid.UUID(int=2**100 + number).bytes, partitions=1)
+        for number in range(1_001)
+    ]
+    pieces = list(Changes(created=topics[1:]).pieces())
+    assert len(pieces) == 4
+    change = b"".join(encode_changes(piece, continues=number > 0) for number, piece in enumerate(pieces))
+    later = encode_changes(Changes(created=topics[:1]))
+    for start in range(0, len(change), page_bytes):
+        end = min(start + page_bytes, len(change))
+        torn = made + change[:start] + bytes(end - start) + change[end:]
+        found = decode(torn, PATH)
+        assert found.is_torn
+        assert found.end <= len(made) + start
+        if end < len(change):  # and the zeros end in a line of this change
+            with pytest.raises(CorruptCatalogue):
+                decode(torn + later, PATH)
+
+
 @pytest.mark.parametrize(
     "cut", range(1, len(b"".join(with_checksums(GOLDEN).splitlines(keepends=True)[:2])), 5)
 )
