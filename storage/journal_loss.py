@@ -16,7 +16,6 @@ from storage.errors import CorruptLog, StorageError, storage_error
 from storage.filesystem import FileSystem, atomic_write, read_file
 from storage.journal_reader import JournalContents, read_journal
 from storage.layout import (
-    CLEAN_SHUTDOWN_FILE,
     CLEANER_OFFSET_FILE,
     journal_dir,
     open_journals_file,
@@ -25,6 +24,7 @@ from storage.layout import (
 from storage.log_recovery import Cut
 from storage.open_journals import (
     clear_journals,
+    distrust,
     is_as_left,
     noted_dirs,
     read_note,
@@ -120,7 +120,7 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
         for partition in sorted(found.failed):
             advice = f"mend it first, with log repair --partition {partition}"
             raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
-        fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
+        distrust(fs, data_dir)
         note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
         for log in found.logs.values():
             log.note_rolled()

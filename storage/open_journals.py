@@ -123,6 +123,17 @@ def take_over(fs: FileSystem, data_dir: Path) -> bool:
     return as_left
 
 
+def distrust(fs: FileSystem, data_dir: Path) -> None:
+    """A directory that is mended is not marked as cleanly stopped any more, and what is noted in it stays true.
+
+    Raises OSError.
+    """
+    try:
+        take_over(fs, data_dir)
+    except CorruptLog:  # the next start names it
+        fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
+
+
 def _clean_id(fs: FileSystem, data_dir: Path) -> str:
     try:
         return msgspec.json.decode(read_file(fs, data_dir / CLEAN_SHUTDOWN_FILE), type=_CleanMark).id or ""

@@ -22,7 +22,6 @@ from storage.check import CheckedPartition, CheckedSegment, Damage, check_partit
 from storage.errors import StorageError, storage_error
 from storage.filesystem import FileSystem, atomic_write, read_file
 from storage.layout import (
-    CLEAN_SHUTDOWN_FILE,
     LOG_SUFFIX,
     OFFSETS_TOPIC,
     ROLLED_SEGMENTS_FILE,
@@ -31,6 +30,7 @@ from storage.layout import (
     segment_name,
 )
 from storage.loader import RecordLoader
+from storage.open_journals import distrust
 from storage.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.transactions import LogReplay
 
@@ -99,7 +99,7 @@ def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> 
     first = checked.damages[0]
     aside = checked.directory / f"damaged-{now:%Y%m%dT%H%M%SZ}-at-{first.offset:020d}"
     try:
-        fs.remove(data_dir / CLEAN_SHUTDOWN_FILE)
+        distrust(fs, data_dir)
         fs.mkdir(aside)
         fs.fsync_dir(data_dir)
         by_path: dict[Path, list[Damage]] = {}

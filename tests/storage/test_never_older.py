@@ -321,6 +321,19 @@ def test_every_segment_is_missed(cleaned: bool, how: str) -> None:
         mended(fs, partition, found)
 
 
+def test_mending_one_partition_hides_nothing_of_another() -> None:
+    fs, _, paths = with_segments(cleaned=True)
+    of_partition = [[path for path in paths if path.parent.name.endswith(f"-{p}")] for p in range(2)]
+    for its in of_partition:
+        fs.remove(its[1])
+    carry_out(fs, ROOT, plan_repair(fs, ROOT, 0), NOW)
+    damaged = [p.partition for p in check_directory(fs, ROOT).partitions if p.damages]
+    assert damaged == [1]
+    manager = LogManager.open(ROOT, SETTINGS, fs)
+    assert manager.failed_partitions.keys() == {1}
+    manager.close()
+
+
 def first_batch(data: bytes) -> int:
     """Where the first batch ends."""
     return 12 + int.from_bytes(data[8:12], "big")
