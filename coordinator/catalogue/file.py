@@ -12,7 +12,7 @@ from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.logs import get_logger
 from storage.errors import StorageError, storage_error
-from storage.filesystem import FileSystem, atomic_write, read_file
+from storage.filesystem import FileSystem, atomic_write, read_file, replace_file
 
 log = get_logger("catalogue")
 
@@ -89,7 +89,11 @@ class CatalogueFile:
     def make(self, offsets_topic: Topic, topics: Collection[Topic]) -> None:
         """Put these topics in the file's place, all or nothing, and on disk. Raises StorageError."""
         data = b"".join(file_format.encode(offsets_topic, topics))
-        self._write(lambda: atomic_write(self._fs, self.path, data))
+        try:
+            replace_file(self._fs, self.path, data, sync=True)
+        except OSError as error:  # the old file is there, as it was
+            raise storage_error(self.path, error, "writing the catalogue") from error
+        self._write(lambda: self._fs.fsync_dir(self.path.parent))
         self._made_bytes = self._end = len(data)
         self._is_doubtful = False
         self.mark()

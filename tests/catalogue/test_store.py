@@ -2,6 +2,7 @@
 """The catalogue on disk: nothing is told before it is there, and a crash leaves the old or the new."""
 
 import errno
+import os
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -380,6 +381,27 @@ def create_many(number: int, draft: Draft) -> None:
 def delete_many(number: int, draft: Draft) -> None:
     for index in range(100):
         draft.delete(f"{number}-{index}-{'x' * 200}")
+
+
+class NoRoomForAnother(UnsyncedFileSystem):
+    """A disk on which a file can grow, and no new one gets its name."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_where_the_file_cannot_be_made_anew_changes_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.catalogue.file.REWRITE_BYTES_MIN", 100)
+    Bench(tmp_path)
+    bench = Bench(tmp_path, NoRoomForAnother())
+    names = [f"topic-{number:02d}" for number in range(10)]
+    for name in names:
+        bench.create(name)
+        bench.thread.run_all()
+    assert [topic.name for topic in bench.told] == names
+    assert bench.names_on_disk() == names
 
 
 def test_a_change_costs_the_same_among_many_topics(tmp_path: Path) -> None:
