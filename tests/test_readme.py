@@ -81,7 +81,7 @@ def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
     try:
         wait_until(
             lambda: (
-                f"serves Kafka clients on 127.0.0.1:{listen}" in output.read_text()
+                f'"event":"serving","kafka":"127.0.0.1:{listen}"' in output.read_text()
                 or running.poll() is not None
             ),
             120.0,
