@@ -106,8 +106,8 @@ class Recovered(msgspec.Struct):
         for log in list(self.logs.values()):
             try:
                 if log.dirty:
-                    if seal:
-                        log.write_indexes(seal=True)
+                    # Behind the recovery point that is noted next, nobody looks whether an index is whole.
+                    log.write_indexes(seal=seal)
                     log.fsync()
             except (CorruptLog, OSError) as error:
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
