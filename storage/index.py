@@ -95,6 +95,11 @@ class SegmentIndex:
         self._ready = self.sealed = False
         self._thorough = True
 
+    @property
+    def has_gathered(self) -> bool:
+        """Whether it knows the segment up to its end, and may know more than its files."""
+        return self._ready and not self.sealed
+
     def extend(self, segment: Batches, marks: Iterable[Mark]) -> None:
         """Batches were written to the end of the segment, whose size does not count them yet."""
         if not self._ready:

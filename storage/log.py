@@ -258,6 +258,16 @@ class PartitionLog:
         self._find_epochs()
         self._epochs.write()
 
+    def write_gathered_indexes(self) -> None:
+        """Write the index entries of what a recovery has put into the segments, without reading any of them.
+
+        Before the recovery point that is noted next, nobody looks again whether an index is whole. Raises OSError.
+        """
+        for segment in self._segments:
+            if segment.index.has_gathered:
+                rolled = segment is not self._segments[-1]
+                segment.index.write(segment, seal=rolled, sync=rolled)
+
     def _find_epochs(self) -> None:
         """Look at those batches whose epochs nobody has seen yet."""
         if self._epochs_from is None:

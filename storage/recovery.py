@@ -106,8 +106,10 @@ class Recovered(msgspec.Struct):
         for log in list(self.logs.values()):
             try:
                 if log.dirty:
-                    # Behind the recovery point that is noted next, nobody looks whether an index is whole.
-                    log.write_indexes(seal=seal)
+                    if seal:
+                        log.write_indexes(seal=True)
+                    else:
+                        log.write_gathered_indexes()
                     log.fsync()
             except (CorruptLog, OSError) as error:
                 self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
