@@ -17,7 +17,8 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) -> None:
     """Call `stop` on the loop at each of them, until `ignore_stop_signals`.
 
-    What is ignored stays so: `nohup` starts a process that outlives its terminal.
+    An ignored SIGHUP stays so: `nohup` starts a process that outlives its terminal. An ignored SIGINT does not: that is
+    how a shell without job control starts whatever it puts into the background.
     """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
@@ -25,7 +26,7 @@ def on_stop_signal(loop: asyncio.AbstractEventLoop, stop: Callable[[], object]) 
             loop.call_soon_threadsafe(stop)
 
     for number in STOP_SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
 
 

@@ -78,7 +78,8 @@ MUTANTS: Final = (
         "a failed flush leaves the groups as they are",
         "coordinator.leadership",
         "        for partition in partitions:\n            self._drop(partition)\n"
-        "            self._manager.begin_load(partition)\n            self._manager.wait_for_log(partition)\n"
+        "            self._manager.reload(partition, self._committer.durable)\n"
+        "            self._manager.wait_for_log(partition)\n"
         "        self.start_repair()",
         "        self.start_repair()",
         ("for partition in self._out_of_step():", "for partition in ():"),
