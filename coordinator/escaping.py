@@ -12,7 +12,7 @@ _UNSEEN: Final = re.compile(
 
 
 def escape_unseen(json: str) -> str:
-    """The same JSON with characters as `\\uXXXX` that could steer a terminal or hide what a line says.
+    """Write as `\\uXXXX` what in JSON text could steer a terminal or hide what a line says.
 
     JSON itself escapes those below a space only.
     """

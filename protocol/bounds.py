@@ -16,10 +16,10 @@ ITEMS_MAX: Final = 50_000
 """Items of all arrays of one request together: 20,000 partitions, each in a topic of its own, and some."""
 
 PROTOCOLS_MAX: Final = 1_000
-"""The same for JoinGroup: a member offers a handful of protocols, and every join counts the votes for all of them."""
+"""Items of a JoinGroup: a member offers a handful of protocols, and every join counts the votes for all of them."""
 
 LEAVING_MAX: Final = 10_000
-"""The same for LeaveGroup: members leave all at once, or none of those who stay would know who is left."""
+"""Items of a LeaveGroup: members leave all at once, or none of those who stay would know who is left."""
 
 TAGS_MAX: Final = 8
 """Tagged fields of one struct (KIP-482): no request that is served has more than three."""

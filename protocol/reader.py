@@ -312,7 +312,7 @@ def _array_reader(name: str, read_item: Reader, flexible: bool, nullable: bool) 
 
 
 def _nested_array_reader(name: str, read_item: StepReader, flexible: bool, nullable: bool) -> StepReader:
-    """The same for items that hold arrays themselves."""
+    """Read an array whose items hold arrays themselves, with a step before each item."""
     read_count = _count_reader(name, flexible, nullable)
 
     def read(buf: bytes, pos: int) -> Reading:

@@ -35,7 +35,7 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
 def error_response(
     request: DescribeConfigsRequest, error: ErrorCode, version: int
 ) -> DescribeConfigsResponse:
-    """The same error for every resource."""
+    """A response that gives this error for every resource that was asked for."""
     response = _all_refused(request, Refusal(error), version)
     response.results = list(response.results)
     return response

@@ -52,7 +52,7 @@ def handle(
 def error_response(
     request: IncrementalAlterConfigsRequest, error: ErrorCode, version: int
 ) -> IncrementalAlterConfigsResponse:
-    """The same error for every resource."""
+    """A response that gives this error for every resource that was asked for."""
     response = _response(request, [Refusal(error)] * len(request.resources), version)
     response.responses = list(response.responses)
     return response

@@ -30,7 +30,7 @@ CHANGES_PER_WRITE_MAX: Final = 100
 STEPS_PER_SLICE: Final = 20
 """After so many steps others get a turn of the event loop."""
 DROPS_PER_SLICE: Final = 4
-"""The same for steps of what is done for deleted topics."""
+"""After so many steps of dropping offsets of deleted topics others get a turn; such a step is longer."""
 END: Final = object()
 TOPICS_PER_STEP: Final = 10
 """How many topics an edit changes before its next step: some 100 microseconds."""
