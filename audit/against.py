@@ -20,7 +20,7 @@ from audit.facts import Facts, gather
 from audit.live import Live, LiveGroup, LiveOffset, OffsetKey
 from audit.options import AuditOptions
 from audit.schema import local_table
-from storage.placement import partition_for
+from protocol.placement import partition_for
 
 PAUSE_S: Final = 2.0
 """Longer than write-behind takes to bring into a segment what was acknowledged."""

@@ -16,9 +16,9 @@ from typing import Final
 from audit.options import AuditOptions
 from audit.run import audit
 from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, spark_session
-from storage.batch import BatchBuilder
-from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
-from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
+from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
+from storage.format.batch import BatchBuilder
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 
 WRITING_S: Final = 600
 """Java needs some seconds to write it, on a busy machine far more."""

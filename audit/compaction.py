@@ -27,8 +27,8 @@ from audit.source.read import read_part
 from audit.state import GROUP_KEY, KEY, NEWEST_GROUP, NEWEST_OFFSET, groups_state, offsets_state, resolved
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import OffsetMapTooSmall, clean
+from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import CorruptBatch, CorruptLog, StorageError
-from storage.layout import OFFSETS_TOPIC
 
 _FAILED: Final = "failed"
 _STATE: Final = ("offset", "group", "transaction")

@@ -8,7 +8,7 @@ import msgspec
 
 from audit.errors import AuditError
 from audit.source.look import Look
-from storage.layout import OFFSETS_TOPIC
+from storage.disk.layout import OFFSETS_TOPIC
 
 PARTITIONS_DEFAULT: Final = 50
 """Kafka's default of offsets.topic.num.partitions."""

@@ -19,10 +19,10 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
-from storage.batch import BatchBuilder
-from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
-from storage.placement import partition_for
-from storage.records import (
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
+from storage.format.batch import BatchBuilder
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,

@@ -26,10 +26,10 @@ from bench.load import Measured, Window
 from bench.report import percentiles_ms
 from bench.scenarios import SHAPES, set_stage
 from bench.watched import Turn, WatchedNode
-from storage.batch import BatchBuilder
-from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
-from storage.placement import partition_for
-from storage.records import OffsetAndMetadata, OffsetCommits
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
+from storage.format.batch import BatchBuilder
+from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 OFFSETS_PARTITIONS: Final = 50  # the default
 FULL: Final = 0  # the partition whose log is filled

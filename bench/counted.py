@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator import logs
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
@@ -25,11 +24,12 @@ from coordinator.machine import Machine
 from coordinator.net.connection import Connection
 from coordinator.net.turns import Turns
 from coordinator.runtime.clock import SystemClock
+from coordinator.telemetry import logs
 from protocol import hot
 from protocol.apis import FIRST_FLEXIBLE, ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from storage.filesystem import RealFileSystem
+from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
 ROUNDS: Final = 500

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from bench.servers import Groupkeeper
-from coordinator import logs
 from coordinator.app import GC_THRESHOLDS, App
 from coordinator.config import load
+from coordinator.telemetry import logs
 
 CLEAN: Final = signal.SIGUSR1
 

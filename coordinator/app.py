@@ -13,23 +13,25 @@ import uvloop
 from msgspec.structs import asdict
 
 from coordinator.api.context import deliver
-from coordinator.append_errors import append_error, group_error
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits, Totals
 from coordinator.catalogue.store import CatalogueStore
-from coordinator.cluster.leaders_file import next_single_epochs
-from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Address, Settings
+from coordinator.config.log_settings import log_settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage
-from coordinator.leadership import Leadership
-from coordinator.log_settings import log_settings
-from coordinator.logs import get_logger
+from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
+from coordinator.jobs.disk_jobs import DiskJobs
+from coordinator.jobs.expiry_preview import preview_expiry
+from coordinator.jobs.expiry_task import delete_expired_offsets
+from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
+from coordinator.jobs.limit_watch import Limit, LimitWatch
+from coordinator.jobs.loop_watch import LoopWatch
+from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.machine import Machine, real_machine
-from coordinator.manager import GroupMetadataManager
 from coordinator.net.budget import CHECK_INTERVAL_MS, Unsent
 from coordinator.net.connection import Server
 from coordinator.net.hearing import Hearing
@@ -37,27 +39,25 @@ from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
 from coordinator.net.turns import Turns
 from coordinator.node import Node
-from coordinator.runtime.cleaner_task import CleanerTask, cleaner_settings
-from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
-from coordinator.runtime.disk_jobs import DiskJobs
-from coordinator.runtime.expiry_preview import preview_expiry
-from coordinator.runtime.expiry_task import delete_expired_offsets
-from coordinator.runtime.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.runtime.limit_watch import Limit, LimitWatch
-from coordinator.runtime.loader import Loader
-from coordinator.runtime.loop_watch import LoopWatch
+from coordinator.partitions.append_errors import append_error, group_error
+from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.leadership import Leadership
+from coordinator.partitions.loader import Loader
+from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.scheduler import End, Scheduler
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.runtime.timers import Timers
-from coordinator.runtime.wall_clock import WallClockGuard
-from coordinator.stats import Stats
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from coordinator.topology.leaders_file import next_single_epochs
+from coordinator.topology.view import Broker, Cluster
 from protocol.bounds import frame_bounds
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.compression import NAMES as COMPRESSIONS
+from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import StorageError, log_fields
+from storage.format.compression import NAMES as COMPRESSIONS
 from storage.log_manager import LogManager
-from storage.properties import MetaProperties, load_or_create_meta
 
 if TYPE_CHECKING:
     from coordinator.admin.http import AdminServer
@@ -340,7 +340,7 @@ class App:
         from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 
         from coordinator.admin.http import AdminServer
-        from coordinator.metrics import NodeCollector
+        from coordinator.admin.metrics import NodeCollector
 
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)

@@ -17,7 +17,7 @@ from coordinator.net.listener import bind
 from coordinator.runtime.clock import Clock, SystemClock
 from coordinator.runtime.io_thread import IoThread, Thread
 from storage.cleaner.log_cleaner import Runner
-from storage.filesystem import FileSystem, RealFileSystem
+from storage.disk.filesystem import FileSystem, RealFileSystem
 
 
 @dataclass(frozen=True, slots=True)

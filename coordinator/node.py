@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.keeper import CatalogueKeeper
-    from coordinator.cluster.view import Cluster
     from coordinator.config import Settings
-    from coordinator.manager import GroupMetadataManager
+    from coordinator.partitions.manager import GroupMetadataManager
     from coordinator.runtime.timers import Timer
-    from coordinator.stats import Stats
+    from coordinator.telemetry.stats import Stats
+    from coordinator.topology.view import Cluster
 
 
 class End(NamedTuple):

@@ -12,32 +12,32 @@ An append takes only the last one, and nobody syncs under it but an append that 
 Usually a manager has a directory for itself. Several can also share one (`open_share`): each has a journal
 of its own and works only on the partitions that it has adopted and not released. Somebody else holds the
 directory's lock then, sees to it that no two adopt the same partition, and settles the journal of a node that
-has stopped: `storage.shared`.
+has stopped: `storage.recovery.shared`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
-from storage.checkpoint_file import Position
+from storage.disk.checkpoint_file import Position
+from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
+from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
-from storage.filesystem import FileSystem, RealFileSystem
 from storage.health import Health
-from storage.journal import Entry
-from storage.journals import Journals
-from storage.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
-from storage.lock import DirectoryLock
-from storage.log import PartitionLog
-from storage.log_directory import LogDirectory
-from storage.log_recovery import Cut, position_of
-from storage.open_journals import take_over
-from storage.opening import leave_clean, open_adopted, open_logs, reopen
+from storage.journal.journal import Entry
+from storage.journal.journals import Journals
+from storage.journal.log_directory import LogDirectory
+from storage.journal.open_journals import take_over
+from storage.partition.log import PartitionLog
+from storage.partition.rolled import RolledLog, rolled_log
+from storage.partition.swap import remove_cleaned
 from storage.partitions import Partitions
-from storage.recovery import Circumstances, topic_id_on_disk
-from storage.rolled import RolledLog, rolled_log
+from storage.recovery.log_recovery import Cut, position_of
+from storage.recovery.opening import leave_clean, open_adopted, open_logs, reopen
+from storage.recovery.recovery import Circumstances, topic_id_on_disk
 from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
-from storage.swap import remove_cleaned
 
 __all__ = ["Cut", "LogManager", "LogSettings"]
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from storage.checkpoint_file import TopicPartition
+from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned, storage_error
-from storage.journal import Entry
-from storage.log import PartitionLog
-from storage.log_directory import LogDirectory
-from storage.opening import Opened
-from storage.recovery import Known, partitions_on_disk
+from storage.journal.journal import Entry
+from storage.journal.log_directory import LogDirectory
+from storage.partition.log import PartitionLog
+from storage.recovery.opening import Opened
+from storage.recovery.recovery import Known, partitions_on_disk
 
 _LAST_OFFSET_DELTA: Final = Struct(">i")
 

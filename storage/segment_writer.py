@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from storage.errors import storage_error
 from storage.health import Health
-from storage.journal import Entry
-from storage.journals import Journals
-from storage.log import PartitionLog, batch_offsets
-from storage.log_directory import LogDirectory
+from storage.journal.journal import Entry
+from storage.journal.journals import Journals
+from storage.journal.log_directory import LogDirectory
+from storage.journal.pending import PendingBatches
+from storage.partition.log import PartitionLog, batch_offsets
 from storage.partitions import Partitions
-from storage.pending import PendingBatches
-from storage.recovery import note_recovery_points
+from storage.recovery.recovery import note_recovery_points
 
 
 class SegmentWriter:

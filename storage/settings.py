@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
-from storage.index import INTERVAL_BYTES_DEFAULT
-from storage.layout import OFFSETS_TOPIC
+from storage.disk.layout import OFFSETS_TOPIC
 
+INDEX_INTERVAL_BYTES_DEFAULT: Final = 4_096
+"""Kafka's `log.index.interval.bytes`."""
 SEGMENT_BYTES_DEFAULT: Final = 104_857_600
 SEGMENT_MS_DEFAULT: Final = 604_800_000
 JOURNAL_STEP_BYTES_DEFAULT: Final = 4 << 20
@@ -22,7 +23,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A segment that would grow beyond this is followed by another: `offsets.topic.segment.bytes`."""
     segment_ms: int = SEGMENT_MS_DEFAULT
     """A segment whose first record is this much older than the next one is followed by another: `segment.ms`."""
-    index_interval_bytes: int = INTERVAL_BYTES_DEFAULT
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES_DEFAULT
     """So much of a segment lies between two entries of its index: `log.index.interval.bytes`."""
     journal_step_bytes: int = JOURNAL_STEP_BYTES_DEFAULT
     """So much of the disk is taken at once for the journal."""

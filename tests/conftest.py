@@ -7,7 +7,7 @@ from collections import Counter
 import hypothesis
 import pytest
 
-from coordinator import logs  # noqa: F401 - before anything else imports structlog, see its head
+from coordinator.telemetry import logs  # noqa: F401 - before anything else imports structlog, see its head
 from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
 

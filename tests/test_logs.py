@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import structlog
 
-from coordinator import logs
-from coordinator.log_limits import EVENTS_MAX, LINES_PER_PERIOD_MAX, PERIOD_S, RateLimit
-from coordinator.log_writer import QueuedSink
+from coordinator.telemetry import logs
+from coordinator.telemetry.log_limits import EVENTS_MAX, LINES_PER_PERIOD_MAX, PERIOD_S, RateLimit
+from coordinator.telemetry.log_writer import QueuedSink
 from tests.support.processes import environment
 from tests.support.raw import commit_offsets, create_topic
 from tests.support.service import Service, wait_until
@@ -155,7 +155,7 @@ def test_a_stream_that_fails_does_not_reach_who_logs() -> None:
 
 
 def test_importing_the_logs_does_not_import_rich() -> None:
-    code = "import sys, coordinator.logs; assert 'rich' not in sys.modules; import rich.table"
+    code = "import sys, coordinator.telemetry.logs; assert 'rich' not in sys.modules; import rich.table"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

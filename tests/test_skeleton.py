@@ -52,6 +52,14 @@ def test_the_import_rules_hold() -> None:
             {"coordinator/groups/state.py": "import coordinator.runtime"},
             "Groups know nothing of what runs them",
         ),
+        (
+            {"coordinator/partitions/shard.py": "import coordinator.api.context"},
+            "The rooms of the coordinator import downwards only",
+        ),
+        (
+            {"storage/partition/segment.py": "import storage.journal.pending"},
+            "The rooms of the storage import downwards only",
+        ),
         ({"protocol/framing.py": "import socket"}, "The protocol touches no files"),
         ({"storage/errors.py": "import asyncio"}, "Storage knows no event loop"),
     ],

@@ -7,7 +7,7 @@ import pyarrow as pa
 from audit.fold.rows import Longs, Rows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Sightings
-from storage.placement import partition_for
+from protocol.placement import partition_for
 
 
 class Placement:

@@ -16,7 +16,7 @@ from audit.fold.rows import Rows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Sightings
 from audit.fold.transactions import fold_transactions, standing
-from storage.layout import parse_segment
+from storage.disk.layout import parse_segment
 
 
 def fold(batches: Iterable[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.RecordBatch]:

@@ -17,15 +17,15 @@ from audit.source.plan import Range
 from audit.source.read import read_range
 from audit.source.remote import is_url
 from audit.source.segments import list_segments
-from storage.batch_format import batch_extent
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Job, Result, Source
 from storage.columns.walk import Chunk
+from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.layout import segment_name
 from storage.errors import CorruptLog
-from storage.filesystem import FileSystem, RealFileSystem
-from storage.layout import segment_name
+from storage.format.batch_format import batch_extent
+from storage.partition.swap import swap_in
 from storage.settings import LogSettings
-from storage.swap import swap_in
 
 Clean = Callable[[FileSystem, Job], Result]
 """As `storage.cleaner.work.clean`."""

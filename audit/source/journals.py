@@ -12,11 +12,11 @@ from typing import Final
 
 import msgspec
 
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import journal_dirs
 from storage.errors import CorruptLog
-from storage.filesystem import RealFileSystem
-from storage.journal import ENTRY, FRAME
-from storage.journal_reader import JournalContents, read_journals
-from storage.layout import journal_dirs
+from storage.journal.journal import ENTRY, FRAME
+from storage.journal.journal_reader import JournalContents, read_journals
 
 _ATTEMPTS: Final = 5
 

@@ -9,8 +9,8 @@ import msgspec
 
 from audit.errors import AuditError
 from audit.source.segments import list_segments, partition_dirs
-from storage.checkpoint_file import parse_offsets
-from storage.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC
+from storage.disk.checkpoint_file import parse_offsets
+from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC
 
 LOG_START_FILE: Final = "log-start-offset-checkpoint"
 """Kafka's, in a log directory: by partition the offset before which somebody had everything deleted."""

@@ -16,7 +16,7 @@ from audit.errors import AuditError
 from audit.source.journals import JournalDamage, JournalPart, journals
 from audit.source.segments import Segment, list_segments, opened, partition_dirs
 from storage.columns.walk import boundaries
-from storage.layout import OFFSETS_TOPIC, journal_dirs
+from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
 """A segment longer than this is read in several ranges."""

@@ -12,10 +12,10 @@ from audit.schema import CHANGED_MEANWHILE, FILE_COLUMNS
 from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
 from audit.source.segments import Segment, list_segments, opened
-from storage.batch_format import EXTENT_BYTES, batch_extent
 from storage.columns.decode import decode
 from storage.columns.walk import CHUNK_BYTES, Chunk, Damage, Read, check_at, walk
-from storage.journal import ENTRY
+from storage.format.batch_format import EXTENT_BYTES, batch_extent
+from storage.journal.journal import ENTRY
 
 _ATTEMPTS: Final = 20
 

@@ -27,7 +27,7 @@ from audit.source.look import LOG_START_FILE, Look, offsets_in
 from audit.source.plan import Range
 from audit.source.read import next_offset, read_range, rows
 from storage.columns.walk import Read, walk
-from storage.layout import (
+from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
     JOURNAL_DIR,
     OFFSETS_TOPIC,

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from audit.errors import AuditError
-from storage.batch_format import EXTENT_BYTES, batch_extent
 from storage.columns.walk import Read
-from storage.layout import OFFSETS_TOPIC, SWAP_SUFFIX, parse_partition_dir, parse_segment
+from storage.disk.layout import OFFSETS_TOPIC, SWAP_SUFFIX, parse_partition_dir, parse_segment
+from storage.format.batch_format import EXTENT_BYTES, batch_extent
 
 _ATTEMPTS: Final = 20
 """A directory that differs as often from one look to the next is not listed."""

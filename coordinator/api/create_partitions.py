@@ -9,8 +9,8 @@ from coordinator.api.topic_changes import answer_after_change, refuse_brokers, r
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
-from coordinator.cluster.view import Cluster
 from coordinator.node import Node
+from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
 from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
 

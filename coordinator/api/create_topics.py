@@ -18,8 +18,8 @@ from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
-from coordinator.cluster.view import Cluster
 from coordinator.node import Node
+from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
 from protocol.messages import CreateTopicsRequest, CreateTopicsResponse
 

@@ -13,8 +13,8 @@ from typing import Any
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.configs import end_group
-from coordinator.manager import GroupMetadataManager
 from coordinator.node import End, EndsByTopic, Node, Partitions
+from coordinator.partitions.manager import GroupMetadataManager
 from protocol.errors import ErrorCode
 
 Known = Mapping[str, Mapping[int, End] | None]

@@ -20,8 +20,8 @@ from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.partitions import NO_EPOCH, partition_error
 from coordinator.api.slices import in_slices, moments
 from coordinator.catalogue.topic import Topic
-from coordinator.logs import get_logger
 from coordinator.node import Node
+from coordinator.telemetry.logs import get_logger
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse

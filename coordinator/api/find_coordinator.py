@@ -13,9 +13,9 @@ from typing import Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Refusal
-from coordinator.cluster.view import Broker
-from coordinator.logs import get_logger
 from coordinator.node import Node
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology.view import Broker
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 

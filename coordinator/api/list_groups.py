@@ -8,7 +8,7 @@ from coordinator.api.slices import in_slices, moments
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
-from coordinator.shard import Shard
+from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse
 

@@ -23,8 +23,8 @@ from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
-from coordinator.cluster.view import NOBODY, Leader
 from coordinator.node import Node
+from coordinator.topology.view import NOBODY, Leader
 from protocol.errors import ErrorCode
 from protocol.messages import MetadataRequest, MetadataResponse
 

@@ -10,7 +10,6 @@ from itertools import compress
 from coordinator.api.context import RequestContext, Work
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
-from coordinator.append_errors import append_error, commit_error
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.limits import OffsetRoom, has_ample_room, new_group
 from coordinator.groups.metadata import GroupMetadata
@@ -18,7 +17,8 @@ from coordinator.groups.offsets import commit_topic, prolong_session, validate_c
 from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
-from coordinator.shard import Shard
+from coordinator.partitions.append_errors import append_error, commit_error
+from coordinator.partitions.shard import Shard
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -29,7 +29,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from storage.errors import RecordTooLarge
-from storage.records import OffsetCommits
+from storage.format.records import OffsetCommits
 
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10

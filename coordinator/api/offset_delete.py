@@ -9,7 +9,7 @@ from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
 from coordinator.node import Node
-from coordinator.shard import Shard
+from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 

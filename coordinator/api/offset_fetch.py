@@ -10,7 +10,7 @@ from coordinator.api.offset_fetch_long import answer_in_slices, offsets_wanted
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
-from coordinator.shard import Shard
+from coordinator.partitions.shard import Shard
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
@@ -24,7 +24,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from storage.records import OffsetAndMetadata
+from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM = 8
 TOPIC_IDS_FROM = 10

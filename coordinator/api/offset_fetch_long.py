@@ -15,7 +15,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
-from coordinator.shard import Shard
+from coordinator.partitions.shard import Shard
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
@@ -24,7 +24,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from protocol.messages import CLASSES
-from storage.records import OffsetAndMetadata
+from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10

@@ -8,7 +8,7 @@ themselves whether there is any, and only then have them counted; the answers of
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator.stats import Stats
+from coordinator.telemetry.stats import Stats
 from protocol.apis import ApiKey
 
 PARTS: Final[Mapping[ApiKey, Sequence[str]]] = {

@@ -4,7 +4,7 @@
 from typing import Final
 
 from coordinator.catalogue.topic import Topic
-from coordinator.cluster.view import Cluster
+from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
 
 NO_EPOCH: Final = -1

@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator.api.context import SILENT, Parked, RequestContext, Silent
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Topic
-from coordinator.logs import get_logger
 from coordinator.node import Node
+from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages import ProduceRequest, ProduceResponse
 

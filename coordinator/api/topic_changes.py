@@ -10,8 +10,8 @@ from coordinator.api.slices import in_slices
 from coordinator.catalogue.keeper import Steps
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
-from coordinator.cluster.view import Cluster
 from coordinator.node import Node
+from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 

@@ -10,9 +10,9 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
-from coordinator.logs import get_logger
+from coordinator.telemetry.logs import get_logger
+from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 from storage.errors import StorageError, storage_error
-from storage.filesystem import FileSystem, atomic_write, read_file, replace_file
 
 log = get_logger("catalogue")
 

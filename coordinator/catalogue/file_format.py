@@ -38,7 +38,7 @@ from coordinator.catalogue.errors import CorruptCatalogue, position_in
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
 from coordinator.catalogue.topic import Topic
-from storage.properties import encode_uuid
+from storage.disk.properties import encode_uuid
 
 VERSION: Final = 2
 _PREFIX: Final = b'{"crc":"'

@@ -9,9 +9,9 @@ import msgspec
 from coordinator.catalogue import file_format
 from coordinator.catalogue.file import FILE_NAME
 from coordinator.config import Settings
-from coordinator.logs import get_logger
+from coordinator.telemetry.logs import get_logger
+from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError
-from storage.filesystem import FileSystem
 
 log = get_logger("catalogue")
 

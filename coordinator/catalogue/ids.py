@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from storage.properties import decode_uuid, encode_uuid
+from storage.disk.properties import decode_uuid, encode_uuid
 
 NO_ID: Final = bytes(16)
 # Kafka gives 1 to __cluster_metadata and has set the rest up to 99 aside (Uuid.RESERVED).

@@ -19,7 +19,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.topics import Draft
-from coordinator.logs import get_logger
+from coordinator.telemetry.logs import get_logger
 
 log = get_logger("catalogue")
 

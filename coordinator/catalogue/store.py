@@ -14,8 +14,8 @@ from coordinator.catalogue.keeper import CatalogueKeeper, T
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.logs import get_logger
-from storage.filesystem import FileSystem, RealFileSystem
+from coordinator.telemetry.logs import get_logger
+from storage.disk.filesystem import FileSystem, RealFileSystem
 
 log = get_logger("catalogue")
 

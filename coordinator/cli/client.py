@@ -23,8 +23,8 @@ from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment
 from protocol.errors import ErrorCode
-from storage.layout import OFFSETS_TOPIC
-from storage.placement import partition_for
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
 
 T = TypeVar("T")
 

@@ -32,6 +32,6 @@ def existing(directory: Path) -> Path:
 
 def is_data_dir(directory: Path) -> bool:
     """Whether a node has started here at least once, be it that nothing was committed."""
-    from storage.layout import META_FILE
+    from storage.disk.layout import META_FILE
 
     return (directory / META_FILE).exists()

@@ -12,7 +12,7 @@ from coordinator.cli.data_dir import existing, settings_for
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 
 if TYPE_CHECKING:
-    from coordinator.runtime.expiry_preview import Preview
+    from coordinator.jobs.expiry_preview import Preview
 
 UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 DEFAULT_NODE: Final = "127.0.0.1:9308"
@@ -41,7 +41,7 @@ def expiring(
     """
     with one_line_errors():
         from coordinator.cli import render
-        from coordinator.runtime.expiry_preview import merged
+        from coordinator.jobs.expiry_preview import merged
 
         within_ms = _milliseconds(within)
         if data_dir is not None:
@@ -67,7 +67,7 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
     import msgspec
 
     from coordinator.config.values import Address
-    from coordinator.runtime.expiry_preview import Preview
+    from coordinator.jobs.expiry_preview import Preview
 
     try:
         address = Address.parse(node)
@@ -91,13 +91,13 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
     """What a stopped node's directory holds; the directory is not changed."""
     import time
 
-    from coordinator.offline import read_shard
-    from coordinator.runtime.expiry_preview import Preview, preview_of
-    from storage.check import check_directory
+    from coordinator.jobs.expiry_preview import Preview, preview_of
+    from coordinator.partitions.offline import read_shard
+    from storage.disk.filesystem import RealFileSystem
+    from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
-    from storage.filesystem import RealFileSystem
-    from storage.layout import journal_dirs
-    from storage.loader import RecordLoader
+    from storage.format.loader import RecordLoader
+    from storage.recovery.check import check_directory
 
     fs, settings = RealFileSystem(), settings_for(data_dir)
     directory = existing(settings.data_dir)

@@ -40,8 +40,8 @@ def import_broker(
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
         from coordinator.importer.target import Identity, make
+        from storage.disk.filesystem import RealFileSystem
         from storage.errors import StorageError
-        from storage.filesystem import RealFileSystem
 
         fs, settings = RealFileSystem(), settings_for(data_dir)
         log_dirs = [Path(text) for text in from_log_dirs.split(",") if text]

@@ -11,13 +11,13 @@ import typer
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 from coordinator.config import Settings
-from storage.filesystem import RealFileSystem
+from storage.disk.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
     from coordinator.importer.lost_catalogue import LostCatalogue
-    from storage.check import CheckedDirectory, CheckedPartition, Damage
-    from storage.journal_loss import AcceptedLoss
-    from storage.repair import Repair
+    from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
+    from storage.recovery.journal_loss import AcceptedLoss
+    from storage.recovery.repair import Repair
 
 app = typer.Typer(help="Check the log's files, and mend them.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -39,8 +39,8 @@ def check_log(
     """
     with one_line_errors():
         from coordinator.cli import render
-        from storage.check import check_directory
         from storage.errors import StorageError
+        from storage.recovery.check import check_directory
 
         directory = existing(settings_for(data_dir).data_dir)
         try:
@@ -92,8 +92,8 @@ def repair_log(
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
         from coordinator.importer.source import CannotImport
+        from storage.disk.lock import DirectoryLock
         from storage.errors import StorageError
-        from storage.lock import DirectoryLock
 
         settings = settings_for(data_dir)
         directory = existing(settings.data_dir)
@@ -116,7 +116,7 @@ def repair_log(
 
 
 def _mend_partition(directory: Path, partition: int, *, dry_run: bool) -> None:
-    from storage.repair import carry_out, plan_repair
+    from storage.recovery.repair import carry_out, plan_repair
 
     fs = RealFileSystem()
     repair = plan_repair(fs, directory, partition)
@@ -126,8 +126,8 @@ def _mend_partition(directory: Path, partition: int, *, dry_run: bool) -> None:
 
 
 def _mend_journals(settings: Settings, *, accept: bool) -> None:
-    from coordinator.log_settings import log_settings
-    from storage.journal_loss import AcceptedLoss, accept_loss, find_damage
+    from coordinator.config.log_settings import log_settings
+    from storage.recovery.journal_loss import AcceptedLoss, accept_loss, find_damage
 
     fs, how = RealFileSystem(), log_settings(settings)
     if accept:
@@ -142,7 +142,7 @@ def _mend_journals(settings: Settings, *, accept: bool) -> None:
 def _settle_journals(settings: Settings) -> None:
     """Bring what a crash has left in journals to the segments, as a start does. Raises StorageError."""
     from coordinator.catalogue.fitting import refuse_half_done
-    from coordinator.log_settings import log_settings
+    from coordinator.config.log_settings import log_settings
     from storage.log_manager import LogManager
 
     fs = RealFileSystem()

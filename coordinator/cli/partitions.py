@@ -12,7 +12,7 @@ import typer
 from coordinator.cli.errors import CommandError, one_line_errors
 
 if TYPE_CHECKING:
-    from coordinator.cluster.orders import Answer
+    from coordinator.workers.orders import Answer
 
 app = typer.Typer(
     help="See and change which worker leads which partition of __consumer_offsets.",
@@ -36,7 +36,7 @@ def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> Non
     """List the nodes and who leads each partition."""
     with one_line_errors():
         from coordinator.cli import render
-        from coordinator.cluster.orders import ListPartitions
+        from coordinator.workers.orders import ListPartitions
 
         found = ask(data_dir, ListPartitions())
         if json:
@@ -54,7 +54,7 @@ def move(
 ) -> None:
     """Let another node lead a partition, and wait until it serves it."""
     with one_line_errors():
-        from coordinator.cluster.orders import Move
+        from coordinator.workers.orders import Move
 
         def arrived(answer: "Answer") -> bool:
             state = answer.partitions[partition]
@@ -77,7 +77,7 @@ def drain(
 ) -> None:
     """Hand all partitions of a node to the others and end its process, and wait for that."""
     with one_line_errors():
-        from coordinator.cluster.orders import Drain
+        from coordinator.workers.orders import Drain
 
         def ended(answer: "Answer") -> bool:
             return all(state.node != node for state in answer.nodes)
@@ -90,7 +90,7 @@ def ask(data_dir: Path, order: Any) -> "Answer":
     """Give an order to the supervisor of a data directory. Raises CommandError."""
     import msgspec
 
-    from coordinator.cluster.orders import Answer, PathTooLong, socket_path
+    from coordinator.workers.orders import Answer, PathTooLong, socket_path
     from protocol.framing import LENGTH_BYTES
 
     try:
@@ -121,7 +121,7 @@ def wait_for(
     data_dir: Path, answer: "Answer", condition: Callable[["Answer"], bool], timeout_s: float, missing: str
 ) -> None:
     """Ask again until `condition` holds. Raises CommandError with what is `missing` after `timeout_s`."""
-    from coordinator.cluster.orders import ListPartitions
+    from coordinator.workers.orders import ListPartitions
 
     deadline = time.monotonic() + timeout_s
     while not condition(answer):

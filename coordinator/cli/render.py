@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from coordinator.cli.model import Assignment, Description, GroupListing, Member, OffsetView, StateView
-from coordinator.cluster.orders import Answer
-from coordinator.escaping import escape_unseen
+from coordinator.telemetry.escaping import escape_unseen
+from coordinator.workers.orders import Answer
 
 WIDTH_WITHOUT_TERMINAL: Final = 100_000
 """A pipe has no width: nothing is wrapped, so that grep and awk see whole lines."""

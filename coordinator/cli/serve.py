@@ -16,7 +16,7 @@ from coordinator.config.sources import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
     from coordinator.app import Serving
-    from coordinator.cluster.messages import Serves
+    from coordinator.workers.messages import Serves
 
 
 def serve(
@@ -48,7 +48,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP."""
-    from coordinator import logs
+    from coordinator.telemetry import logs
 
     with one_line_errors():
         flags = {
@@ -63,7 +63,7 @@ def serve(
     from coordinator.catalogue.fitting import fit_to_data
 
     if settings.workers > 1:
-        from coordinator.cluster import serve as cluster
+        from coordinator.workers import serve as cluster
 
         raise typer.Exit(cluster.serve(fit_to_data(settings), _announce_all))
     from coordinator import app

@@ -7,7 +7,7 @@ from itertools import islice
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
-from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
 
 Offsets = Iterable[tuple[str, int, OffsetAndMetadata]]
 """Topic, partition and what was committed there."""

@@ -16,7 +16,7 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
-from storage.records import OffsetCommits
+from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
 

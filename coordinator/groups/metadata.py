@@ -11,7 +11,7 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
-from storage.records import OffsetAndMetadata
+from storage.format.records import OffsetAndMetadata
 
 
 class GroupOverview(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
 
 INVALID_OFFSET = -1
 NO_RETENTION_TIME = -1

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from protocol.structs import Frozen
-from storage.records import Record
+from storage.format.records import Record
 
 
 class Caller(Protocol):

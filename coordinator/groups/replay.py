@@ -7,7 +7,7 @@ from coordinator.groups.member import MemberMetadata
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.groups.usage import text_bytes
-from storage.records import (
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,

@@ -15,9 +15,9 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.importer.survey import Survey, take
 from coordinator.importer.target import topics_of
+from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
-from storage.filesystem import FileSystem
-from storage.recovery import partitions_on_disk, topic_id_on_disk
+from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
 
 
 class LostCatalogue(msgspec.Struct):

@@ -9,9 +9,8 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, why_invalid
-from storage.errors import DirectoryLocked, StorageError, storage_error
-from storage.filesystem import FileSystem, read_file
-from storage.layout import (
+from storage.disk.filesystem import FileSystem, read_file
+from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
     LOCK_FILE,
     META_FILE,
@@ -19,7 +18,8 @@ from storage.layout import (
     PARTITION_METADATA_FILE,
     parse_partition_dir,
 )
-from storage.properties import decode_uuid, parse_properties
+from storage.disk.properties import decode_uuid, parse_properties
+from storage.errors import DirectoryLocked, StorageError, storage_error
 
 TOPICS_NOT_TAKEN: Final = INTERNAL_TOPICS | {CLUSTER_METADATA_TOPIC}
 

@@ -8,13 +8,13 @@ import msgspec
 
 from coordinator.groups.expiry import is_nothing
 from coordinator.importer.source import CannotImport
-from coordinator.offline import read_shard
-from coordinator.shard import Shard
-from storage.check import Damage, check_partition
+from coordinator.partitions.offline import read_shard
+from coordinator.partitions.shard import Shard
+from protocol.placement import partition_for
+from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
-from storage.filesystem import FileSystem
-from storage.loader import RecordLoader
-from storage.placement import partition_for
+from storage.format.loader import RecordLoader
+from storage.recovery.check import Damage, check_partition
 
 
 class Survey(msgspec.Struct):

@@ -19,9 +19,8 @@ from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invali
 from coordinator.catalogue.topic import Topic
 from coordinator.importer.source import CannotImport, FoundTopic, Source
 from coordinator.importer.survey import Survey
-from storage.errors import storage_error
-from storage.filesystem import FileSystem
-from storage.layout import (
+from storage.disk.filesystem import FileSystem
+from storage.disk.layout import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIXES,
@@ -30,10 +29,11 @@ from storage.layout import (
     TEMPORARY_SUFFIX,
     partition_dir,
 )
-from storage.lock import DirectoryLock
+from storage.disk.lock import DirectoryLock
+from storage.disk.properties import load_or_create_meta
+from storage.errors import storage_error
 from storage.log_manager import Cut, LogManager
-from storage.properties import load_or_create_meta
-from storage.recovery import topic_id_on_disk
+from storage.recovery.recovery import topic_id_on_disk
 from storage.settings import LogSettings
 
 _COPY_BYTES: Final = 4 << 20

@@ -12,8 +12,8 @@ that take little. A connection that takes nothing at all is closed in any case, 
 
 from typing import Final, Protocol
 
-from coordinator.logs import get_logger
-from coordinator.stats import Stats
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
 from protocol.apis import ApiKey
 
 log = get_logger("connection")

@@ -24,12 +24,12 @@ from coordinator.api.context import PARKED, SILENT, RequestContext, RequestRefus
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import handle_in_steps
 from coordinator.api.table import Api, Apis
-from coordinator.logs import get_logger
 from coordinator.net.budget import MEMBERS_APIS, Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
-from coordinator.runtime.committer import Committer
-from coordinator.stats import Stats
+from coordinator.partitions.committer import Committer
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
 from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import (
     ErrorCode,

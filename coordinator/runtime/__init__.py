@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shell around the pure groups: time, the disk, loading, and what runs by the clock."""
+"""What a node runs on: clocks, timers, threads, the scheduler, ids of members, signals."""

@@ -7,8 +7,8 @@ from itertools import count
 from time import perf_counter_ns
 from typing import Any, Protocol
 
-from coordinator.logs import get_logger
 from coordinator.runtime.clock import Clock
+from coordinator.telemetry.logs import get_logger
 
 log = get_logger("timers")
 

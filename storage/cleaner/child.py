@@ -16,9 +16,9 @@ import msgspec
 
 import storage
 from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.disk.filesystem import FILE_MODE, File, RealFile, RealFileSystem
+from storage.disk.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from storage.errors import CorruptLog
-from storage.filesystem import FILE_MODE, File, RealFile, RealFileSystem
-from storage.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 
 NICENESS: Final = 10
 """By how much the child stands back behind the node."""

@@ -13,8 +13,9 @@ from zlib import crc32
 
 from crc32c import crc32c
 
-from storage.batch import batch_body
-from storage.batch_format import (
+from storage.errors import CorruptBatch
+from storage.format.batch import batch_body
+from storage.format.batch_format import (
     DELETE_HORIZON,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -26,9 +27,8 @@ from storage.batch_format import (
     read_zigzag,
     zigzag,
 )
-from storage.compression import compress
-from storage.errors import CorruptBatch
-from storage.old_messages import iter_messages
+from storage.format.compression import compress
+from storage.format.old_messages import iter_messages
 
 NO_TIMESTAMP: Final = -1
 _MESSAGE: Final = Struct(">qi")

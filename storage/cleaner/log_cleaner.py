@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from storage.checkpoint_file import TopicPartition, read_highest, write_offsets
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
 from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.disk.checkpoint_file import TopicPartition, read_highest, write_offsets
+from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.errors import CorruptLog, StorageError, storage_error
-from storage.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.log_manager import LogManager
 
 Runner = Callable[[Job], Result]

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from storage.cleaner.work import Job, Source
-from storage.rolled import RolledLog
-from storage.segment import Segment
+from storage.partition.rolled import RolledLog
+from storage.partition.segment import Segment
 
 LONG_MAX: Final = 2**63 - 1
 _RELATIVE_OFFSET_MAX: Final = 2**31 - 1

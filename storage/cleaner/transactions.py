@@ -10,8 +10,8 @@ from operator import itemgetter
 from struct import Struct
 from typing import Final
 
-from storage.batch import Batch, iter_records
 from storage.errors import CorruptBatch
+from storage.format.batch import Batch, iter_records
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
 """Kafka's `producer.id.expiration.ms`: for so long after its last batch a producer is known."""

@@ -14,16 +14,16 @@ from typing import Final
 
 import msgspec
 
-from storage.batch import check_batch, iter_records
-from storage.batch_format import EXTENT_BYTES, MAGIC, MAGIC_AT, Batch, batch_extent, batch_facts
 from storage.cleaner.filtering import delete_horizon, empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import Transactions
+from storage.disk.filesystem import FileSystem
+from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
-from storage.filesystem import FileSystem
-from storage.index import places
-from storage.layout import CLEANED_SUFFIX, segment_name
-from storage.segment import Run, Segment
+from storage.format.batch import check_batch, iter_records
+from storage.format.batch_format import EXTENT_BYTES, MAGIC, MAGIC_AT, Batch, batch_extent, batch_facts
+from storage.partition.index import places
+from storage.partition.segment import Run, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
 _PRODUCER: Final = slice(43, 51)

@@ -6,12 +6,19 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from storage.batch import read_batch
-from storage.batch_format import COMPRESSION_MASK, CONTROL, LOG_APPEND_TIME, MAGIC, MAGIC_AT, TRANSACTIONAL
 from storage.columns.numbers import Bools, Buffer, Longs
 from storage.columns.schema import BATCH_COLUMNS
 from storage.columns.walk import Chunk
-from storage.compression import NAMES
+from storage.format.batch import read_batch
+from storage.format.batch_format import (
+    COMPRESSION_MASK,
+    CONTROL,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL,
+)
+from storage.format.compression import NAMES
 
 COMPRESSIONS = pa.array(
     [*NAMES, *(f"unknown ({number})" for number in range(len(NAMES), COMPRESSION_MASK + 1))]

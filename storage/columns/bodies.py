@@ -7,13 +7,13 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from storage.batch import batch_body, read_batch
-from storage.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC, read_zigzag
 from storage.columns.batches import BatchColumns
 from storage.columns.numbers import Bools, Buffer, Longs
 from storage.columns.one_by_one import Row, batch_rows
 from storage.columns.walk import Chunk
 from storage.errors import CorruptBatch
+from storage.format.batch import batch_body, read_batch
+from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC, read_zigzag
 
 BODIES_BYTES: Final = 32 << 20
 """So many bytes of decompressed records are looked at at once, unless a single batch has more."""

@@ -16,7 +16,7 @@ from storage.columns.offsets import Keys, Values, envelopes, offset_keys, offset
 from storage.columns.one_by_one import Row, record_row
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
 from storage.columns.walk import Chunk
-from storage.properties import encode_uuid
+from storage.disk.properties import encode_uuid
 
 _TOPIC_ID_BYTES: Final = 16
 

@@ -4,8 +4,6 @@
 from struct import Struct
 from typing import Any, Final
 
-from storage.batch import iter_records, read_batch
-from storage.batch_format import BatchRecord
 from storage.columns.schema import (
     ABORT,
     COMMIT,
@@ -15,9 +13,11 @@ from storage.columns.schema import (
     TRANSACTION_MARKER,
     UNKNOWN,
 )
+from storage.disk.properties import encode_uuid
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.properties import encode_uuid
-from storage.records import (
+from storage.format.batch import iter_records, read_batch
+from storage.format.batch_format import BatchRecord
+from storage.format.records import (
     GroupMetadataRecord,
     MemberValue,
     OffsetCommitRecord,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a log's rows: one row for each record, or one for a batch without a readable record.
 
-Numbers are as `storage.records` has them: -1 for a leader epoch or state timestamp that was not given. All
+Numbers are as `storage.format.records` has them: -1 for a leader epoch or state timestamp that was not given. All
 timestamps are milliseconds since the epoch.
 """
 

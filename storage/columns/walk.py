@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
-from storage.batch import check_batch
-from storage.batch_format import (
+from storage.errors import CorruptBatch, IncompleteBatch
+from storage.format.batch import check_batch
+from storage.format.batch_format import (
     CRC_START,
     EXTENT_BYTES,
     HEADER_BYTES,
@@ -23,8 +24,7 @@ from storage.batch_format import (
     Batch,
     batch_extent,
 )
-from storage.errors import CorruptBatch, IncompleteBatch
-from storage.segment import find_batch
+from storage.partition.segment import find_batch
 
 CHUNK_BYTES: Final = 8 << 20
 """So much of a file is looked at at once, unless a single batch is longer."""

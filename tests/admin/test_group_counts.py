@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from coordinator.groups.state import GroupState
-from coordinator.runtime import group_counts
-from coordinator.runtime.group_counts import GroupCounts, count_groups
+from coordinator.jobs import group_counts
+from coordinator.jobs.group_counts import GroupCounts, count_groups
 from tests.groups.harness import Cluster
 
 GROUPS = 20

@@ -13,7 +13,7 @@ from prometheus_client.exposition import choose_encoder
 from coordinator.admin import guard, scrape
 from coordinator.admin.http import names_loopback
 from coordinator.admin.scrape import Page
-from tests.manager.running import Running, eventually, node
+from tests.partitions.running import Running, eventually, node
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 

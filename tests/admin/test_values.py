@@ -23,11 +23,11 @@ from coordinator.net import connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
-from storage.batch import BatchBuilder
-from storage.records import Record, UnknownRecord
-from tests.manager.disk import SEGMENTS, SYNCS, WRITES
-from tests.manager.running import PARTITIONS, Running, commit_error, eventually, node
+from storage.format.batch import BatchBuilder
+from storage.format.records import Record, UnknownRecord
 from tests.net import requests
+from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
+from tests.partitions.running import PARTITIONS, Running, commit_error, eventually, node
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 

@@ -18,18 +18,18 @@ from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
-from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Ends
+from coordinator.partitions.shard import Shard
 from coordinator.runtime.timers import Timer
-from coordinator.shard import Shard
-from coordinator.stats import Stats
+from coordinator.telemetry.stats import Stats
+from coordinator.topology.view import Broker, Cluster
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.messages import CLASSES
-from storage.records import OffsetAndMetadata
+from storage.format.records import OffsetAndMetadata
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"

@@ -7,7 +7,7 @@ from coordinator.machine import Machine
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-from storage.filesystem import RealFileSystem
+from storage.disk.filesystem import RealFileSystem
 from tests.api.asking import FakeNode, refusal_of, versions
 from tests.groups.harness import FakeClock
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import Struct
 
-from storage.batch import read_batch
-from storage.batch_format import CRC_START
-from storage.checkpoint_file import write_offsets
-from storage.filesystem import RealFileSystem
-from storage.layout import OFFSETS_TOPIC
-from storage.records import UnknownRecord
+from storage.disk.checkpoint_file import write_offsets
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import OFFSETS_TOPIC
+from storage.format.batch import read_batch
+from storage.format.batch_format import CRC_START
+from storage.format.records import UnknownRecord
 from tests.audit.logs import (
     DAY,
     HOUR,

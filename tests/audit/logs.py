@@ -11,11 +11,11 @@ from crc32c import crc32c
 from audit.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
-from storage.batch import BatchBuilder, read_batch
-from storage.batch_format import CONTROL, CRC_START, HEADER_BYTES, TRANSACTIONAL
-from storage.layout import OFFSETS_TOPIC, partition_dir, segment_name
-from storage.placement import partition_for
-from storage.records import (
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
+from storage.format.batch import BatchBuilder, read_batch
+from storage.format.batch_format import CONTROL, CRC_START, HEADER_BYTES, TRANSACTIONAL
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,

@@ -20,9 +20,9 @@ from audit.live import Live, LiveGroup, LiveOffset, ask
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run import audit
-from storage.layout import OFFSETS_TOPIC
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
 from storage.log_manager import LogManager
-from storage.placement import partition_for
 from storage.settings import LogSettings
 from tests.audit.logs import commit, make_batch
 from tests.kafka.broker import KafkaBroker

@@ -20,16 +20,16 @@ from audit.options import AuditOptions
 from audit.run import audit
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
-from storage.batch import iter_batches, iter_records
 from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.transactions import Transactions
 from storage.cleaner.work import Job, Result
-from storage.filesystem import FileSystem
-from storage.layout import CLEANED_SUFFIX, segment_name
+from storage.disk.filesystem import FileSystem
+from storage.disk.layout import CLEANED_SUFFIX, segment_name
+from storage.format.batch import iter_batches, iter_records
+from storage.format.records import UnknownRecord
 from storage.log_manager import LogManager
-from storage.records import UnknownRecord
 from storage.settings import LogSettings
 from tests.audit.damaged import flipped_bit, wrong_record_lengths
 from tests.audit.logs import (

@@ -14,8 +14,8 @@ from audit.report.collect import collect_findings
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
+from storage.format.records import Record
 from storage.log_manager import LogManager
-from storage.records import Record
 from storage.settings import LogSettings
 from tests.audit.logs import HOUR, NOW, group_in, inventory_of, make_batch, marker, member, stored
 from tests.audit.logs import commit as committed

@@ -16,7 +16,7 @@ from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
 from storage.columns.walk import walk
-from storage.layout import segment_name
+from storage.disk.layout import segment_name
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch

@@ -11,9 +11,9 @@ from pyspark.testing import assertDataFrameEqual
 from audit.errors import AuditError
 from audit.schema import SCHEMA, subschema
 from audit.source import records
-from storage.batch import BatchBuilder
+from storage.format.batch import BatchBuilder
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
-from storage.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 

@@ -10,7 +10,7 @@ import pytest
 from bench import cli, compaction
 from bench.compaction import Phase, log_bytes, make_log, table
 from bench.watched import Turn, WatchedNode
-from storage.batch import iter_batches
+from storage.format.batch import iter_batches
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from storage.filesystem import File, RealFile, RealFileSystem
+from storage.disk.filesystem import File, RealFile, RealFileSystem
 
 
 class ManualThread:

@@ -17,7 +17,7 @@ from coordinator.catalogue.file_format import Decoded, decode, encode, encode_ch
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
-from storage.properties import encode_uuid
+from storage.disk.properties import encode_uuid
 
 PATH = Path("data/catalogue.json")
 VERSION_1 = b"""\

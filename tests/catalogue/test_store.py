@@ -22,8 +22,8 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
+from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, StorageFull
-from storage.filesystem import FileSystem
 from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
 from tests.catalogue.test_file_format import VERSION_1
 

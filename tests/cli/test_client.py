@@ -28,7 +28,7 @@ from protocol.messages import (
     ListGroupsResponse,
     MetadataResponse,
 )
-from storage.placement import partition_for
+from protocol.placement import partition_for
 from tests.cli.conftest import Command
 from tests.cli.fake import FakeNode
 

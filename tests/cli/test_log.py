@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.layout import OFFSETS_TOPIC
-from storage.placement import partition_for
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic

@@ -21,7 +21,7 @@ PARTS: Final = (
 )
 """The parts that are compiled, one by one."""
 
-WHOLE: Final = ("tests/api", "tests/manager", "tests/net", "tests/offsets", "tests/regressions")
+WHOLE: Final = ("tests/api", "tests/partitions", "tests/net", "tests/offsets", "tests/regressions")
 """What goes through many of them."""
 
 

@@ -81,5 +81,5 @@ def test_compiled_structs_are_what_their_source_says(tmp_path: Path) -> None:
         for isolated, where in ((["-I"], tmp_path), ([], ROOT))
     )
     assert installed == sources
-    assert "storage.records OffsetAndMetadata True" in sources
+    assert "storage.format.records OffsetAndMetadata True" in sources
     assert "protocol.hot.heartbeat HeartbeatRequest False" in sources

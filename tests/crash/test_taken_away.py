@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.placement import partition_for
-from tests.cluster.nodes import Nodes
+from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.command import groupkeeper
 from tests.support.processes import REPOSITORY, environment
 from tests.support.service import Service
 from tests.support.waiting import wait_until
+from tests.workers.nodes import Nodes
 
 GROUP, TOPIC = "taken", "taken-topic"
 # No checkpoint comes in between: the newest offsets are in the journal, and perhaps in the segments.

@@ -14,9 +14,9 @@ from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Reply
 from coordinator.groups.state import GroupState
-from coordinator.manager import GroupMetadataManager
-from coordinator.shard import Shard
-from coordinator.stats import Stats
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import Shard
+from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -27,7 +27,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from storage.records import (
+from storage.format.records import (
     OffsetCommitRecord,
     OffsetCommits,
     Record,

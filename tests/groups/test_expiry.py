@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from coordinator.groups.state import GroupState
-from coordinator.runtime import expiry_task
+from coordinator.jobs import expiry_task
 from protocol.embedded import encode_subscription
 from protocol.errors import ErrorCode
-from storage.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
+from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
 
 RETENTION_MS = 7 * 86_400_000

@@ -12,13 +12,13 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
-from storage.batch import BatchBuilder
-from storage.filesystem import RealFileSystem
-from storage.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
+from protocol.placement import partition_for
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
+from storage.disk.properties import encode_uuid
+from storage.format.batch import BatchBuilder
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from storage.log_manager import LogManager
-from storage.placement import partition_for
-from storage.properties import encode_uuid
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from storage.settings import LogSettings
 from tests.storage.foreign import plain, transactional
 from tests.support.command import groupkeeper

@@ -10,8 +10,8 @@ from pathlib import Path
 import confluent_kafka as ck
 import pytest
 
-from storage.layout import OFFSETS_TOPIC
-from storage.placement import partition_for
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.jars import require_kafka_classpath
 from tests.kafka.java_shell import JavaShell

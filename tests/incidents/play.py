@@ -19,11 +19,11 @@ from typing import Final
 
 import pytest
 
-from storage.layout import OFFSETS_TOPIC
-from storage.placement import partition_for
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
 from tests.incidents.recording import Recording
-from tests.manager.disk import WRITES
-from tests.manager.running import PARTITIONS, Running, node
+from tests.partitions.disk import WRITES
+from tests.partitions.running import PARTITIONS, Running, node
 from tests.support.command import groupkeeper
 from tests.support.raw import RawConnection, create_topic, standalone_commit
 from tests.support.service import Service

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.cluster.view import Broker, Cluster
+from coordinator.topology.view import Broker, Cluster
 from protocol.apis import ApiKey
 from protocol.messages import (
     CreatePartitionsRequest,

@@ -15,23 +15,23 @@ from coordinator.api.context import deliver
 from coordinator.api.table import Apis
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
-from coordinator.cluster.view import Broker, Cluster
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.manager import GroupMetadataManager
 from coordinator.net import connection as connection_module
 from coordinator.net.budget import Unsent
 from coordinator.net.connection import Connection, Server
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
 from coordinator.node import Node
-from coordinator.runtime.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
-from coordinator.stats import Stats
+from coordinator.telemetry.stats import Stats
+from coordinator.topology.view import Broker, Cluster
 from protocol.errors import ErrorCode
 from protocol.framing import FrameReader
-from storage.batch import BATCH_BYTES_MAX
-from storage.records import OffsetCommits, Record
+from storage.format.batch import BATCH_BYTES_MAX
+from storage.format.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC

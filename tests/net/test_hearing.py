@@ -18,9 +18,9 @@ from coordinator.runtime.timers import Timers
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.groups.harness import FakeClock
-from tests.manager.running import node, turns
 from tests.net import requests
 from tests.net.process import Peer
+from tests.partitions.running import node, turns
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from coordinator import manager as manager_module
 from coordinator.api import ends as ends_module
 from coordinator.api import slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.net import connection as connection_module
 from coordinator.node import End, EndsByTopic, Partitions
+from coordinator.partitions import manager as manager_module
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -28,7 +28,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
-from storage.records import OffsetAndMetadata, OffsetCommits
+from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 

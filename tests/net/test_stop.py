@@ -13,7 +13,7 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from storage.batch import iter_batches
+from storage.format.batch import iter_batches
 from tests.net import requests
 from tests.net.process import Peer
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets

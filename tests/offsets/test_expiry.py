@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator import manager as manager_module
 from coordinator.groups.expiry import expired_offsets
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
-from coordinator.runtime import expiry_task
-from coordinator.shard import Shard
+from coordinator.jobs import expiry_task
+from coordinator.partitions import manager as manager_module
+from coordinator.partitions.shard import Shard
 from protocol.embedded import encode_subscription
-from storage.records import (
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,
@@ -24,9 +24,9 @@ from storage.records import (
     decode_record,
 )
 from tests.groups.harness import Cluster
-from tests.manager.running import eventually, node
 from tests.net import requests
 from tests.net.edge import RecordingLog
+from tests.partitions.running import eventually, node
 
 RETENTION_MS = 604_800_000
 COMMITTED_MS = 1_000_000_000

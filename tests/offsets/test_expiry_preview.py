@@ -3,9 +3,9 @@
 
 import pytest
 
-from coordinator.runtime import expiry_preview
-from coordinator.runtime.expiry_preview import ExpiringTopic, Preview, merged, preview_expiry, preview_of
-from coordinator.runtime.expiry_task import delete_expired_offsets
+from coordinator.jobs import expiry_preview
+from coordinator.jobs.expiry_preview import ExpiringTopic, Preview, merged, preview_expiry, preview_of
+from coordinator.jobs.expiry_task import delete_expired_offsets
 from protocol.embedded import encode_subscription
 from tests.groups.harness import WALL_START_MS, Cluster
 

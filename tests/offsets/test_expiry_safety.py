@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 
 from coordinator.groups.outcome import Instant
-from coordinator.runtime import expiry_task, wall_clock
+from coordinator.jobs import expiry_task, wall_clock
+from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.runtime.clock import SystemClock
-from coordinator.runtime.wall_clock import WallClockGuard
-from coordinator.stats import Stats
+from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from storage.batch import BatchBuilder
 from storage.errors import RecordTooLarge
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
+from storage.format.batch import BatchBuilder
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from tests.groups.harness import Cluster
-from tests.manager.running import eventually, node
 from tests.net import requests
 from tests.net.edge import RecordingLog
+from tests.partitions.running import eventually, node
 
 RETENTION_MS = 604_800_000
 INTERVAL_MS = 600_000

@@ -16,7 +16,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator import logs
+from coordinator.telemetry import logs
 from tests.simulation import mutants
 
 SIMULATED_S = 300.0

@@ -4,11 +4,11 @@
 from coordinator.app import App
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
-from coordinator.shard import Shard
-from storage.batch import iter_batches
+from coordinator.partitions.shard import Shard
 from storage.errors import StorageError
-from storage.loader import RecordLoader
-from storage.transactions import LogReplay
+from storage.format.batch import iter_batches
+from storage.format.loader import RecordLoader
+from storage.format.transactions import LogReplay
 from tests.simulation.clients import REBALANCE_MS, SESSION_MS
 from tests.simulation.history import Broken
 

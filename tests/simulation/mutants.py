@@ -52,31 +52,31 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a durable write is not synced",
-        "storage.journal",
+        "storage.journal.journal",
         "self._file.pwrite_durable(frame, self._end)",
         "self._file.pwrite(frame, self._end)",
     ),
     Mutant(
         "a failed flush counts as done",
-        "coordinator.runtime.committer",
+        "coordinator.partitions.committer",
         "if isinstance(result, BaseException):\n            self._fail(writers, result)\n            return",
         "",
     ),
     Mutant(
         "a reload does not wait for what was appended",
-        "coordinator.leadership",
+        "coordinator.partitions.leadership",
         "await self._committer.drained()",
         "await asyncio.sleep(0)",
     ),
     Mutant(
         "a partition serves before it is loaded",
-        "coordinator.runtime.loader",
+        "coordinator.partitions.loader",
         "while offset < end_offset and still_wanted():",
         "while offset < end_offset // 2 and still_wanted():",
     ),
     Mutant(
         "a failed flush leaves the groups as they are",
-        "coordinator.leadership",
+        "coordinator.partitions.leadership",
         "        for partition in partitions:\n            self._drop(partition)\n"
         "            self._manager.reload(partition, self._committer.durable)\n"
         "            self._manager.wait_for_log(partition)\n"
@@ -86,7 +86,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a deleted group leaves its offsets in the log",
-        "coordinator.manager",
+        "coordinator.partitions.manager",
         "flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush",
         "flush = group.flush",
     ),
@@ -134,7 +134,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "recovery does not read the journal",
-        "storage.recovery",
+        "storage.recovery.recovery",
         "        for frame in journal.frames:\n            all_synced",
         "        for frame in journal.frames[:-1]:\n            all_synced",
     ),

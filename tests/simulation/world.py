@@ -13,13 +13,13 @@ import msgspec
 from coordinator.app import App, CannotStart
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
+from coordinator.config.log_settings import log_settings
 from coordinator.groups.outcome import Instant
-from coordinator.log_settings import log_settings
 from coordinator.machine import Machine
 from storage.cleaner.work import clean
+from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
 from storage.log_manager import LogManager
-from storage.properties import load_or_create_meta
 from tests.simulation.clients import PARTITIONS, TOPIC, Client, Committer, Member, Vandal
 from tests.simulation.history import History
 from tests.simulation.inspection import check_silent, inspect, replayed_equals_live

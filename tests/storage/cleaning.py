@@ -8,10 +8,10 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from storage.batch import Batch, iter_batches, iter_records
-from storage.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, PREFIX, SUFFIX, zigzag
 from storage.cleaner.transactions import marker_type
-from storage.compression import compress
+from storage.format.batch import Batch, iter_batches, iter_records
+from storage.format.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, PREFIX, SUFFIX, zigzag
+from storage.format.compression import compress
 from storage.log_manager import LogManager
 
 NOW = 1_700_000_000_000

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storage.filesystem import File
+from storage.disk.filesystem import File
 
 SECTOR = 512
 

@@ -6,9 +6,9 @@ from struct import pack_into
 
 from crc32c import crc32c
 
-from storage.batch import BatchBuilder
-from storage.batch_format import CONTROL, CRC_START, TRANSACTIONAL
-from storage.records import Record, UnknownRecord
+from storage.format.batch import BatchBuilder
+from storage.format.batch_format import CONTROL, CRC_START, TRANSACTIONAL
+from storage.format.records import Record, UnknownRecord
 
 NOW = 1_700_000_000_000
 

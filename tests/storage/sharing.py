@@ -14,7 +14,7 @@ import pytest
 
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.log_manager import LogManager
-from storage.shared import SharedDirectory
+from storage.recovery.shared import SharedDirectory
 from tests.storage.account import Account
 from tests.storage.faulty import Crash, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS

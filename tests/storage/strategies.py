@@ -3,8 +3,8 @@
 
 from hypothesis import strategies as st
 
-from storage.batch import BatchBuilder
-from storage.records import (
+from storage.format.batch import BatchBuilder
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from storage.batch import (
+from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
+from storage.format.batch import (
     Batch,
     BatchBuilder,
     check_batch,
@@ -20,10 +21,9 @@ from storage.batch import (
     iter_records,
     read_batch,
 )
-from storage.batch_format import HEADER_BYTES, LOG_APPEND_TIME, PREFIX, SUFFIX, read_zigzag, zigzag
-from storage.compression import compress, decompress
-from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
-from storage.records import (
+from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME, PREFIX, SUFFIX, read_zigzag, zigzag
+from storage.format.compression import compress, decompress
+from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
     OffsetCommitRecord,
@@ -292,7 +292,7 @@ def test_compressed_batches_are_read(codec: int, compress: object) -> None:
 def test_what_would_fill_the_memory_is_not_decompressed(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
     body = compress(codec, bytes(1_000_000))
     assert decompress(codec, body) == bytes(1_000_000)
-    monkeypatch.setattr("storage.compression.DECOMPRESSED_BYTES_MAX", 999_999)
+    monkeypatch.setattr("storage.format.compression.DECOMPRESSED_BYTES_MAX", 999_999)
     with pytest.raises(CorruptBatch):
         list(iter_records(wrapped(body, 1, attributes=codec)))
 

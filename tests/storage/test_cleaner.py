@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import Batch, iter_batches, iter_records
-from storage.batch_format import CONTROL, TRANSACTIONAL
-from storage.checkpoint_file import read_offsets, write_offsets
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Aborted, Job, Result, clean
-from storage.filesystem import RealFileSystem, read_file
+from storage.disk.checkpoint_file import read_offsets, write_offsets
+from storage.disk.filesystem import RealFileSystem, read_file
+from storage.format.batch import Batch, iter_batches, iter_records
+from storage.format.batch_format import CONTROL, TRANSACTIONAL
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay

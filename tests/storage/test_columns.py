@@ -11,14 +11,14 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import iter_batches
-from storage.batch_format import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL, zigzag
 from storage.columns.decode import decode
 from storage.columns.one_by_one import batch_rows
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
 from storage.columns.walk import Chunk
-from storage.compression import compress
-from storage.records import (
+from storage.format.batch import iter_batches
+from storage.format.batch_format import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL, zigzag
+from storage.format.compression import compress
+from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
     OffsetCommitRecord,

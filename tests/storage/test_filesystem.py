@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.filesystem import RealFileSystem, read_file
+from storage.disk.filesystem import RealFileSystem, read_file
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch

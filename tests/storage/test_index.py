@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import BatchBuilder, check_batch, iter_batches, iter_records
-from storage.filesystem import RealFileSystem, read_file
-from storage.log import PartitionLog
+from storage.disk.filesystem import RealFileSystem, read_file
+from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
 from storage.log_manager import LogManager
-from storage.segment import Segment
+from storage.partition.log import PartitionLog
+from storage.partition.segment import Segment
 from storage.settings import LogSettings
 from tests.storage.faulty import FaultyFileSystem
 from tests.storage.machine import SETTINGS, Machine

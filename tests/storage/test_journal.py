@@ -10,10 +10,10 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
-from storage.filesystem import RealFileSystem
-from storage.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, retire
-from storage.journal_reader import JournalContents, read_journal, read_journals
+from storage.journal.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, retire
+from storage.journal.journal_reader import JournalContents, read_journal, read_journals
 from tests.storage.faulty import FaultyFileSystem
 
 ROOT = Path("/journal")

@@ -9,13 +9,13 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from storage.batch import BatchBuilder, iter_batches
-from storage.checkpoint_file import read_offsets
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.filesystem import RealFileSystem
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.filesystem import RealFileSystem
+from storage.format.batch import BatchBuilder, iter_batches
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.log_manager import LogManager
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.jars import require_kafka_classpath

@@ -10,12 +10,12 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from storage.batch import BatchBuilder, iter_batches
-from storage.filesystem import RealFileSystem
-from storage.loader import RecordLoader
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.properties import load_or_create_meta
+from storage.format.batch import BatchBuilder, iter_batches
+from storage.format.loader import RecordLoader
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.log_manager import LogManager
-from storage.properties import load_or_create_meta
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
 from tests.support.waiting import wait_until

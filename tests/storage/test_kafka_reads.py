@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import BatchBuilder
-from storage.log_manager import LogManager
-from storage.records import (
+from storage.format.batch import BatchBuilder
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,
@@ -17,6 +16,7 @@ from storage.records import (
     OffsetCommitRecord,
     Record,
 )
+from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.kafka.jars import require_kafka_classpath
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import iter_batches
-from storage.check import check_directory
-from storage.filesystem import RealFileSystem
-from storage.layout import OFFSETS_TOPIC
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import OFFSETS_TOPIC
+from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
-from storage.repair import carry_out, plan_repair
+from storage.recovery.check import check_directory
+from storage.recovery.repair import carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
 from tests.storage.test_kafka_directory import GROUPS, PARTITIONS, commit, committed

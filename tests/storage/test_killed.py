@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import iter_batches
+from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.filesystem import RealFileSystem
+from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import content, replay

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from storage import loader
-from storage.batch import BatchBuilder, check_batch, iter_batches, iter_records
-from storage.batch_format import CONTROL, HEADER_BYTES
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.loader import RecordLoader
-from storage.records import (
+from storage.format import loader
+from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
+from storage.format.batch_format import CONTROL, HEADER_BYTES
+from storage.format.loader import RecordLoader
+from storage.format.records import (
     OffsetAndMetadata,
     OffsetCommitRecord,
     OffsetCommits,

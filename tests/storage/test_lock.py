@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.lock import DirectoryLock, find_holder
 from storage.errors import DirectoryLocked, StorageError
-from storage.filesystem import RealFileSystem
-from storage.lock import DirectoryLock, find_holder
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import BatchBuilder, iter_batches
+from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageFull
-from storage.log import PartitionLog, batch_offsets
-from storage.properties import decode_uuid
-from storage.records import UnknownRecord
-from storage.segment import find_batch
+from storage.format.batch import BatchBuilder, iter_batches
+from storage.format.records import UnknownRecord
+from storage.partition.log import PartitionLog, batch_offsets
+from storage.partition.segment import find_batch
 from storage.settings import SEGMENT_MS_DEFAULT, LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch

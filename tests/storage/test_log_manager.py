@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import iter_batches
+from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
-from storage.filesystem import File, RealFileSystem
+from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem

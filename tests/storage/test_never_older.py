@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from storage.check import check_directory
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.errors import CorruptLog, StorageError
-from storage.journal_loss import accept_loss, find_damage
 from storage.log_manager import LogManager
-from storage.repair import carry_out, plan_repair
+from storage.recovery.check import check_directory
+from storage.recovery.journal_loss import accept_loss, find_damage
+from storage.recovery.repair import carry_out, plan_repair
+from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
-from storage.shared import SharedDirectory
 from tests.storage.account import contents
 from tests.storage.cleaning import NOW as CLEANED_AT
 from tests.storage.cleaning import History

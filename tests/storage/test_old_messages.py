@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from storage.batch import check_batch, iter_batches, iter_records, read_batch
 from storage.errors import CorruptBatch, IncompleteBatch
-from storage.loader import RecordLoader
+from storage.format.batch import check_batch, iter_batches, iter_records, read_batch
+from storage.format.loader import RecordLoader
+from storage.format.records import encode_record_key, encode_record_value
 from storage.log_manager import LogManager
-from storage.records import encode_record_key, encode_record_value
 from storage.settings import LogSettings
 from tests.storage import strategies
 from tests.storage.faulty import FaultyFileSystem

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.check import check_directory
+from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
-from storage.filesystem import RealFileSystem
-from storage.journal_loss import accept_loss, find_damage
 from storage.log_manager import LogManager
+from storage.recovery.check import check_directory
+from storage.recovery.journal_loss import accept_loss, find_damage
+from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
-from storage.shared import SharedDirectory
 from tests.storage.account import contents
 from tests.storage.strategies import batch
 from tests.storage.test_never_older import NOW

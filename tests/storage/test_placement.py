@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java import java_string_hash
-from storage.placement import partition_for
+from protocol.placement import partition_for
 
 # From Java: "...".hashCode()
 KNOWN = {

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.errors import CorruptLog, StorageError
-from storage.filesystem import RealFileSystem, atomic_write
-from storage.properties import (
+from storage.disk.filesystem import RealFileSystem, atomic_write
+from storage.disk.properties import (
     WrongDirectory,
     decode_uuid,
     encode_uuid,
@@ -18,6 +17,7 @@ from storage.properties import (
     parse_properties,
     random_id,
 )
+from storage.errors import CorruptLog, StorageError
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 
 ROOT = Path("/data")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import CorruptRecord, RecordTooLarge
-from storage.records import (
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import iter_batches
-from storage.checkpoint_file import read_offsets, write_offsets
+from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.errors import CorruptLog, StorageError
+from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem

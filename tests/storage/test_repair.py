@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import BatchBuilder, iter_batches
-from storage.check import CheckedPartition, check_directory, check_partition
-from storage.checkpoint_file import read_offsets, write_offsets
+from storage.disk.checkpoint_file import read_offsets, write_offsets
+from storage.disk.filesystem import RealFileSystem
+from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, StorageError
-from storage.filesystem import RealFileSystem
-from storage.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
+from storage.format.batch import BatchBuilder, iter_batches
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
 from storage.log_manager import LogManager
-from storage.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
-from storage.repair import Loss, Repair, _csv, carry_out, plan_repair
+from storage.recovery.check import CheckedPartition, check_directory, check_partition
+from storage.recovery.repair import Loss, Repair, _csv, carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 from tests.storage.test_old_messages import PAIRS, message_set, wrapper

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from storage.check import check_partition
-from storage.repair import carry_out, plan_repair
+from storage.recovery.check import check_partition
+from storage.recovery.repair import carry_out, plan_repair
 from tests.storage.cleaning import replay
 from tests.storage.test_cleaner import ROOT, Bench
 

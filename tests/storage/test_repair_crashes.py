@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.batch import iter_batches
-from storage.check import check_partition
+from storage.disk.filesystem import read_file
 from storage.errors import StorageError
-from storage.filesystem import read_file
+from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
-from storage.repair import carry_out, plan_repair
+from storage.recovery.check import check_partition
+from storage.recovery.repair import carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.strategies import batch

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.checkpoint_file import read_offsets
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Aborted, Job, Result, clean
+from storage.disk.checkpoint_file import read_offsets
+from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
-from storage.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.log_manager import LogManager
-from storage.shared import SharedDirectory
+from storage.recovery.shared import SharedDirectory
 from tests.storage.cleaning import History, content, replay
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.machine import ROOT, SETTINGS

@@ -9,11 +9,11 @@ import pytest
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
+from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError
-from storage.filesystem import FileSystem
 from storage.log_manager import LogManager
+from storage.partition.swap import finish_swaps
 from storage.settings import LogSettings
-from storage.swap import finish_swaps
 from tests.storage.cleaning import NOW, RETENTION, History, build, content, replay
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 

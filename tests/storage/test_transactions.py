@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.batch import check_batch
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.loader import RecordLoader
-from storage.records import (
+from storage.format.batch import check_batch
+from storage.format.loader import RecordLoader
+from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     OffsetAndMetadata,
@@ -19,7 +19,7 @@ from storage.records import (
     Record,
     UnknownRecord,
 )
-from storage.transactions import LogReplay
+from storage.format.transactions import LogReplay
 from tests.storage.foreign import NOW, control, marker, plain, transactional
 
 

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The task that looks every `log.cleaner.backoff.ms` for a log that needs compaction.
+
+It waits in a thread of its own for the process that does the work, so that neither the event loop nor a
+checkpoint waits for it.
+"""
+
+from collections.abc import Callable
+
+from coordinator.config import Settings
+from coordinator.config.settings import RATE_MAX
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from storage.cleaner.log_cleaner import Cleaning, LogCleaner
+from storage.cleaner.plan import CleanerSettings
+from storage.log_manager import LogManager
+
+log = get_logger("cleaner")
+
+
+def cleaner_settings(settings: Settings) -> CleanerSettings:
+    """What of a node's settings is about compaction."""
+    rate = settings.log_cleaner_io_max_bytes_per_second
+    return CleanerSettings(
+        min_cleanable_dirty_ratio=settings.min_cleanable_dirty_ratio,
+        delete_retention_ms=settings.delete_retention_ms,
+        min_compaction_lag_ms=settings.min_compaction_lag_ms,
+        max_compaction_lag_ms=settings.max_compaction_lag_ms,
+        dedupe_buffer_bytes=settings.log_cleaner_dedupe_buffer_size,
+        io_bytes_per_second=None if rate == RATE_MAX else rate,
+    )
+
+
+class CleanerTask:
+    """Cleans one log after the other until none needs it; `on_log_failed` hears when the log must be repaired."""
+
+    def __init__(
+        self,
+        cleaner: LogCleaner,
+        thread: Thread,
+        log_manager: LogManager,
+        clock: Clock,
+        stats: Stats,
+        on_log_failed: Callable[[], None],
+    ) -> None:
+        self._log = log_manager
+        self._cleaner = cleaner
+        self._clock = clock
+        self._stats = stats
+        self._on_log_failed = on_log_failed
+        self._thread = thread
+        self._busy = False
+        self._closed = False
+
+    def run(self) -> None:
+        """Look for something to clean, unless that is under way."""
+        if not self._busy and not self._closed:
+            self._busy = True
+            self._stats.cleaner_last_run_ms = self._clock.wall_ms()
+            self._thread.submit(self._cleaner.clean_dirtiest, self._done)
+
+    def close(self) -> None:
+        """Give up what is under way, and wait until that is so."""
+        self._closed = True
+        self._cleaner.stop()
+        self._thread.close()
+
+    def _done(self, result: Cleaning | BaseException | None) -> None:
+        self._busy = False
+        if self._closed:
+            return
+        stats = self._stats
+        stats.dirty_ratio_max = self._cleaner.max_dirty_ratio
+        stats.uncleanable_partitions = len(self._cleaner.uncleanable)
+        if isinstance(result, BaseException):
+            stats.cleaning_failures += 1
+            log.error("compaction failed", reason=str(result))
+            if self._log.failed is not None:
+                self._on_log_failed()
+        elif result is not None:
+            stats.cleanings += 1
+            stats.cleaned_bytes_freed += result.bytes_before - result.bytes_after
+            stats.last_cleaned_ms = self._clock.wall_ms()
+            log.info(
+                "compacted partition",
+                partition=result.partition,
+                up_to=result.end_offset,
+                bytes_before=result.bytes_before,
+                bytes_after=result.bytes_after,
+                records_before=result.records_before,
+                records_after=result.records_after,
+                milliseconds=result.milliseconds,
+            )
+            # There may be another one, or another round of this one.
+            self.run()

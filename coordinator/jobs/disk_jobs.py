@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done by the clock in the io thread: write-behind, checkpoints, and the syncs of `log.flush = interval`."""
+
+from collections.abc import Callable
+
+from coordinator.runtime.io_thread import Submitter
+from coordinator.runtime.scheduler import End
+from coordinator.telemetry.logs import get_logger
+from storage.log_manager import LogManager
+
+log = get_logger("node")
+
+
+class DiskJobs:
+    """Jobs for the scheduler; `on_log_failed` is called where the log refuses appends after one."""
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        io: Submitter,
+        checkpoint_bytes: int,
+        on_log_failed: Callable[[], None],
+    ) -> None:
+        self._log = log_manager
+        self._io = io
+        self._checkpoint_bytes = checkpoint_bytes
+        self._on_log_failed = on_log_failed
+
+    def write_behind(self, end: End) -> None:
+        """Put what waits into the segments, or take a checkpoint where the journal has grown large."""
+        if self._log.journal_bytes > self._checkpoint_bytes:
+            self.checkpoint(end)
+        else:
+            self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
+
+    def _write_segments(self) -> int:
+        # Where nothing waits for the disk, nobody else would see that the files are gone.
+        if self._log.failed is None:
+            self._log.check_there()
+        return self._log.write_behind() if self._log.pending_bytes else 0
+
+    def checkpoint(self, end: End) -> None:
+        """Sync the segments, and begin a new journal."""
+        if not self._log.journal_bytes:
+            end(False)
+            return
+        self._io.submit(self._log.checkpoint, lambda result: end(self._failed("checkpoint", result)))
+
+    def sync(self, end: End) -> None:
+        """Sync the journal."""
+        self._io.submit(self._log.sync, lambda result: end(self._failed("sync", result)))
+
+    def _failed(self, what: str, result: object) -> bool:
+        """Whether a job failed; the log is repaired where it must be."""
+        if not isinstance(result, BaseException):
+            return False
+        # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
+        log.error("writing to disk failed", what=what, reason=str(result))
+        if self._log.failed is not None:
+            # A sync failed: until the repair, appends are refused, and there may be none for a while.
+            self._on_log_failed()
+        return True

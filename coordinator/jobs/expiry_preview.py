@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the expiry task will remove, and when, if the groups stay as they are."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from time import perf_counter_ns
+from typing import Final
+
+import msgspec
+
+from coordinator.groups import expiry
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.state import GroupState
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.runtime.clock import Clock
+
+SLICE_NS: Final = 5_000_000
+"""For how long one slice of the search may keep the event loop."""
+ROWS_MAX: Final = 20_000
+"""So many rows are listed at most; all are counted."""
+
+
+class ExpiringTopic(msgspec.Struct):
+    """Offsets of one group in one topic. Times are milliseconds since the epoch."""
+
+    group: str
+    state: str
+    topic: str
+    offsets: int
+    first_ms: int
+    last_ms: int
+
+
+class Preview(msgspec.Struct):
+    """What goes between `now_ms` and `within_ms` later; what is due already is in it, and counted in `due`.
+
+    `groups` have offsets among that, `finished_groups` of them are then left with none, and go as well. Groups of
+    the `missing_partitions`, which are loading or failed, are not in it.
+    """
+
+    now_ms: int
+    within_ms: int
+    retention_ms: int
+    offsets: int = 0
+    due: int = 0
+    groups: int = 0
+    finished_groups: int = 0
+    rows: list[ExpiringTopic] = []
+    unlisted_rows: int = 0
+    missing_partitions: list[int] = []
+
+    def add(self, group: GroupMetadata) -> None:
+        """Look at one group."""
+        until_ms = self.now_ms + self.within_ms
+        by_topic: dict[str, ExpiringTopic] = {}
+        offsets = 0
+        for topic, _, at_ms in expiry.expiries(group, self.retention_ms):
+            if at_ms > until_ms:
+                continue
+            offsets += 1
+            self.due += at_ms <= self.now_ms
+            row = by_topic.get(topic)
+            if row is None:
+                by_topic[topic] = ExpiringTopic(group.group_id, group.state.value, topic, 1, at_ms, at_ms)
+            else:
+                row.offsets += 1
+                row.first_ms, row.last_ms = min(row.first_ms, at_ms), max(row.last_ms, at_ms)
+        if not offsets:
+            return
+        self.offsets += offsets
+        self.groups += 1
+        self.finished_groups += expiry.is_finished(group, offsets)
+        room = ROWS_MAX - len(self.rows)
+        self.rows += list(by_topic.values())[:room]
+        self.unlisted_rows += max(len(by_topic) - room, 0)
+
+
+def preview_of(groups: Iterable[GroupMetadata], preview: Preview) -> Preview:
+    """Look at groups that nobody else uses."""
+    for group in groups:
+        preview.add(group)
+    return preview
+
+
+def merged(previews: Sequence[Preview]) -> Preview:
+    """The previews of several nodes as one."""
+    whole = previews[0]
+    for other in previews[1:]:
+        whole.offsets += other.offsets
+        whole.due += other.due
+        whole.groups += other.groups
+        whole.finished_groups += other.finished_groups
+        whole.rows += other.rows
+        whole.unlisted_rows += other.unlisted_rows
+        whole.missing_partitions += other.missing_partitions
+    return whole
+
+
+async def preview_expiry(
+    manager: GroupMetadataManager, failed_partitions: Iterable[int], clock: Clock, within_ms: int
+) -> Preview:
+    """Look at every group of the owned partitions, in slices that leave the event loop to others."""
+    preview = Preview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
+    preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
+    slice_ns = perf_counter_ns()
+    for shard in list(manager.owned_partitions.values()):
+        for group in list(shard.groups.values()):
+            if group.state is not GroupState.DEAD and not shard.is_lost:
+                preview.add(group)
+            if perf_counter_ns() - slice_ns > SLICE_NS:
+                await asyncio.sleep(0)
+                slice_ns = perf_counter_ns()
+    return preview

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How near a node is to its limits, said before they are reached and when something is refused."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from coordinator.telemetry.logs import get_logger
+
+log = get_logger("limits")
+
+INTERVAL_MS: Final = 1_000
+NEAR_PERCENT: Final = 80
+FAR_PERCENT: Final = 70
+"""Once a limit was near, it is said again only after it was less than this."""
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """What may be used of something: `name` is the setting that says how much, `used` tells how much there is.
+
+    None stands for a limit of single things, such as groups, of which nobody asks for the largest.
+    """
+
+    name: str
+    maximum: int
+    used: Callable[[], int] | None
+
+
+class LimitWatch:
+    """Leaves one line in the log when a limit is nearly reached, and one when it first refuses something."""
+
+    def __init__(self, limits: Sequence[Limit], refusals: Mapping[str, int]) -> None:
+        self.limits = limits
+        self.refusals = refusals
+        """How often each limit has refused something, or held it back."""
+        self._seen = dict(refusals)
+        self._near: set[str] = set()
+        self._refusing: set[str] = set()
+
+    def check(self) -> None:
+        """Look at all limits; to be called every `INTERVAL_MS`."""
+        for limit in self.limits:
+            used = None if limit.used is None else limit.used()
+            self._look_for_refusals(limit, used)
+            if used is not None:
+                self._look_how_near(limit, used)
+
+    def _look_for_refusals(self, limit: Limit, used: int | None) -> None:
+        refused = self.refusals.get(limit.name, 0)
+        if refused > self._seen.get(limit.name, 0) and limit.name not in self._refusing:
+            self._refusing.add(limit.name)
+            log.warning("a limit is reached", limit=limit.name, used=used, maximum=limit.maximum)
+        self._seen[limit.name] = refused
+
+    def _look_how_near(self, limit: Limit, used: int) -> None:
+        if used * 100 >= limit.maximum * NEAR_PERCENT:
+            if limit.name not in self._near:
+                self._near.add(limit.name)
+                log.warning("a limit is near", limit=limit.name, used=used, maximum=limit.maximum)
+        elif used * 100 < limit.maximum * FAR_PERCENT:
+            self._near.discard(limit.name)
+            self._refusing.discard(limit.name)

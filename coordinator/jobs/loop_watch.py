@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Notices when the event loop was kept from running."""
+
+from typing import Final
+
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.timers import Timer, Timers
+from coordinator.telemetry.stats import Stats
+
+TICK_MS: Final = 25
+RECENT_MS: Final = 60_000
+"""A pause is recent for so long, and for at most twice as long."""
+
+
+class LoopWatch:
+    """Asks to be called every `TICK_MS` and counts by how much that came too late.
+
+    A pause shows as at least its length less one tick. `Stats.loop_pause_ms_max` holds the longest since the start,
+    `Stats.recent_loop_pause_ms_max` that of this minute and the one before.
+    """
+
+    def __init__(self, timers: Timers, clock: Clock, stats: Stats) -> None:
+        self._timers = timers
+        self._clock = clock
+        self._stats = stats
+        self._timer: Timer | None = None
+        self._minute_ends_ms = 0
+        self._this_minute_ms = 0
+        self._last_minute_ms = 0
+
+    def start(self) -> None:
+        """Begin to watch."""
+        now_ms = self._clock.mono_ms()
+        self._minute_ends_ms = now_ms + RECENT_MS
+        self._next(now_ms)
+
+    def close(self) -> None:
+        """Watch no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _next(self, now_ms: int) -> None:
+        due_ms = now_ms + TICK_MS
+        self._timer = self._timers.at(due_ms, self._tick, due_ms)
+
+    def _tick(self, due_ms: int) -> None:
+        now_ms = self._clock.mono_ms()
+        late_ms = now_ms - due_ms
+        if now_ms >= self._minute_ends_ms:
+            self._minute_ends_ms = now_ms + RECENT_MS
+            self._last_minute_ms, self._this_minute_ms = self._this_minute_ms, 0
+        self._this_minute_ms = max(self._this_minute_ms, late_ms)
+        stats = self._stats
+        stats.loop_pause_ms_max = max(stats.loop_pause_ms_max, late_ms)
+        stats.recent_loop_pause_ms_max = max(self._this_minute_ms, self._last_minute_ms)
+        self._next(now_ms)

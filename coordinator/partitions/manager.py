@@ -1,0 +1,441 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from time import perf_counter_ns
+from typing import Final
+
+from coordinator.groups import expiry, timeouts
+from coordinator.groups.config import Environment
+from coordinator.groups.member import NEVER
+from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Outcome, Reply
+from coordinator.groups.rebalance import refuse
+from coordinator.groups.state import GroupState
+from coordinator.partitions.append_errors import append_error, group_error
+from coordinator.partitions.shard import Appender, Shard
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.timers import Deadlines
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupResponse
+from protocol.hot.sync_group import SyncGroupResponse
+from protocol.placement import partition_for
+from storage.errors import RecordTooLarge
+from storage.format.records import OffsetAndMetadata, OffsetCommits, Record
+
+log = get_logger("groups")
+
+TOMBSTONES_PER_APPEND: Final = 10
+"""A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
+
+GROUPS_PER_STEP: Final = 1_000
+TOMBSTONES_PER_STEP: Final = 50
+"""How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
+
+OFFSETS_PER_STEP = 1_000
+"""So many offsets of one group are looked at together for expiry."""
+
+UNLOADED_AT_ONCE = 2_000
+"""So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
+TURN_NS: Final = 10_000_000
+"""After so long the loop has turned for sure, or was kept from it by others."""
+
+LOADING_DELAY_MS: Final = 100
+"""How much later a deadline is looked at again that comes while its partition is still loading."""
+
+
+class GroupMetadataManager:
+    """Which partitions are owned or loading, and the groups in them.
+
+    A partition is in `loading_partitions` from the moment this node leads it until its log has been applied, and
+    in `owned_partitions` from then until it is lost. Everything runs on the event loop. Replies of outcomes are
+    given through `deliver`, with the number of the flush that they have to wait for.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        clock: Clock,
+        timers: Deadlines,
+        stats: Stats,
+        *,
+        num_partitions: int,
+        deliver: Callable[[Reply, int], None],
+    ) -> None:
+        self.env = env
+        self.clock = clock
+        self.stats = stats
+        self.num_partitions = num_partitions
+        self.owned_partitions: dict[int, Shard] = {}
+        self.loading_partitions: dict[int, Shard] = {}
+        self.waiting_partitions: set[int] = set()
+        """Of those that are loading the ones that cannot be read before the log takes appends again."""
+        self.unreadable_partitions: dict[int, Shard] = {}
+        """Those that are led, but could not be loaded; without their groups."""
+        self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
+        # those before, and the flushes of their tombstones
+        self._dropped: list[tuple[int, frozenset[str]]] = []
+        self._timers = timers
+        self._log = log.bind()  # one that is not looked up anew for each of a group's events
+        self._deliver = deliver
+        self._unloading: deque[Shard] = deque()  # lost, and still with groups
+        self._unloads_later = False
+        self._unloads_left = 0
+        self._unloaded_ns = -TURN_NS
+
+    # --- finding a group ---
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition that holds a group (GroupMetadataManager.partitionFor)."""
+        return partition_for(group_id, self.num_partitions)
+
+    def shard_for(self, group_id: str) -> Shard | ErrorCode:
+        """The shard of a group, or why it cannot be had here now."""
+        partition = partition_for(group_id, self.num_partitions)
+        shard = self.owned_partitions.get(partition)
+        if shard is not None:
+            return shard
+        if partition in self.loading_partitions and partition not in self.waiting_partitions:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
+
+    def get_group(self, group_id: str) -> GroupMetadata | None:
+        """A group of an owned partition; None when there is no such group or its partition is not owned."""
+        shard = self.owned_partitions.get(self.partition_for(group_id))
+        return None if shard is None else shard.groups.get(group_id)
+
+    def is_served(self, group: GroupMetadata) -> bool:
+        """Whether a group that was found earlier is still the one of its id in an owned partition.
+
+        Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
+        """
+        return self.get_group(group.group_id) is group
+
+    def get_or_create_group(self, group_id: str, *, create_if_not_exist: bool) -> GroupMetadata | None:
+        """The same; where the partition is owned a missing group can be made, Empty and not in the log."""
+        shard = self.owned_partitions.get(self.partition_for(group_id))
+        if shard is None:
+            return None
+        group = shard.groups.get(group_id)
+        if group is None and create_if_not_exist:
+            group = self.add_group(shard, GroupMetadata(group_id, self.env.usage))
+        return group
+
+    def add_group(self, shard: Shard, group: GroupMetadata) -> GroupMetadata:
+        """Put a group in the cache; returns the one that is there already, if there is."""
+        return shard.add(group)
+
+    def current_groups(self) -> Iterator[GroupMetadata]:
+        """All groups of all owned partitions."""
+        for shard in self.owned_partitions.values():
+            yield from shard.groups.values()
+
+    # --- gaining and losing partitions ---
+
+    def begin_load(self, partition: int) -> Shard:
+        """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
+        assert partition not in self.owned_partitions, f"partition {partition} is owned already"
+        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
+        unreadable = self.unreadable_partitions.pop(partition, None)
+        if unreadable is not None:
+            shard.deleted_topics = unreadable.deleted_topics
+        return shard
+
+    def wait_for_log(self, partition: int) -> None:
+        """A partition that is loading cannot go on before the log has been repaired.
+
+        Until then its clients hear NOT_COORDINATOR, as of a partition in Kafka whose log directory has failed.
+        """
+        self.waiting_partitions.add(partition)
+
+    def prepare_groups(self, shard: Shard) -> Iterator[None]:
+        """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
+        shard.mark_other_groups()
+        for group in list(shard.groups.values()):
+            if expiry.is_nothing(group):
+                shard.remove(group)
+            else:
+                self.load_group(shard, group)
+            yield
+
+    def finish_load(self, shard: Shard, appender: Appender) -> None:
+        """The partition's groups are ready: serve them."""
+        del self.loading_partitions[shard.partition]
+        shard.appender = appender
+        self.owned_partitions[shard.partition] = shard
+        if shard.deleted_topics:
+            for _ in self._delete_offsets_of_topics(shard, shard.deleted_topics):
+                pass
+
+    def load_group(self, shard: Shard, group: GroupMetadata) -> None:
+        """A group has come from the log: give its members a full session from now."""
+        self.run(shard, group, timeouts.on_loaded(self.env, group, self.clock.now()))
+
+    def remove_groups_for_partition(self, partition: int) -> None:
+        """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
+
+        A partition that is loading is dropped as well. Many groups take several turns of the loop; until then
+        nothing more happens to them, as their shard is lost.
+        """
+        self.waiting_partitions.discard(partition)
+        self.unreadable_partitions.pop(partition, None)
+        for shard in (
+            self.loading_partitions.pop(partition, None),
+            self.owned_partitions.pop(partition, None),
+        ):
+            if shard is not None:
+                shard.is_lost = True
+                shard.appender = None
+                self._unloading.append(shard)
+        if self._unloading and not self._unloads_later:
+            now_ns = perf_counter_ns()
+            if now_ns - self._unloaded_ns > TURN_NS:
+                self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, now_ns
+            self._unload_some()
+
+    @property
+    def is_unloading(self) -> bool:
+        """Whether groups of lost partitions are still in memory."""
+        return bool(self._unloading)
+
+    def _unload_more(self, _: None) -> None:
+        self._unloads_later = False
+        self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, perf_counter_ns()
+        self._unload_some()
+
+    def _unload_some(self) -> None:
+        """Unload as many groups of lost partitions as may go in this turn, and the others in the next ones."""
+        while self._unloading:
+            shard = self._unloading[0]
+            while shard.groups:
+                if self._unloads_left <= 0:
+                    self._unloads_later = True
+                    self._timers.at(self.clock.mono_ms(), self._unload_more)
+                    return
+                self._unloads_left -= 1
+                self._unload(shard.groups.popitem()[1])
+            self._unloading.popleft()
+            log.debug("unloaded partition", partition=shard.partition)
+
+    def _unload(self, group: GroupMetadata) -> None:
+        group.leave_memory()
+        group.previous_state, group.state = group.state, GroupState.DEAD
+        error = ErrorCode.NOT_COORDINATOR
+        for member in group.members.values():
+            if member.awaiting_join is not None:
+                refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
+                self._deliver(Reply(member.awaiting_join, refusal), 0)
+            if member.awaiting_sync is not None:
+                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), 0)
+            member.awaiting_join = member.awaiting_sync = None
+
+    # --- running steps ---
+
+    def run(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> None:
+        """Carry out what a step decided: append, apply, arm the deadline, and give the replies their flush."""
+        if outcome.records and not self._append(shard, group, outcome):
+            return
+        if group.wakeup_ms < group.armed_ms:
+            self._arm(shard, group)
+        flush = group.flush
+        for reply in outcome.replies:
+            self._deliver(reply, flush)
+        for event in outcome.events:
+            (self._log.info if event.notable else self._log.debug)(event.name, **event.fields)
+            if event.cause is not None:
+                self.stats.rebalances[event.cause] += 1
+
+    def _append(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> bool:
+        try:
+            for record in outcome.records:
+                self.store_group(shard, group, record)
+        except RecordTooLarge as error:
+            code = group_error(append_error(error))
+            log.warning(
+                "group metadata cannot be stored", group=group.group_id, error=code.name, reason=str(error)
+            )
+            self.run(shard, group, refuse(self.env, group, outcome, code, self.clock.now()))
+            return False
+        return True
+
+    def store_group(self, shard: Shard, group: GroupMetadata, record: Record) -> None:
+        """Append and apply a group's metadata. Raises RecordTooLarge."""
+        group.flush = shard.append((record,))
+
+    def store_offsets(self, shard: Shard, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
+        """Append and apply committed offsets; returns the flush to wait for. Raises RecordTooLarge."""
+        flush = shard.append_offsets(group, commits)
+        self.stats.offset_commits += sum([len(commit.values) for commit in commits])
+        return flush
+
+    def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
+        """The committed offsets of one topic by partition; they are served from memory alone."""
+        return group.offsets.get(topic, {})
+
+    def _arm(self, shard: Shard, group: GroupMetadata) -> None:
+        group.armed_ms = group.wakeup_ms
+        self._timers.at(group.wakeup_ms, self._wake, (shard, group, group.wakeup_ms))
+
+    def _wake(self, armed: tuple[Shard, GroupMetadata, int]) -> None:
+        shard, group, armed_ms = armed
+        if group.armed_ms != armed_ms or group.state is GroupState.DEAD or shard.is_lost:
+            return  # an earlier deadline took over, or the group is gone
+        if shard.appender is None:
+            # A short session has ended before the whole partition was ready: nothing can be written yet.
+            self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake, armed)
+            return
+        group.armed_ms = NEVER
+        self.run(shard, group, timeouts.expire(self.env, group, self.clock.now(), self._timers.due_ms))
+
+    # --- deleting and expiring ---
+
+    def delete_group(self, group_id: str) -> tuple[ErrorCode, int]:
+        """Delete a group and its offsets; returns the answer and the flush that it has to wait for."""
+        shard = self.shard_for(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard, 0
+        group = shard.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND, shard.absence_flush
+        error = expiry.validate_delete_group(group)
+        if error is not ErrorCode.NONE:
+            return error, group.flush
+        offsets = group.num_offsets
+        flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush
+        self.stats.offset_deletions += offsets
+        shard.remove(group)
+        log.info("group deleted", group=group_id)
+        return ErrorCode.NONE, flush
+
+    def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, tuple[ErrorCode, int]]:
+        """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
+
+        Meanwhile it is Dead: who joins or commits is told to try again, so that a group that is refused to be deleted
+        has lost nothing. It is as it was, but for the offsets that are gone, where the steps are not taken to the end.
+        """
+        shard = self.shard_for(group_id)
+        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
+        if (
+            not isinstance(shard, ErrorCode)
+            and group is not None
+            and expiry.validate_delete_group(group) is ErrorCode.NONE
+        ):
+            try:
+                while group.num_offsets > count and self.is_served(group):
+                    group.state = GroupState.DEAD
+                    self.append_tombstones(shard, expiry.first_offsets(group, count))
+                    self.stats.offset_deletions += count
+                    yield
+            finally:
+                if self.is_served(group):
+                    group.state = GroupState.EMPTY
+        return self.delete_group(group_id)
+
+    def cleanup_group(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> int:
+        """Append the tombstones of what has expired in one group; returns how many offsets that were.
+
+        A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
+        """
+        return sum(self.cleanup_steps(shard, group, now_wall_ms))
+
+    def cleanup_steps(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> Iterator[int]:
+        """Clean a group up in steps, between which others may do what they like with it.
+
+        Each looks at `OFFSETS_PER_STEP` offsets at most, and gives how many had expired; a group has one step at
+        least. Raises RecordTooLarge.
+        """
+        retention_ms = self.env.config.offsets_retention_ms
+        if not group.offsets:
+            self._remove_if_finished(shard, group)
+            yield 0
+        for topic in list(group.offsets):
+            partitions = list(group.offsets.get(topic, ()))
+            for start in range(0, len(partitions), OFFSETS_PER_STEP):
+                if group.state is GroupState.DEAD or shard.is_lost:
+                    return
+                some = group.some_offsets(topic, partitions[start : start + OFFSETS_PER_STEP])
+                tombstones = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
+                self.append_tombstones(shard, tombstones)
+                self.stats.offset_expirations += len(tombstones)
+                self._remove_if_finished(shard, group)
+                yield len(tombstones)
+
+    def _remove_if_finished(self, shard: Shard, group: GroupMetadata) -> None:
+        if expiry.is_finished(group, 0):
+            self.append_tombstones(shard, expiry.group_tombstone(group))
+            log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
+            shard.remove(group)
+            self.stats.groups_expired += 1
+
+    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[None]:
+        """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
+
+        It gives way after each step. Topics of these names must not be created before the last one, or commits to
+        them would be deleted, too. Where a partition is still loading, or cannot be read now, its offsets go once it
+        is loaded.
+        """
+        for shard in (*self.loading_partitions.values(), *self.unreadable_partitions.values()):
+            shard.deleted_topics |= topics
+        self._dropping = topics
+        try:
+            for shard in list(self.owned_partitions.values()):
+                yield from self._delete_offsets_of_topics(shard, topics)
+        finally:
+            self._dropping = frozenset()
+
+    def reload(self, partition: int, durable: int) -> None:
+        """Load a partition anew whose appends after the flush `durable` were lost.
+
+        With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
+        names and heard that it is durable: that would have come with a later flush.
+        """
+        shard = self.begin_load(partition)
+        lost = [names for flush, names in self._dropped if flush > durable]
+        shard.deleted_topics = self._dropping.union(*lost)
+
+    def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
+        for number, group in enumerate(list(shard.groups.values())):
+            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                yield
+            tombstones = expiry.offsets_of_topics(group, topics)
+            for start in range(0, len(tombstones), TOMBSTONES_PER_STEP):
+                if self.owned_partitions.get(shard.partition) is not shard:
+                    return  # lost since the last step
+                some = tombstones[start : start + TOMBSTONES_PER_STEP]
+                try:
+                    self._note_dropped(self.append_tombstones(shard, some), topics)
+                except RecordTooLarge as error:
+                    log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
+                    break
+                self.stats.offset_deletions += len(some)
+                yield
+
+    def _note_dropped(self, flush: int, topics: frozenset[str]) -> None:
+        if self._dropped[-1:] != [(flush, topics)]:
+            # A flush gathers while the one before is under way: all others are durable.
+            self._dropped = [each for each in self._dropped if each[0] >= flush - 1]
+            self._dropped.append((flush, topics))
+
+    def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+        """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.
+
+        Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
+        """
+        flush = 0
+        for start in range(0, len(tombstones), TOMBSTONES_PER_APPEND):
+            flush = self._append_in_parts(shard, tombstones[start : start + TOMBSTONES_PER_APPEND])
+        return flush
+
+    def _append_in_parts(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+        try:
+            return shard.append(tombstones)
+        except RecordTooLarge:
+            # The names are long, and message.max.bytes is small.
+            if len(tombstones) == 1:
+                raise
+        middle = len(tombstones) // 2
+        self._append_in_parts(shard, tombstones[:middle])
+        return self._append_in_parts(shard, tombstones[middle:])

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups of a partition from its files alone, for commands that run without a node. Changes nothing."""
+
+from typing import NamedTuple
+
+from coordinator.partitions.shard import Shard
+from storage.disk.filesystem import FileSystem
+from storage.format.batch import iter_batches
+from storage.format.loader import RecordLoader
+from storage.format.records import UnknownRecord
+from storage.format.transactions import LogReplay, Open
+from storage.recovery.check import CheckedPartition
+
+
+class OfflineShard(NamedTuple):
+    """What a load would give, and what it would leave out."""
+
+    shard: Shard
+    unknown_records: int
+    open: Open
+
+
+def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) -> OfflineShard:
+    """Apply all whole batches of the segments, also those behind damage. Raises OSError."""
+    shard = Shard(checked.partition)
+    replay = LogReplay(loader)
+    unknown = 0
+    for segment in checked.segments:
+        file = fs.open_read(segment.path)
+        try:
+            for piece in segment.pieces:
+                if isinstance(piece, tuple):
+                    for batch in iter_batches(file.pread(piece[1] - piece[0], piece[0])):
+                        for record in replay.replay(batch):
+                            unknown += isinstance(record, UnknownRecord)
+                            shard.apply(record)
+        finally:
+            file.close()
+    shard.mark_other_groups()
+    return OfflineShard(shard, unknown, replay.open)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`leaders.json`: who led each partition last, and the highest epoch that anybody was given.
+
+    {"version": 1, "partitions": [[3, 1], [1, 2], ...]}
+
+Partition 0 was given to a node under epoch 3 at last, and that was node 1; -1 is no node. Epochs may be higher than
+any that was used, and are never used again. To change this format, raise VERSION and keep reading every older one.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from coordinator.topology.view import NOBODY, Leader
+from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.errors import StorageError, storage_error
+
+FILE_NAME: Final = "leaders.json"
+VERSION: Final = 1
+SINGLE_NODE_EPOCH: Final = 0
+"""The epoch that a node uses where there never were several."""
+
+
+class CorruptLeaders(StorageError):
+    """The file is not one. It is left as it is, for somebody to look at."""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    version: int
+    partitions: list[tuple[int, int]]
+
+
+def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
+    """What is noted, None where nothing is. Blocks. Raises CorruptLeaders and StorageError."""
+    path = data_dir / FILE_NAME
+    try:
+        data = read_file(fs, path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise storage_error(path, error, "reading who leads what") from error
+    try:
+        found = msgspec.json.decode(data, type=_File)
+    except msgspec.DecodeError as error:
+        raise CorruptLeaders(path, f"{error}; it keeps leader epochs from being used twice") from None
+    if found.version != VERSION:
+        raise CorruptLeaders(path, f"its version is {found.version}, but this build reads version {VERSION}")
+    return [Leader(node, epoch) for epoch, node in found.partitions]
+
+
+def write(fs: FileSystem, data_dir: Path, leaders: Sequence[Leader]) -> None:
+    """Note who leads what, durably. Blocks. Raises StorageError."""
+    path = data_dir / FILE_NAME
+    content = _File(VERSION, [(leader.epoch, leader.node_id) for leader in leaders])
+    try:
+        atomic_write(fs, path, msgspec.json.encode(content) + b"\n")
+    except OSError as error:
+        raise storage_error(path, error, "noting who leads what") from error
+
+
+def of_partitions(known: Sequence[Leader] | None, count: int) -> list[Leader]:
+    """One for each of `count` partitions, whatever is known."""
+    found = list(known or ())[:count]
+    return found + [Leader(NOBODY, SINGLE_NODE_EPOCH)] * (count - len(found))
+
+
+def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[int]:
+    """The epochs under which a node that is alone leads all partitions. Blocks. Raises StorageError.
+
+    Where there never were several nodes nothing is noted, and the epoch is always the same.
+    """
+    known = read(fs, data_dir)
+    if known is None:
+        return [SINGLE_NODE_EPOCH] * count
+    leaders = [Leader(node_id, leader.epoch + 1) for leader in of_partitions(known, count)]
+    write(fs, data_dir, leaders)
+    return [leader.epoch for leader in leaders]

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who leads which partition of `__consumer_offsets`: a state machine without I/O.
+
+A partition has at most one *owner*, the node that may have its log open. It gets one by a `Lead`, under an
+epoch that was never used before, and is without one again only after that node has released it, or after its
+process has ended and its journal has been settled. Whoever runs this machine must have its epochs on disk
+before it sends a `Lead`, and must be certain that a process has ended before it says `lost`.
+
+Steps change the state; `commands` says what is to be told to the nodes then, and takes it for told.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from coordinator.topology.view import NOBODY, Leader
+
+
+class Lead(NamedTuple):
+    """Tell `node` to lead a partition."""
+
+    node: int
+    partition: int
+    epoch: int
+
+
+class Resign(NamedTuple):
+    """Tell `node` to release a partition that it leads under this epoch."""
+
+    node: int
+    partition: int
+    epoch: int
+
+
+Command = Lead | Resign
+
+
+class Unmovable(ValueError):
+    """An order that cannot be carried out; the text says why, for whoever gave it."""
+
+
+class Place(msgspec.Struct):
+    """One partition."""
+
+    epoch: int
+    """The highest that anybody was given."""
+    owner: int | None = None
+    leads: bool = False
+    """Whether its owner was told to lead it, and not to release it since."""
+    target: int | None = None
+    """Who is to lead it, where that is not its owner, or anybody."""
+    failed: bool = False
+    """Nobody may have it: its log is damaged."""
+
+
+class Assignment:
+    """The partitions, and the nodes by what is known of them."""
+
+    def __init__(self, last: Sequence[Leader], nodes: Iterable[int]) -> None:
+        """`last` holds each partition's last leader and the highest epoch that was ever used, -1 for none.
+
+        `nodes` are expected to come up. Partitions are spread over them evenly, and stay where they were as far
+        as that is even.
+        """
+        self.places = [Place(leader.epoch) for leader in last]
+        self.expected: set[int] = set(nodes)
+        """Nodes that are starting, or starting again: what is meant for them waits."""
+        self.up: set[int] = set()
+        self.draining: set[int] = set()
+        self._spread({partition: leader.node_id for partition, leader in enumerate(last)})
+
+    # --- what happens
+
+    def came_up(self, node: int) -> None:
+        """A node serves. One that was given up before gets its share of the others again."""
+        self.expected.discard(node)
+        self.up.add(node)
+        if not any(node in (place.owner, place.target) for place in self.places):
+            self._spread({partition: self._wanted(place) for partition, place in enumerate(self.places)})
+
+    def released(self, node: int, partition: int, epoch: int) -> bool:
+        """A node has let a partition go. False for what does not fit: then nothing has changed."""
+        place = self.places[partition]
+        if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
+            return False
+        place.owner = None
+        return True
+
+    def lost(self, node: int) -> list[int]:
+        """A node's process has ended; returns the partitions that it had. They stay its own until `settled`."""
+        self.up.discard(node)
+        self.expected.discard(node)
+        had = [partition for partition, place in enumerate(self.places) if place.owner == node]
+        for partition in had:
+            self.places[partition].leads = False
+        return had
+
+    def settled(self, node: int, *, failed: Collection[int], comes_back: bool) -> None:
+        """Nothing of a lost node is left to be saved: its partitions wait for it, if it comes back, or go elsewhere."""
+        if comes_back and node not in self.draining:
+            self.expected.add(node)
+        for partition, place in enumerate(self.places):
+            if place.owner == node:
+                place.owner = None
+                place.failed = partition in failed
+                if place.target is None and node in self.expected:
+                    place.target = node
+
+    def given_up(self, node: int) -> None:
+        """A node that was expected does not come (back)."""
+        self.expected.discard(node)
+
+    # --- what operators want
+
+    def move(self, partition: int, to: int) -> None:
+        """Let another node lead a partition. Raises Unmovable."""
+        if not 0 <= partition < len(self.places):
+            raise Unmovable(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
+        if to in self.draining:
+            raise Unmovable(f"node {to} is being drained")
+        if to not in self.up:
+            raise Unmovable(f"node {to} does not serve; those that do are {_listed(self.up - self.draining)}")
+        place = self.places[partition]
+        if place.failed:
+            raise Unmovable(f"partition {partition} is damaged, so nobody can lead it")
+        place.target = to
+
+    def drain(self, node: int) -> None:
+        """Let a node lead nothing any more. Raises Unmovable."""
+        others = self.up - self.draining - {node}
+        if node not in self.up:
+            raise Unmovable(
+                f"node {node} does not serve; those that do are {_listed(self.up - self.draining)}"
+            )
+        if not others:
+            raise Unmovable(
+                f"node {node} is the last one that serves: there is nobody to take its partitions"
+            )
+        self.draining.add(node)
+
+    def is_empty(self, node: int) -> bool:
+        """Whether a node has no partition."""
+        return all(place.owner != node for place in self.places)
+
+    def undrain(self, node: int) -> None:
+        """A drained node has ended; should it be started again, it is like any other."""
+        self.draining.discard(node)
+
+    # --- what follows
+
+    def commands(self) -> list[Command]:
+        """What is to be told now; epochs are given out here."""
+        told: list[Command] = []
+        loads = self._loads()
+        for partition, place in enumerate(self.places):
+            if place.failed:
+                continue
+            self._retarget(place)
+            if place.owner is None:
+                node = self._choose(place, loads)
+                if node is not None:
+                    place.epoch += 1
+                    place.owner, place.leads, place.target = node, True, None
+                    loads[node] += 1
+                    told.append(Lead(node, partition, place.epoch))
+            elif place.leads and (place.target is not None or place.owner in self.draining):
+                place.leads = False
+                told.append(Resign(place.owner, partition, place.epoch))
+        return told
+
+    def leaders(self) -> list[Leader]:
+        """Who leads each partition now, or NOBODY, and under which epoch."""
+        return [
+            Leader(place.owner if place.owner is not None and place.leads else NOBODY, place.epoch)
+            for place in self.places
+        ]
+
+    def owners(self) -> list[Leader]:
+        """What is to be on disk: who has, or is to have, each partition, and the highest epoch."""
+        return [Leader(self._wanted(place), place.epoch) for place in self.places]
+
+    def _wanted(self, place: Place) -> int:
+        node = place.target if place.target is not None else place.owner
+        return NOBODY if node is None else node
+
+    def _retarget(self, place: Place) -> None:
+        """Forget a target that is where the partition is, or that will not come."""
+        if place.target is None:
+            return
+        there = place.leads and place.target == place.owner
+        if there or place.target in self.draining or place.target not in self.up | self.expected:
+            place.target = None
+
+    def _choose(self, place: Place, loads: Mapping[int, int]) -> int | None:
+        if place.target is not None:
+            return place.target if place.target in self.up else None
+        if not loads:
+            return None
+        return min(loads, key=lambda node: (loads[node], node))
+
+    def _loads(self) -> dict[int, int]:
+        """How many partitions each node has or is meant to have, of those that can take more."""
+        loads = dict.fromkeys(self.up - self.draining, 0)
+        for place in self.places:
+            node = self._wanted(place)
+            if node in loads:
+                loads[node] += 1
+        return loads
+
+    def _spread(self, last: Mapping[int, int]) -> None:
+        """Mean each partition for a node, so that no two nodes differ by more than one."""
+        nodes = sorted((self.up | self.expected) - self.draining)
+        if not nodes:
+            return
+        partitions = [partition for partition, place in enumerate(self.places) if not place.failed]
+        least, more = divmod(len(partitions), len(nodes))
+        counts = dict.fromkeys(nodes, 0)
+        homeless = []
+        for partition in partitions:
+            node = last[partition]
+            allowed = least + (sum(count > least for count in counts.values()) < more)
+            if node in counts and counts[node] < allowed:
+                counts[node] += 1
+                self._mean(partition, node)
+            else:
+                homeless.append(partition)
+        for partition in homeless:
+            node = min(nodes, key=lambda each: (counts[each], each))
+            counts[node] += 1
+            self._mean(partition, node)
+
+    def _mean(self, partition: int, node: int) -> None:
+        place = self.places[partition]
+        place.target = None if place.owner == node and place.leads else node
+
+
+def _listed(nodes: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(nodes))) or "none"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's catalogue: a copy of the supervisor's, which alone changes it and puts it on disk."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.keeper import CatalogueKeeper, Change
+from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
+from coordinator.catalogue.topic import Topic
+from coordinator.telemetry.logs import get_logger
+from coordinator.workers.messages import AllTopics, AskTopics, Changed, ChangeTopics, TopicsChanged
+from storage.errors import StorageError
+
+log = get_logger("catalogue")
+
+UNKNOWN: Final = -1
+
+
+class RemoteCatalogueStore(CatalogueKeeper):
+    """To handlers the same as `CatalogueStore`: a change is visible, and answered, once it is on disk.
+
+    An edit is tried on a draft, and the difference sent to the supervisor. What is on disk comes from there, in
+    versions (`topic_feed.py`); the answer counts once its version is here. Where another worker was faster, the edit is
+    tried again on what is new.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        offsets_topic: Topic,
+        send: Callable[[Any], None],
+        limits: TopicLimits = DEFAULT_LIMITS,
+    ) -> None:
+        super().__init__(path)
+        self._catalogue = Catalogue(offsets_topic, limits=limits)
+        self._send = send
+        self._version = UNKNOWN
+        self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
+        self._reading = False
+        self._incoming: Catalogue | None = None
+        self._answer: Changed | None = None
+        self.arrived = asyncio.Event()
+        """Set once all topics are here."""
+
+    def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
+        """Something about topics has come from the supervisor.
+
+        It waits while edits are tried on a draft: what lies below that must stay as it is; and while offsets in deleted
+        topics are dropped.
+        """
+        self._inbox.append(message)
+        self._read()
+
+    def _read(self) -> None:
+        if self._reading:
+            return
+        self._reading = True
+        try:
+            while self._inbox and self._draft is None and self._dropping is None:
+                self._handle(self._inbox.popleft())
+        finally:
+            self._reading = False
+
+    def _go_on(self) -> list[Change]:
+        told = super()._go_on()
+        self._read()
+        return told
+
+    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> None:
+        match message:
+            case AllTopics():
+                self._all_topics(message)
+            case TopicsChanged():
+                self._changed(message)
+            case Changed():
+                self._answer = message
+        self._drop()
+
+    def _dropped(self) -> None:
+        self._finish_if_there()
+        self._read()
+
+    def _all_topics(self, message: AllTopics) -> None:
+        if message.is_first:
+            self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
+        assert self._incoming is not None, "all topics begin with the first piece"
+        self._incoming.apply(Changes(created=message.topics))
+        if message.is_last:
+            gone = self.catalogue.adopt(self._incoming)
+            self._incoming = None
+            self._version = message.version
+            if gone:
+                self._begin_dropping(gone)
+            self.arrived.set()
+
+    def _changed(self, message: TopicsChanged) -> None:
+        if self._version == UNKNOWN:
+            return  # all topics are on their way
+        if message.version != self._version + 1:
+            log.warning("missed a change of topics", have=self._version, got=message.version)
+            self._version = UNKNOWN
+            self._send(AskTopics())
+            return
+        self._version = message.version
+        self._take_over(message.changes)
+
+    def _finish_if_there(self) -> None:
+        """What was asked of the supervisor is done, or could not be, or must be asked again."""
+        answer = self._answer
+        if answer is None or self._version < answer.version:
+            return
+        self._answer = None
+        if answer.conflict:
+            self._gathering = self._under_way + self._gathering
+            self._under_way = []
+        if answer.error:
+            self._failed(StorageError(self.path, answer.error))
+        else:
+            self._finish()
+
+    def _keep(self, changes: Changes) -> None:
+        pieces = list(changes.pieces())
+        for number, piece in enumerate(pieces, 1):
+            self._send(ChangeTopics(piece, is_last=number == len(pieces)))

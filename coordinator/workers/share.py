@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The partitions that a worker leads for its supervisor: opened before they are loaded, closed after they are left."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from coordinator.partitions.committer import Committer
+from coordinator.partitions.leadership import RETRY_S, Leadership
+from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from coordinator.workers.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
+from storage.errors import StorageError
+from storage.log_manager import LogManager
+
+log = get_logger("leadership")
+
+
+class Share:
+    """Carries out Lead and Resign. For one partition these come in turn: a Lead only after its Released.
+
+    A release waits in the io thread behind whatever a load that was just cancelled has asked of it.
+    """
+
+    def __init__(
+        self,
+        leadership: Leadership,
+        committer: Committer,
+        log_manager: LogManager,
+        io: Thread,
+        stats: Stats,
+        send: Callable[[Any], None],
+    ) -> None:
+        self._leadership = leadership
+        self._committer = committer
+        self._log = log_manager
+        self._io = io
+        self._stats = stats
+        self._send = send
+        self._leads: dict[int, Lead] = {}
+        self._deleted: dict[int, set[str]] = {}
+        self._releases: set[asyncio.Task[None]] = set()
+        leadership.prepare = self._open
+        leadership.on_loaded = self._loaded
+
+    def deleted_meanwhile(self, deleted: DeletedMeanwhile) -> None:
+        """Topics went while nobody led a partition; comes before its Lead."""
+        self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
+
+    def lead(self, lead: Lead) -> None:
+        """Open a partition, load it and serve it."""
+        self._stats.partitions_gained += 1
+        self._leads[lead.partition] = lead
+        deleted = frozenset(self._deleted.pop(lead.partition, ()))
+        self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
+
+    async def _open(self, partition: int) -> None:
+        lead = self._leads[partition]
+        await self._io.run(partial(self._log.adopt, partition, lead.recovery_point, lead.position))
+
+    def _loaded(self, partition: int, leader_epoch: int, failure: str | None) -> None:
+        self._send(Loaded(partition, leader_epoch, failure))
+
+    def resign(self, resign: Resign) -> None:
+        """Serve a partition no more, at once; close it when all that was accepted is on disk, and say so."""
+        self._stats.partitions_lost += 1
+        self._leadership.resign(resign.partition, resign.leader_epoch)
+        task = asyncio.get_running_loop().create_task(self._release(resign))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def _release(self, resign: Resign) -> None:
+        while True:
+            await self._committer.drained()
+            try:
+                position = await self._io.run(partial(self._log.release, resign.partition))
+                break
+            except StorageError as error:
+                log.error("cannot release partition", partition=resign.partition, reason=str(error))
+                if self._log.failed is not None:
+                    self._leadership.start_repair()
+                await asyncio.sleep(RETRY_S)
+        self._send(Released(resign.partition, resign.leader_epoch, position))
+
+    def close(self) -> None:
+        """Forget what is not released yet."""
+        for task in self._releases:
+            task.cancel()

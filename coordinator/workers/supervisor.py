@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper serve` with `workers` of 2 and more: starts the nodes, and is the one writer of what they agree on.
+
+It holds the data directory's lock, says who leads what (`assignment`), keeps the topic catalogue, and settles what a
+dead worker's journal still holds. It serves no Kafka client, and no commit passes through it.
+
+What keeps two nodes from writing the same partition is that nothing is given away before its owner has released it,
+or has ended for good: a worker that is dead (`liveness`) is killed and waited for. So a worker needs no lease, and one
+that was stopped and goes on later is one that was not killed yet, and leads what it has. Workers that lose their
+supervisor end at once; as they inherit the directory's lock, no other supervisor starts before they have.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Final
+
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.limits import TopicLimits
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.config import Address, Settings
+from coordinator.runtime.io_thread import IoThread
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology import leaders_file
+from coordinator.topology.view import NOBODY, Broker, View
+from coordinator.workers import messages
+from coordinator.workers.assignment import Assignment, Command, Lead
+from coordinator.workers.ends import Ends
+from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
+from coordinator.workers.restarts import Restarts
+from coordinator.workers.topic_changes import apply_changes
+from coordinator.workers.topic_feed import Subscription, TopicFeed
+from coordinator.workers.worker_process import WorkerProcess
+from protocol.placement import partition_for
+from storage.disk.filesystem import RealFileSystem
+from storage.errors import CorruptLog, StorageError
+from storage.recovery.shared import Settled, SharedDirectory
+
+log = get_logger("supervisor")
+
+RETRY_S: Final = 1.0
+"""How long what the disk refused is left alone before the next try."""
+NAMES_PER_MESSAGE: Final = 1_000
+STOP_MARGIN_S: Final = 10.0
+"""How much longer than `shutdown.timeout.ms` a worker may take to bring its partitions to the disk."""
+
+
+class WorkerFailed(Exception):
+    """A worker could not start; the text says which one and why."""
+
+
+class Supervisor:
+    """The workers of one data directory, which is open and settled."""
+
+    def __init__(self, settings: Settings, shared: SharedDirectory, cluster_id: str) -> None:
+        self.settings = settings
+        self.shared = shared
+        self.cluster_id = cluster_id
+        self.loop = asyncio.get_running_loop()
+        self.io = IoThread(self.loop, "groupkeeper-io")
+        self.fs = RealFileSystem()
+        self.nodes = [settings.node_id + index for index in range(settings.workers)]
+        self.store = CatalogueStore(settings.data_dir, self.io.submit, limits=TopicLimits.of(settings))
+        self.store.load(settings.offsets_topic_num_partitions)
+        self.store.later = self.loop.call_soon
+        self.feed = TopicFeed(lambda: self.store.catalogue)
+        self.store.on_changed = self.feed.changed
+        self.store.on_topics_deleted = self._topics_deleted
+        known = leaders_file.read(self.fs, settings.data_dir)
+        last = leaders_file.of_partitions(known, settings.offsets_topic_num_partitions)
+        self.assignment = Assignment(last, self.nodes)
+        for partition in shared.failed:
+            self.assignment.places[partition].failed = True
+        self.workers: dict[int, WorkerProcess] = {}
+        self._subscriptions: dict[int, Subscription] = {}
+        self._asked: dict[int, list[Changes]] = {}  # pieces of a change whose last is still to come
+        self.serving: dict[int, messages.Serves] = {}
+        self.loaded: dict[int, messages.Loaded] = {}
+        """What the newest leader of a partition has said of it."""
+        self.ended: set[int] = set()
+        """Nodes that were drained and have ended: they are not started again."""
+        self.restarts = Restarts(self.loop.time)
+        self.ends = Ends(self._tell)
+        self.settled_all = True
+        self.stopping = False
+        self._starting: dict[int, asyncio.Future[None]] = {}
+        self._untold: set[int] = set()  # partitions whose Lead was decided and not sent yet
+        self._deletions: dict[int, set[str]] = {}  # topics that went while nobody led the partition
+        self._outbox: list[Command] = []
+        self._sending = False
+        self._view_changes = False
+        self._told_to_stop: set[int] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # --- life
+
+    async def start(self) -> None:
+        """Start all workers and return once they serve. Raises WorkerFailed when one cannot."""
+        self._starting = {node: self.loop.create_future() for node in self.nodes}
+        for node in self.nodes:
+            await self._start_worker(node)
+        self._spawn(self._ping())
+        await asyncio.gather(*self._starting.values())
+
+    async def stop(self) -> bool:
+        """Let all workers give back what they have and end; whether nothing is left to recover then."""
+        self.stopping = True
+        self.assignment.draining |= set(self.nodes)
+        for node, worker in self.workers.items():
+            if node not in self.serving:
+                worker.kill("stopping while it starts")
+        self.advance()
+        deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
+        while self.workers and self.loop.time() < deadline:
+            await asyncio.wait([self.loop.create_task(w.gone()) for w in self.workers.values()], timeout=0.5)
+        for worker in list(self.workers.values()):
+            worker.kill("it does not stop in time")
+            await worker.gone()
+        for task in list(self._tasks):
+            if task.get_name() == "settle":
+                await task
+        for task in list(self._tasks):
+            task.cancel()
+        self.io.close()
+        return self.settled_all
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
+        task = self.loop.create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _ping(self) -> None:
+        interval_s = self.settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT
+        while True:
+            await asyncio.sleep(interval_s)
+            for worker in list(self.workers.values()):
+                worker.ping()
+
+    # --- workers
+
+    async def _start_worker(self, node: int) -> None:
+        liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
+        worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
+        await worker.start(self.shared.lock_descriptors())
+        self.workers[node] = worker
+        worker.send(
+            messages.Welcome(
+                settings=worker_settings(self.settings, node - self.settings.node_id),
+                cluster_id=self.cluster_id,
+                topic_id=self.shared.topic_id,
+                offsets_topic=self.store.catalogue.offsets_topic,
+                view=self.view(),
+                restarts=self.restarts.total(node),
+            )
+        )
+        subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
+        self._spawn(subscription.run())
+        log.debug("started a worker", node=node, pid=worker.pid)
+
+    def _exited(self, node: int, status: int) -> None:
+        del self.workers[node]
+        self.feed.unsubscribe(self._subscriptions.pop(node))
+        self._asked.pop(node, None)
+        self.serving.pop(node, None)
+        self._told_to_stop.discard(node)
+        had = self.assignment.lost(node)
+        self.ends.forget(node)
+        starting = self._starting.get(node)
+        if starting is not None and not starting.done():
+            starting.set_exception(WorkerFailed(f"worker {node} ended with status {status} while it started"))
+            starting.exception()  # seen, whoever waits for it or not
+        expected = self.stopping or (status == 0 and node in self.assignment.draining)
+        if expected:
+            self.ended.add(node)
+        tell = log.info if expected else log.error
+        tell("a worker has ended", node=node, status=status, partitions=len(had))
+        self.advance()
+        self._spawn(self._after_exit(node, had, comes_back=not expected), "settle")
+
+    async def _after_exit(self, node: int, had: list[int], *, comes_back: bool) -> None:
+        """Its process is gone: save what its journal holds, and let its partitions be led again."""
+        delay_s = self.restarts.died(node) if comes_back else None
+        failed = await self._settle(node, had)
+        self.assignment.settled(node, failed=failed, comes_back=delay_s is not None and not self.stopping)
+        if not comes_back:
+            self.assignment.undrain(node)
+        self.advance()
+        if comes_back and not self.stopping:
+            self._spawn(self._start_again(node))
+
+    async def _start_again(self, node: int) -> None:
+        while not self.stopping:
+            await asyncio.sleep(self.restarts.pause_s(node))
+            try:
+                await self._start_worker(node)
+                return
+            except OSError as error:
+                log.error("cannot start a worker", node=node, reason=str(error))
+                self.restarts.died(node)
+
+    async def _settle(self, node: int, had: list[int]) -> list[int]:
+        while True:
+            try:
+                settled = await self.io.run(partial(self.shared.settle, node, had))
+            except CorruptLog as error:
+                log.error("the journal of a dead worker is damaged", node=node, reason=str(error))
+                self.settled_all = False
+                return had
+            except StorageError as error:
+                log.error("cannot settle a dead worker's journal", node=node, reason=str(error))
+                if self.stopping:
+                    self.settled_all = False
+                    return had
+                await asyncio.sleep(RETRY_S)
+            else:
+                tell_settled(settled)
+                return list(settled.failed)
+
+    def _tell(self, node: int, message: Any) -> None:
+        worker = self.workers.get(node)
+        if worker is not None:
+            worker.send(message)
+
+    # --- what workers say
+
+    def _got(self, node: int, message: Any) -> None:
+        match message:
+            case messages.Released():
+                self._spawn(self._released(node, message))
+            case messages.Loaded():
+                self._loaded(node, message)
+            case messages.ChangeTopics():
+                self._change_topics(node, message)
+            case messages.AskTopics():
+                self._subscriptions[node].start_anew()
+            case messages.AskEnds():
+                self.ends.ask(node, message, self._leader_of(message.group_id))
+            case messages.EndsTold():
+                self.ends.answered(node, message)
+            case messages.Serves():
+                self._serves(node, message)
+            case messages.CannotServe():
+                self._cannot_serve(node, message.reason)
+
+    def _serves(self, node: int, message: messages.Serves) -> None:
+        self.serving[node] = message
+        self.workers[node].serves = True
+        self.assignment.came_up(node)
+        starting = self._starting.get(node)
+        if starting is not None and not starting.done():
+            starting.set_result(None)
+        self.advance()
+
+    def _cannot_serve(self, node: int, reason: str) -> None:
+        log.error("a worker cannot serve", node=node, reason=reason)
+        starting = self._starting.get(node)
+        if starting is not None and not starting.done():
+            starting.set_exception(WorkerFailed(f"worker {node}: {reason}"))
+            starting.exception()
+
+    async def _released(self, node: int, message: messages.Released) -> None:
+        while True:
+            try:
+                await self.io.run(partial(self.shared.note, message.partition, message.position))
+                break
+            except StorageError as error:
+                log.error("cannot note where a partition ends", reason=str(error))
+                await asyncio.sleep(RETRY_S)
+        if self.assignment.released(node, message.partition, message.leader_epoch):
+            log.debug("released", partition=message.partition, node=node)
+            self.advance()
+
+    def _leader_of(self, group_id: str) -> int | None:
+        """The node that was told to lead a group's partition, None while nobody is."""
+        place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
+        return place.owner if place.leads else None
+
+    def _loaded(self, node: int, message: messages.Loaded) -> None:
+        place = self.assignment.places[message.partition]
+        if (place.owner, place.epoch) == (node, message.leader_epoch):
+            self.loaded[message.partition] = message
+
+    # --- topics
+
+    def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
+        worker = self.workers[node]
+
+        def done(outcome: bool | BaseException) -> None:
+            version = self.feed.version
+            # To this process, and no other of the same node: that one would take it for what it has asked.
+            if isinstance(outcome, BaseException):
+                worker.send(messages.Changed(version, conflict=False, error=str(outcome)))
+            else:
+                worker.send(messages.Changed(version, conflict=not outcome))
+
+        self._asked.setdefault(node, []).append(message.changes)
+        if message.is_last:
+            self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
+
+    def _topics_deleted(self, names: Any) -> None:
+        """Leaders hear of it by themselves; whoever leads the other partitions next must be told then."""
+        for partition, leader in enumerate(self.assignment.leaders()):
+            if leader.node_id == NOBODY or partition in self._untold:
+                self._deletions.setdefault(partition, set()).update(names)
+
+    # --- who leads what
+
+    def view(self) -> View:
+        """What all nodes tell their clients."""
+        draining = self.assignment.draining
+        brokers = [
+            Broker(node, *serves.advertised)
+            for node, serves in sorted(self.serving.items())
+            if node not in draining
+        ]
+        return View(tuple(brokers), tuple(self.assignment.leaders()))
+
+    def advance(self) -> None:
+        """Carry out what follows from the state of the assignment."""
+        commands = self.assignment.commands()
+        self._untold |= {command.partition for command in commands if isinstance(command, Lead)}
+        self._outbox += commands
+        self._send_next()
+        if not self._view_changes:
+            self._view_changes = True
+            self.loop.call_soon(self._tell_view)
+        for node in self.assignment.draining & set(self.serving) - self._told_to_stop:
+            if self.assignment.is_empty(node):
+                self._told_to_stop.add(node)
+                self._tell(node, messages.Stop())
+
+    def _tell_view(self) -> None:
+        self._view_changes = False
+        told = messages.Viewed(self.view())
+        for worker in self.workers.values():
+            worker.send(told)
+
+    def _send_next(self) -> None:
+        """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
+        if self._sending or not self._outbox:
+            return
+        self._sending = True
+        owners = self.assignment.owners()
+
+        def write() -> None:
+            leaders_file.write(self.fs, self.settings.data_dir, owners)
+
+        def written(result: BaseException | None) -> None:
+            if isinstance(result, BaseException):
+                log.error("cannot note who leads what", reason=str(result))
+                self.loop.call_later(RETRY_S, self.io.submit, write, written)
+                return
+            self._sending = False
+            for command in batch:
+                self._send(command)
+            self._send_next()
+
+        batch, self._outbox = self._outbox, []
+        if any(isinstance(command, Lead) for command in batch):
+            self.io.submit(write, written)
+        else:
+            written(None)
+
+    def _send(self, command: Command) -> None:
+        partition = command.partition
+        if isinstance(command, Lead):
+            self._untold.discard(partition)
+            self.loaded.pop(partition, None)
+            deleted = sorted(self._deletions.pop(partition, ()))
+            for start in range(0, len(deleted), NAMES_PER_MESSAGE):
+                names = deleted[start : start + NAMES_PER_MESSAGE]
+                self._tell(command.node, messages.DeletedMeanwhile(partition, names))
+            point, position = self.shared.known(partition)
+            told: Any = messages.Lead(partition, command.epoch, point, position)
+        else:
+            told = messages.Resign(partition, command.epoch)
+        log.debug(
+            "told", node=command.node, what=type(command).__name__, partition=partition, epoch=command.epoch
+        )
+        self._tell(command.node, told)
+
+
+def tell_settled(settled: Settled) -> None:
+    """Log what settling had to leave out, and which partitions are damaged."""
+    for cut in settled.cuts:
+        log.warning(
+            "recovery left something out", path=str(cut.path), position=cut.position, reason=cut.reason
+        )
+    for partition, damage in settled.failed.items():
+        log.error("partition is damaged", partition=partition, reason=str(damage))
+
+
+def worker_settings(settings: Settings, index: int) -> Settings:
+    """The settings of the worker with this number, counted from 0: each has an id and ports of its own."""
+    from msgspec.structs import replace
+
+    def shifted(address: Address | None) -> Address | None:
+        return address and Address(address.host, address.port + index if address.port else 0)
+
+    return replace(
+        settings,
+        node_id=settings.node_id + index,
+        data_dir=settings.data_dir.absolute(),  # a worker runs in another directory
+        listen=shifted(settings.listen),
+        advertise=shifted(settings.advertise),
+        metrics_listen=shifted(settings.metrics_listen),
+    )

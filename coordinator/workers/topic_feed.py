@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The supervisor's topics on their way to its workers: all of them once, in pieces, and from then on what changes.
+
+Each change has a version, the next number. A worker gets all topics as of some version and then every later change. The
+newest changes are kept, so that a worker that reads slowly gets them when it reads; one that has fallen further back
+than they go, or that asks, gets everything anew. Nothing is sent faster than it is read, so a worker that is stopped
+takes no memory here.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes, topic_pieces
+from coordinator.workers.messages import AllTopics, TopicsChanged, encode
+
+KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
+
+
+class Reader(Protocol):
+    """Where a worker's messages go."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody reads."""
+
+    def write(self, frame: bytes) -> None:
+        """Send an encoded message."""
+
+    async def drained(self) -> None:
+        """Return once there is room for more, or nobody reads any more."""
+
+
+class TopicFeed:
+    """What there is to send; whoever owns the catalogue calls `changed` after each change."""
+
+    def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
+        self._catalogue = catalogue
+        self.version = 0
+        self._kept: deque[bytes] = deque()  # the changes up to `version`
+        self._kept_bytes = 0
+        self._subscriptions: set[Subscription] = set()
+
+    def changed(self, changes: Changes) -> None:
+        """The catalogue holds other topics now."""
+        for piece in changes.pieces():
+            self.version += 1
+            frame = encode(TopicsChanged(self.version, piece))
+            self._kept.append(frame)
+            self._kept_bytes += len(frame)
+        while self._kept_bytes > KEPT_BYTES_MAX:
+            self._kept_bytes -= len(self._kept.popleft())
+        for subscription in self._subscriptions:
+            subscription.wake()
+
+    def next_after(self, version: int) -> bytes | None:
+        """The change that follows a version; None where it is not kept any more."""
+        index = version - (self.version - len(self._kept))
+        return self._kept[index] if index >= 0 else None
+
+    def everything(self) -> Iterator[bytes]:
+        """All topics as they are now, in messages of bounded size."""
+        topics = self._catalogue().unsorted()
+        version = self.version
+        yield encode(AllTopics(version, is_first=True))
+        for piece in topic_pieces(topics):
+            yield encode(AllTopics(version, topics=piece))
+        yield encode(AllTopics(version, is_last=True))
+
+    def subscribe(self, reader: Reader) -> "Subscription":
+        """What `reader` gets; its `run` must be run."""
+        subscription = Subscription(self, reader)
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def unsubscribe(self, subscription: "Subscription") -> None:
+        """The reader is gone."""
+        self._subscriptions.discard(subscription)
+        subscription.wake()
+
+
+class Subscription:
+    """One worker's share of a feed."""
+
+    def __init__(self, feed: TopicFeed, reader: Reader) -> None:
+        self._feed = feed
+        self._reader = reader
+        self._sent: int | None = None
+        self._wakeup = asyncio.Event()
+
+    def start_anew(self) -> None:
+        """The worker has missed something: it gets everything again."""
+        self._sent = None
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wakeup.set()
+
+    async def run(self) -> None:
+        """Send what there is, as fast as it is read, until nobody reads any more."""
+        while self._reader.is_open:
+            self._wakeup.clear()
+            if self._sent is None:
+                await self._send_everything()
+            elif self._sent < self._feed.version:
+                await self._send_next(self._sent)
+            else:
+                await self._wakeup.wait()
+
+    async def _send_everything(self) -> None:
+        self._sent = self._feed.version
+        for frame in self._feed.everything():
+            if self._reader.is_open:
+                self._reader.write(frame)
+                await self._reader.drained()
+                await asyncio.sleep(0)  # a turn of the loop for each
+
+    async def _send_next(self, sent: int) -> None:
+        frame = self._feed.next_after(sent)
+        if frame is None:
+            self._sent = None
+            return
+        self._sent = sent + 1
+        self._reader.write(frame)
+        await self._reader.drained()

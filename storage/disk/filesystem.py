@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The port to the disk: the few file operations that the log is built on, and their real form.
+
+Everything here may block, and raises OSError. Tests put a file system in its place that fails, tears
+writes and forgets what was not synced.
+"""
+
+import errno
+import fcntl
+import os
+import uuid
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from struct import Struct
+from typing import Final, Protocol
+
+from storage.disk.layout import TEMPORARY_SUFFIX
+
+FILE_MODE: Final = 0o640
+"""Who commits what is nobody else's business; the group may read, for backups and the audit."""
+DIRECTORY_MODE: Final = 0o750
+_BUFFERS_PER_WRITE: Final = 1024
+"""IOV_MAX on Linux and macOS."""
+_NO_FLAG_SUPPORT: Final = frozenset({errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
+_FULL_FSYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+_OFD_SETLK: Final[int | None] = getattr(fcntl, "F_OFD_SETLK", None)
+_FLOCK: Final = Struct("hhqqi")
+_BOOT_ID_FILE: Final = Path("/proc/sys/kernel/random/boot_id")
+_NO_DIR_LOCKS: Final = _NO_FLAG_SUPPORT | {errno.EBADF, errno.EISDIR, errno.EPERM, errno.ENOLCK}
+"""What a file system says that cannot lock directories, such as NFS."""
+
+
+class File(Protocol):
+    """An open file; positions are explicit, so nobody shares a cursor."""
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """`size` bytes from `offset`, fewer only at the end of the file."""
+
+    def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
+        """Write all buffers, one after the other; after an error any part of them may have been written."""
+
+    def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
+        """As `pwrite`, and these bytes survive a power loss once it returns."""
+
+    def allocate(self, size: int) -> None:
+        """Make the file at least `size` bytes long, with the space for them taken; new bytes are zero."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file, or extend it with zeros."""
+
+    def size(self) -> int:
+        """The file's length in bytes."""
+
+    def seems_at(self, path: Path) -> bool:
+        """As `is_at`, but any file will do; for after each write, which `is_at` would make dearer."""
+
+    def is_at(self, path: Path) -> bool:
+        """Whether this very file is still found under `path`: not removed, replaced, or moved with its directory."""
+
+    def fsync(self) -> None:
+        """Make content and length durable. After an error nothing is known about what was written."""
+
+    def fdatasync(self) -> None:
+        """As `fsync`, without times and other facts that reading does not need."""
+
+    def lock(self) -> bool:
+        """Lock the file against other processes until it is closed; False when somebody else has it."""
+
+    def close(self) -> None:
+        """Give the file back; closing twice is allowed."""
+
+
+class FileSystem(Protocol):
+    """Names and directories."""
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        """Open for reading and writing. Raises FileNotFoundError, unless `create` makes the file."""
+
+    def open_read(self, path: Path) -> File:
+        """Open for reading only."""
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is a file or directory of that name."""
+
+    def listdir(self, path: Path) -> list[str]:
+        """The names in a directory, sorted; empty when there is no such directory."""
+
+    def mkdir(self, path: Path) -> None:
+        """Make a directory and those above it; one that is there already is fine."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Rename a file, in place of `target` if that exists."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; one that is not there is fine."""
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory; one that is not there is fine."""
+
+    def fsync_dir(self, path: Path) -> None:
+        """Make creations, renames and removals in a directory durable."""
+
+    def lock_dir(self, path: Path) -> File | None:
+        """Lock a directory itself until what is returned is closed; None when another process has it."""
+
+    def boot_id(self) -> bytes:
+        """16 bytes that stay the same until the machine starts again: so long nothing that was written is lost."""
+
+
+class RealFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_durable_flag", "_fd", "_identity")
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._identity: tuple[int, int] | None = None
+        # A flag per write, not O_DSYNC at open: the same file also takes writes that need not be durable.
+        self._durable_flag: int | None = getattr(os, "RWF_DSYNC", None)
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """See File."""
+        data = os.pread(self._fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing:
+            data = os.pread(self._fd, missing, offset + size - missing)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
+        """See File."""
+        self._write(buffers, offset, 0)
+
+    def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
+        """See File. One system call where Linux has RWF_DSYNC, else a write and an fdatasync."""
+        if self._durable_flag is not None:
+            try:
+                self._write(buffers, offset, self._durable_flag)
+                return
+            except OSError as error:
+                if error.errno not in _NO_FLAG_SUPPORT:
+                    raise
+                self._durable_flag = None
+        self._write(buffers, offset, 0)
+        self.fdatasync()
+
+    def _write(self, buffers: Sequence[bytes], offset: int, flags: int) -> None:
+        for start in range(0, len(buffers), _BUFFERS_PER_WRITE):
+            some = buffers[start : start + _BUFFERS_PER_WRITE]
+            size = sum(map(len, some))
+            written = os.pwritev(self._fd, some, offset, flags)
+            # A short write is legal, if rare: a signal, or the last bytes of a full disk.
+            rest = memoryview(b"".join(some))[written:] if written < size else memoryview(b"")
+            while rest:
+                written = os.pwritev(self._fd, [rest], offset + size - len(rest), flags)
+                if not written:
+                    raise OSError(errno.EIO, "a write made no progress")
+                rest = rest[written:]
+            offset += size
+
+    def allocate(self, size: int) -> None:
+        """See File."""
+        have = self.size()
+        if have >= size:
+            return
+        try:
+            os.posix_fallocate(self._fd, have, size - have)
+        except (AttributeError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _NO_FLAG_SUPPORT:
+                raise
+            os.ftruncate(self._fd, size)
+
+    def truncate(self, size: int) -> None:
+        """See File."""
+        os.ftruncate(self._fd, size)
+
+    def size(self) -> int:
+        """See File."""
+        return os.fstat(self._fd).st_size
+
+    def seems_at(self, path: Path) -> bool:
+        """See File.
+
+        No stat: Linux gives each write a time of its own, and so a change of the inode, where somebody has looked
+        at the time since the last one (multigrain timestamps). That costs a synced write 20 us.
+        """
+        return os.access(path, os.F_OK)
+
+    def is_at(self, path: Path) -> bool:
+        """See File."""
+        if self._identity is None:
+            own = os.fstat(self._fd)
+            self._identity = (own.st_ino, own.st_dev)
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return (found.st_ino, found.st_dev) == self._identity
+
+    def fsync(self) -> None:
+        """See File."""
+        _sync(self._fd)
+
+    def fdatasync(self) -> None:
+        """See File."""
+        if _FULL_FSYNC is None and hasattr(os, "fdatasync"):
+            os.fdatasync(self._fd)
+        else:
+            _sync(self._fd)
+
+    def lock(self) -> bool:
+        """See File. Kafka locks with fcntl, so a broker is kept out as well where Linux offers that."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _OFD_SETLK is not None:
+                fcntl.fcntl(self._fd, _OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            if error.errno not in _NO_FLAG_SUPPORT:
+                raise
+        return True
+
+    def fileno(self) -> int:
+        """The descriptor, for a child process that is to have the file, too."""
+        return self._fd
+
+    def close(self) -> None:
+        """See File."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _sync(fd: int) -> None:
+    # On macOS fsync stops at the drive's cache.
+    if _FULL_FSYNC is None:
+        os.fsync(fd)
+    else:
+        fcntl.fcntl(fd, _FULL_FSYNC)
+
+
+class RealFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: Path, *, create: bool = False) -> File:
+        """See FileSystem."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(os.open(path, flags, FILE_MODE))
+
+    def open_read(self, path: Path) -> File:
+        """See FileSystem."""
+        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def exists(self, path: Path) -> bool:
+        """See FileSystem."""
+        return path.exists()
+
+    def listdir(self, path: Path) -> list[str]:
+        """See FileSystem."""
+        try:
+            return sorted(entry.name for entry in path.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def mkdir(self, path: Path) -> None:
+        """See FileSystem."""
+        path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """See FileSystem."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """See FileSystem."""
+        path.unlink(missing_ok=True)
+
+    def rmdir(self, path: Path) -> None:
+        """See FileSystem."""
+        try:
+            path.rmdir()
+        except FileNotFoundError:
+            return
+
+    def fsync_dir(self, path: Path) -> None:
+        """See FileSystem."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _sync(fd)
+        finally:
+            os.close(fd)
+
+    def lock_dir(self, path: Path) -> File | None:
+        """See FileSystem."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                os.close(fd)
+                return None
+            if error.errno not in _NO_DIR_LOCKS:
+                os.close(fd)
+                raise
+        return RealFile(fd)
+
+    def boot_id(self) -> bytes:
+        """See FileSystem."""
+        return _boot_id()
+
+
+@cache
+def _boot_id() -> bytes:
+    try:
+        return uuid.UUID(_BOOT_ID_FILE.read_text().strip()).bytes
+    except (OSError, ValueError):
+        return os.urandom(16)  # of no other process: each start may be after a power loss
+
+
+def read_file(fs: FileSystem, path: Path) -> bytes:
+    """The whole content of a file. Raises FileNotFoundError and other OSErrors."""
+    file = fs.open_read(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def atomic_write(fs: FileSystem, path: Path, data: bytes) -> None:
+    """Give `path` this content, durably: after a crash it has the old content or the new, never a mixture.
+
+    Raises OSError; the old content is then still there.
+    """
+    replace_file(fs, path, data, sync=True)
+    fs.fsync_dir(path.parent)
+
+
+def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
+    """Give `path` this content, the old or the new for whoever looks; without `sync` not after a power loss.
+
+    Raises OSError; the old content is then still there.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    file = fs.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite([data], 0)
+        if sync:
+            file.fsync()
+    finally:
+        file.close()
+    fs.rename(temporary, path)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process per data directory."""
+
+import os
+from pathlib import Path
+
+from storage.disk.filesystem import File, FileSystem, RealFile, read_file
+from storage.disk.layout import LOCK_FILE
+from storage.errors import DirectoryLocked, StorageError, storage_error
+
+
+class DirectoryLock:
+    """The lock on a data directory, held until `release`, or the end of the process, however it ends.
+
+    It is on the file that Kafka locks, and on the directory itself: that file may be removed by somebody.
+    """
+
+    def __init__(self, *files: File) -> None:
+        self._files = files
+
+    @classmethod
+    def acquire(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+        """Lock `data_dir`. Raises DirectoryLocked, with the holder's process id, and OSError."""
+        directory = fs.lock_dir(data_dir)
+        if directory is None:
+            raise DirectoryLocked(data_dir, _pid_in(fs, data_dir))
+        try:
+            file = fs.open(data_dir / LOCK_FILE, create=True)
+        except BaseException:
+            directory.close()
+            raise
+        lock = cls(file, directory)
+        try:
+            holder = None if file.lock() else file.pread(32, 0)
+            if holder is None:
+                file.truncate(0)
+                file.pwrite([f"{os.getpid()}\n".encode()], 0)
+        except BaseException:
+            lock.release()
+            raise
+        if holder is not None:
+            lock.release()
+            raise DirectoryLocked(data_dir, _pid(holder))
+        return lock
+
+    @classmethod
+    def acquire_new(cls, fs: FileSystem, data_dir: Path) -> "DirectoryLock":
+        """Lock `data_dir`, made if missing. Raises DirectoryLocked and StorageError."""
+        try:
+            fs.mkdir(data_dir)
+            return cls.acquire(fs, data_dir)
+        except FileExistsError as error:
+            raise StorageError(data_dir, "this is a file, and a directory is needed here") from error
+        except OSError as error:
+            raise storage_error(data_dir, error, "locking") from error
+
+    def filenos(self) -> tuple[int, ...]:
+        """The descriptors of what is locked: the lock is held as long as any process has them open."""
+        return tuple(file.fileno() for file in self._files if isinstance(file, RealFile))
+
+    def release(self) -> None:
+        """Let go. The file stays: removing it would let two processes lock two files of one name."""
+        for file in self._files:
+            file.close()
+
+
+def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:
+    """Who uses `data_dir` now, or None; nothing in it is changed. Raises OSError."""
+    directory = fs.lock_dir(data_dir)
+    if directory is None:
+        return DirectoryLocked(data_dir, _pid_in(fs, data_dir))
+    try:
+        file = fs.open(data_dir / LOCK_FILE)
+    except FileNotFoundError:
+        return None
+    finally:
+        directory.close()
+    try:
+        return None if file.lock() else DirectoryLocked(data_dir, _pid(file.pread(32, 0)))
+    finally:
+        file.close()
+
+
+def _pid_in(fs: FileSystem, data_dir: Path) -> int | None:
+    try:
+        return _pid(read_file(fs, data_dir / LOCK_FILE))
+    except FileNotFoundError:
+        return None
+
+
+def _pid(content: bytes) -> int | None:
+    # Empty when the holder is a Kafka broker, or has not come to writing it yet.
+    text = content.strip()
+    return int(text) if text.isdigit() else None

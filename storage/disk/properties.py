@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`meta.properties`: whose data directory this is, in the form of Kafka's `MetaProperties` version 1."""
+
+import base64
+import re
+import uuid
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.disk.layout import META_FILE
+from storage.errors import CorruptLog, StorageError, storage_error
+
+_VERSION: Final = "1"
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class MetaProperties(msgspec.Struct, frozen=True):
+    """The identity of a data directory."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str
+
+
+class WrongDirectory(StorageError):
+    """The data directory belongs to another cluster or node."""
+
+
+def random_id() -> str:
+    """A new random id as Kafka prints its `Uuid`: 22 characters, URL-safe base64."""
+    while True:
+        text = encode_uuid(uuid.uuid4().bytes)
+        # KAFKA-14392: an id that starts with a dash looks like an option on a command line.
+        if not text.startswith("-"):
+            return text
+
+
+def encode_uuid(value: bytes) -> str:
+    """16 bytes in Kafka's text form."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def decode_uuid(text: str) -> bytes:
+    """The 16 bytes of an id in Kafka's text form. Raises ValueError when it is none."""
+    value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    if len(value) != 16:
+        raise ValueError(f"an id of {len(value)} bytes")
+    return value
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """A Java properties file, as far as Kafka's own ones go: `key=value`, comments, backslash escapes."""
+    found = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not key.lstrip().startswith(("#", "!")):
+            found[_ESCAPED.sub(r"\1", key.strip())] = _ESCAPED.sub(r"\1", value.strip())
+    return found
+
+
+def load_or_create_meta(
+    fs: FileSystem, data_dir: Path, *, node_id: int, cluster_id: str | None = None
+) -> MetaProperties:
+    """The directory's identity; a new directory gets one, with a random cluster id unless one is given.
+
+    Raises WrongDirectory when the directory says something else than the arguments, CorruptLog when its
+    file cannot be understood, StorageError when it cannot be read or written.
+    """
+    path = data_dir / META_FILE
+    try:
+        stored = _load(fs, path)
+        if stored is None:
+            stored = MetaProperties(cluster_id or random_id(), node_id, random_id())
+            fs.mkdir(data_dir)
+            _store(fs, path, stored)
+    except OSError as error:
+        raise storage_error(path, error, "opening it") from error
+    if stored.node_id != node_id:
+        raise WrongDirectory(path, f"it belongs to node {stored.node_id}, and this is node {node_id}")
+    if cluster_id is not None and stored.cluster_id != cluster_id:
+        raise WrongDirectory(path, f"it belongs to cluster {stored.cluster_id}, and this is {cluster_id}")
+    return stored
+
+
+def _load(fs: FileSystem, path: Path) -> MetaProperties | None:
+    try:
+        text = read_file(fs, path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    values = parse_properties(text)
+    # Version 0, of brokers before KRaft, says broker.id.
+    node_id = values.get("node.id", values.get("broker.id", ""))
+    if "cluster.id" not in values or not node_id.lstrip("-").isdigit():
+        raise CorruptLog(path, "it holds no cluster.id and node.id")
+    return MetaProperties(values["cluster.id"], int(node_id), values.get("directory.id", ""))
+
+
+def _store(fs: FileSystem, path: Path, meta: MetaProperties) -> None:
+    lines = [
+        "#",
+        f"cluster.id={meta.cluster_id}",
+        f"directory.id={meta.directory_id}",
+        f"node.id={meta.node_id}",
+        f"version={_VERSION}",
+    ]
+    atomic_write(fs, path, "".join(line + "\n" for line in lines).encode())

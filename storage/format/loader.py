@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches into typed records, fast: a partition is loaded through this before it can serve.
+
+An offset as it is nearly always written, with value version 3 and no metadata, is unpacked in one go;
+everything else takes the ordinary way through `decode_record`, and comes out the same.
+"""
+
+from functools import lru_cache
+from struct import Struct
+from typing import Final
+
+from storage.errors import CorruptBatch, CorruptRecord
+from storage.format.batch import Batch, batch_body
+from storage.format.batch_format import MAGIC, read_zigzag
+from storage.format.old_messages import iter_messages
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
+
+_PLAIN: Final = Struct(">iBhqihqB")
+"""partition, size of the value (24, in zig-zag 48), its version, offset, epoch, size of metadata, time; headers"""
+_PLAIN_BYTES: Final = _PLAIN.size
+_NAMES_MAX: Final = 50_000
+
+Names = tuple[str, str]
+
+
+class RecordLoader:
+    """Decodes one batch after the other, and lets their records share the names of groups and topics."""
+
+    __slots__ = ("_names", "_topics")
+
+    def __init__(self) -> None:
+        # By the bytes of a key from its size to its topic. Bounded, since it is only there to save time.
+        self._names: dict[bytes, Names | None] = {}
+        self._topics: dict[bytes, str] = {}
+
+    def load(self, batch: Batch) -> list[Record]:
+        """The records of a batch one by one, in order; otherwise as `load_runs`."""
+        records: list[Record] = []
+        for record in self.load_runs(batch):
+            if isinstance(record, OffsetCommits):
+                group, topic = record.group, record.topic
+                records += [OffsetCommitRecord(group, topic, each, v) for each, v in record.values.items()]
+            else:
+                records.append(record)
+        return records
+
+    def load_runs(self, batch: Batch) -> list[Record | OffsetCommits]:
+        """The records of a batch, in order; none for a control batch, which holds a transaction's marker.
+
+        Offsets of one group and topic that follow each other come as one OffsetCommits, each partition at most once
+        in it; tombstones, and what is written unusually, come one by one. Raises CorruptBatch, and CorruptRecord
+        when a record of a known kind cannot be understood.
+        """
+        if batch.is_control:
+            return []
+        try:
+            if batch.magic < MAGIC:
+                return [decode_record(key, value) for _, _, key, value in iter_messages(batch)]
+            return self._load(batch, batch_body(batch))
+        except CorruptRecord as error:
+            where = f"batch of offsets {batch.base_offset} to {batch.last_offset}"
+            raise CorruptRecord(f"{where}: {error.reason}") from error
+        except (IndexError, ValueError) as error:
+            if isinstance(error, CorruptBatch):
+                raise
+            raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
+
+    def _load(self, batch: Batch, body: bytes) -> list[Record | OffsetCommits]:
+        records: list[Record | OffsetCommits] = []
+        known = self._names
+        unpack = _PLAIN.unpack_from
+        stop = len(body)
+        pos = 0
+        left = batch.count
+        while left:
+            start = pos
+            left -= 1
+            # The record's size; its attributes and deltas are of no interest here.
+            number = body[pos]
+            if number < 0x80:
+                pos += 1
+                end = pos + (number >> 1)
+            else:
+                number, pos = read_zigzag(body, pos)
+                end = pos + number
+            pos += 1
+            while body[pos] > 0x7F:
+                pos += 1
+            delta = pos = pos + 1
+            while body[pos] > 0x7F:
+                pos += 1
+            pos += 1
+            if not pos < end <= stop:
+                raise CorruptBatch(batch.position, f"a record ends at byte {end} of {stop}")
+            # If this is an offset in the usual form, its last bytes are these.
+            tail = end - _PLAIN_BYTES
+            if tail > pos:
+                partition, size, version, offset, epoch, metadata, time, headers = unpack(body, tail)
+                if size == 48 and version == 3 and metadata == 0 and headers == 0:
+                    key = body[pos:tail]
+                    names = known[key] if key in known else self._learn(key)
+                    if names is not None:
+                        values = {partition: OffsetAndMetadata(offset, epoch, "", time)}
+                        records.append(OffsetCommits(names[0], names[1], values))
+                        taken = _take_alike(body, start, delta, pos, tail, left, values)
+                        left -= taken
+                        pos = end + taken * (end - start)
+                        continue
+            records.append(_load_one(batch, body, pos, end))
+            pos = end
+        if pos != stop:
+            raise CorruptBatch(batch.position, f"{stop - pos} bytes follow its {batch.count} records")
+        return records
+
+    def _learn(self, key: bytes) -> Names | None:
+        """The names in a key, which starts with its size; None when it is no offset's, or not just so long."""
+        if len(self._names) >= _NAMES_MAX:
+            self._names.clear()
+        names = self._names[key] = self._parse(key)
+        return names
+
+    def _parse(self, key: bytes) -> Names | None:
+        size, pos = (key[0], 1) if key[0] < 0x80 else (key[0] & 0x7F | key[1] << 7, 2)
+        # Names are measured in 15 bits; of 16 the highest would make the size negative.
+        if size >> 1 != len(key) - pos + 4 or size > 0x3FFF or key[pos : pos + 2] != b"\x00\x01":
+            return None
+        group_end = pos + 4 + (key[pos + 2] << 8 | key[pos + 3])
+        rest = key[group_end:]
+        topic = self._topics.get(rest)
+        if topic is None:
+            if len(rest) < 2 or rest[0] << 8 | rest[1] != len(rest) - 2:
+                return None
+            if len(self._topics) >= _NAMES_MAX:
+                self._topics.clear()
+            topic = self._topics[rest] = rest[2:].decode("utf-8", "replace")
+        return key[pos + 4 : group_end].decode("utf-8", "replace"), topic
+
+
+def _take_alike(
+    body: bytes,
+    start: int,
+    delta_at: int,
+    key_at: int,
+    tail: int,
+    left: int,
+    values: dict[int, OffsetAndMetadata],
+) -> int:
+    """Unpack the records behind one from `start` that differ from it in delta, partition and value alone.
+
+    Its parts begin at `delta_at`, `key_at` and `tail`; the others have the same sizes. Takes at most `left` records,
+    puts them into `values`, and returns how many there were: all up to the first one that is otherwise, or comes
+    twice.
+    """
+    pos = tail + _PLAIN_BYTES
+    size_bytes = pos - start
+    delta_bytes = key_at - delta_at
+    key = body[key_at:tail]
+    if delta_bytes > 2 or body[pos + key_at - start : pos + tail - start] != key:
+        return 0
+    head = body[start:delta_at]
+    # The delta is a varint: its last byte says so by its highest bit.
+    mask, wanted = (0x80, 0) if delta_bytes == 1 else (0x8080, 0x8000)
+    alike = _alike(len(head), delta_bytes, len(key))
+    taken = 0
+    stop = pos + min(left, (len(body) - pos) // size_bytes) * size_bytes
+    for (
+        its_head,
+        delta,
+        its_key,
+        partition,
+        size,
+        version,
+        offset,
+        epoch,
+        metadata,
+        time,
+        headers,
+    ) in alike.iter_unpack(memoryview(body)[pos:stop]):
+        if (
+            its_key != key
+            or its_head != head
+            or delta & mask != wanted
+            or size != 48
+            or version != 3
+            or metadata
+            or headers
+            or partition in values
+        ):
+            break
+        values[partition] = OffsetAndMetadata(offset, epoch, "", time)
+        taken += 1
+    return taken
+
+
+@lru_cache(maxsize=256)
+def _alike(head_bytes: int, delta_bytes: int, key_bytes: int) -> Struct:
+    return Struct(f">{head_bytes}s{'BH'[delta_bytes - 1]}{key_bytes}s{_PLAIN.format[1:]}")
+
+
+def _load_one(batch: Batch, body: bytes, pos: int, end: int) -> Record:
+    """The record of any kind whose key's size is at `pos`."""
+    size, pos = read_zigzag(body, pos)
+    key = None
+    if size >= 0:
+        key = body[pos : pos + size]
+        pos += size
+    size, pos = read_zigzag(body, pos)
+    value = None
+    if size >= 0:
+        value = body[pos : pos + size]
+        pos += size
+    if pos > end:
+        raise CorruptBatch(batch.position, f"a record ends at byte {end}, and its value at {pos}")
+    return decode_record(key, value)

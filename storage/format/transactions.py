@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions in a log that a Kafka broker wrote: an offset in one counts from its commit marker on.
+
+We write no transactions, but a log that we take over may hold them (KIP-98, KIP-447). What Kafka's
+CoordinatorLoader and OffsetMetadataManager (`replay`, `replayEndTransactionMarker`) make of such a log is
+made of it here.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from storage.errors import CorruptBatch, CorruptRecord
+from storage.format.batch import Batch, iter_records
+from storage.format.loader import RecordLoader
+from storage.format.records import OffsetCommitRecord, OffsetCommits, Record, decode_record
+
+NO_PRODUCER_ID: Final = -1
+_CONTROL_KEY: Final = Struct(">hh")
+"""version, type"""
+_COMMIT: Final = 1
+
+_Key = tuple[str, str, int]
+
+
+class Open(NamedTuple):
+    """How many transactions have offsets but no marker, and how many offsets those are."""
+
+    transactions: int
+    offsets: int
+
+
+class LogReplay:
+    """Batches of one partition, in the order of the log, into the records that count.
+
+    What several logs have in common, the names that a RecordLoader knows, can be shared.
+    """
+
+    __slots__ = ("_loader", "_pending")
+
+    def __init__(self, loader: RecordLoader) -> None:
+        self._loader = loader
+        # By producer id; each offset with that of its record in the log.
+        self._pending: dict[int, dict[_Key, tuple[int, OffsetCommitRecord]]] = {}
+
+    def replay(self, batch: Batch) -> Sequence[Record | OffsetCommits]:
+        """The records that take effect with this batch: its own, or at a commit marker those that waited for it.
+
+        Offsets may come together, as from RecordLoader.load_runs. Raises CorruptBatch, and CorruptRecord when a
+        record of a known kind cannot be understood.
+        """
+        if batch.producer_id == NO_PRODUCER_ID:
+            if not self._pending:
+                return self._loader.load_runs(batch)
+            records = self._loader.load(batch)
+            self._replace(records)
+            return records
+        if batch.is_control:
+            return self._end(batch)
+        return self._hold(batch)
+
+    @property
+    def open(self) -> Open:
+        """What still waits for a marker: offsets that nobody may see."""
+        waiting = [len(pending) for pending in self._pending.values() if pending]
+        return Open(len(waiting), sum(waiting))
+
+    def _hold(self, batch: Batch) -> list[Record]:
+        """Keep a transaction's offsets back; all other records count at once, as in Kafka."""
+        records: list[Record] = []
+        for record_offset, _, key, value in iter_records(batch):
+            try:
+                record = decode_record(key, value)
+            except CorruptRecord as error:
+                raise CorruptRecord(f"record of offset {record_offset}: {error.reason}") from error
+            if isinstance(record, OffsetCommitRecord) and record.value is not None:
+                pending = self._pending.setdefault(batch.producer_id, {})
+                pending[record.group, record.topic, record.partition] = (record_offset, record)
+            else:
+                self._replace((record,))
+                records.append(record)
+        return records
+
+    def _end(self, batch: Batch) -> list[Record]:
+        commit = False
+        for _, _, key, _ in iter_records(batch):
+            if key is None or len(key) < _CONTROL_KEY.size:
+                raise CorruptBatch(batch.position, "the key of a control record is cut short")
+            commit = _CONTROL_KEY.unpack_from(key)[1] == _COMMIT
+        ended = self._pending.pop(batch.producer_id, {})
+        if not commit:
+            return []
+        for committed, (record_offset, _) in ended.items():
+            # Of two offsets the one whose record comes later in the log holds, whichever marker came first.
+            self._drop(committed, record_offset)
+        return [record for _, record in ended.values()]
+
+    def _replace(self, records: Sequence[Record]) -> None:
+        """An offset outside of a transaction, or its removal, outlives all that waits from before."""
+        for record in records:
+            if isinstance(record, OffsetCommitRecord):
+                self._drop((record.group, record.topic, record.partition), None)
+
+    def _drop(self, key: _Key, before: int | None) -> None:
+        for pending in self._pending.values():
+            if key in pending and (before is None or pending[key][0] < before):
+                del pending[key]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node's journal: what makes a flush durable with one write, however many partitions it touches.
+
+A file is a header and then frames, one for each flush; all numbers are big-endian:
+
+    header  magic 8 bytes, version u16, 6 zero bytes, number u64, void_from u64, salt 8 bytes, size u64,
+            crc32c u32; it has the first 4096 bytes of the file to itself. Version 1 has no size
+    growth  at byte 512: size u64, boot 16 bytes, crc32c u32 from the salt; only where the file has grown
+    frame   magic u32, payload length u32, flush u64, synced u64, crc32c u32, payload
+    payload for each entry: partition i32, base offset i64, batch length u32, batch
+
+Flushes count up by one over all files. `synced` is the last flush that was known to be on disk when the
+frame was written: that tells a loss of what nobody was promised from damage (see `journal_reader`). The
+checksum of a frame starts from its file's random salt, so neither a frame of a file's earlier life (space
+is used again) nor bytes that a client put into a commit can pass for one. `void_from`, where it is not 0,
+says that frames of *older* files from that flush on were never accepted; `LogManager.repair` writes it.
+
+Space is taken before frames are written into it, and the file says how much, so that one which is shorter is
+known to be cut, wherever. `size` of the header was on disk before the file got its name. That of a growth was
+so before any frame behind it if `boot` is zero; else it holds as long as the machine has not started again,
+since a power loss may take it back together with what nobody was promised.
+
+To change this format, raise VERSION, and let the reader take both.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from storage.disk.filesystem import File, FileSystem
+from storage.disk.layout import SPARE_JOURNAL, journal_name
+
+VERSION: Final = 2
+FILE_MAGIC: Final = b"GKJOURNL"
+FRAME_MAGIC: Final = 0x474B4631
+HEADER_BLOCK_BYTES: Final = 4096
+"""The header's own block: no later write touches it."""
+HEADER: Final = Struct(">8sH6xQQ8sQ")
+HEADER_V1: Final = Struct(">8sH6xQQ8s")
+GROWTH: Final = Struct(">Q16s")
+GROWTH_POSITION: Final = 512
+"""In a sector of its own: writing it cannot tear the header."""
+SYNCED: Final = bytes(16)
+"""In the place of a boot's id: this was on disk before anything was built on it."""
+CHECKSUM: Final = Struct(">I")
+FRAME: Final = Struct(">IIQQI")
+FRAME_FACTS: Final = Struct(">IQQ")
+"""What the checksum covers of a frame's head: length, flush, synced."""
+ENTRY: Final = Struct(">iqI")
+
+Entry = tuple[int, int, bytes]
+"""partition, base offset, batch"""
+
+
+class Journal:
+    """A journal file that is written to. Methods raise OSError; then the file must not be written again."""
+
+    __slots__ = (
+        "_allocated",
+        "_boot",
+        "_end",
+        "_file",
+        "_seed",
+        "_step",
+        "number",
+        "path",
+        "salt",
+        "unsynced",
+    )
+
+    def __init__(
+        self, file: File, path: Path, number: int, salt: bytes, *, step_bytes: int, boot: bytes
+    ) -> None:
+        self.number = number
+        self.path = path
+        self.salt = salt
+        """Random; tells this file from any other of its name."""
+        self.unsynced = False
+        """Whether something was written that no sync has followed."""
+        self._file = file
+        self._boot = boot
+        self._seed = crc32c(salt)
+        self._step = step_bytes
+        self._end = HEADER_BLOCK_BYTES
+        self._allocated = file.size()
+
+    @classmethod
+    def create(
+        cls, fs: FileSystem, directory: Path, number: int, *, step_bytes: int, void_from: int = 0
+    ) -> "Journal":
+        """A new journal, durably there, in the space of the spare one if there is one.
+
+        Space is taken `step_bytes` at a time, ahead of the frames, so that a full disk is found before
+        anything is written, and a durable frame need not wait for the file to grow.
+        """
+        spare = directory / SPARE_JOURNAL
+        path = directory / journal_name(number)
+        salt = os.urandom(8)
+        file = fs.open(spare, create=True)
+        try:
+            file.allocate(max(step_bytes, HEADER_BLOCK_BYTES))
+            facts = HEADER.pack(FILE_MAGIC, VERSION, number, void_from, salt, file.size())
+            file.pwrite([facts, CHECKSUM.pack(crc32c(facts))], 0)
+            file.fsync()
+            fs.rename(spare, path)
+            fs.fsync_dir(directory)
+            return cls(file, path, number, salt, step_bytes=step_bytes, boot=fs.boot_id())
+        except BaseException:
+            file.close()
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        """What the frames take."""
+        return self._end - HEADER_BLOCK_BYTES
+
+    def append(self, flush: int, synced: int, entries: Sequence[Entry], *, durable: bool) -> None:
+        """Write one frame; with `durable` it is on disk on return, and there is a file where it is looked for."""
+        payload = encode_entries(entries)
+        facts = FRAME_FACTS.pack(len(payload), flush, synced)
+        checksum = crc32c(payload, crc32c(facts, self._seed))
+        frame = (FRAME.pack(FRAME_MAGIC, len(payload), flush, synced, checksum), payload)
+        end = self._end + FRAME.size + len(payload)
+        if end > self._allocated:
+            self._grow(-(-end // self._step) * self._step, durable=durable)
+        if durable:
+            self._file.pwrite_durable(frame, self._end)
+            if not self._file.seems_at(self.path):
+                raise self._gone()
+        else:
+            self.unsynced = True
+            self._file.pwrite(frame, self._end)
+        self._end = end
+
+    def _grow(self, size: int, *, durable: bool) -> None:
+        self._file.allocate(size)
+        facts = GROWTH.pack(size, SYNCED if durable else self._boot)
+        if durable:
+            self._file.fsync()
+        self._file.pwrite([facts, CHECKSUM.pack(crc32c(facts, self._seed))], GROWTH_POSITION)
+        if durable:
+            self._file.fsync()
+        self._allocated = size
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError where a start would not find the file: it was removed, replaced, or moved away."""
+        if not self._file.is_at(self.path):
+            raise self._gone()
+
+    def _gone(self) -> FileNotFoundError:
+        return FileNotFoundError(errno.ENOENT, "the journal was removed, or moved away", str(self.path))
+
+    def sync(self) -> None:
+        """Make every frame durable that was written before the call."""
+        # Cleared first: a frame that another thread appends meanwhile sets it again.
+        self.unsynced = False
+        try:
+            self._file.fdatasync()
+        except BaseException:
+            self.unsynced = True
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def encode_entries(entries: Sequence[Entry]) -> bytes:
+    """A frame's payload."""
+    parts: list[bytes] = []
+    for partition, base_offset, batch in entries:
+        parts += (ENTRY.pack(partition, base_offset, len(batch)), batch)
+    return b"".join(parts)
+
+
+def retire(fs: FileSystem, path: Path, *, spare_bytes_max: int) -> None:
+    """Remove a journal that is no longer needed, or keep its space for the next one. Raises OSError."""
+    spare = path.with_name(SPARE_JOURNAL)
+    if not fs.exists(spare) and _size(fs, path) <= spare_bytes_max:
+        fs.rename(path, spare)
+    else:
+        fs.remove(path)
+
+
+def _size(fs: FileSystem, path: Path) -> int:
+    file = fs.open_read(path)
+    try:
+        return file.size()
+    finally:
+        file.close()

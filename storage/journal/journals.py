@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node's journals: the one that is written, and older ones that no checkpoint has made superfluous yet."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from storage.health import Health
+from storage.journal.journal import Entry, Journal, retire
+from storage.journal.log_directory import LogDirectory
+
+
+class Journals:
+    """Numbers the flushes, and knows up to which one everything is on disk.
+
+    Two locks, taken in this order: `sync_lock` for journals that may go away, `lock` for the one that is
+    written. Whoever takes `lock` for what belongs to an append must not sync under it.
+    """
+
+    __slots__ = (
+        "_current",
+        "_directory",
+        "_health",
+        "_kept",
+        "_retired",
+        "_synced_flush",
+        "flush",
+        "lock",
+        "sync_lock",
+    )
+
+    def __init__(self, directory: LogDirectory, health: Health) -> None:
+        self.lock = Lock()
+        self.sync_lock = Lock()
+        self.flush = 0
+        """The newest that was accepted."""
+        self._directory = directory
+        self._health = health
+        self._synced_flush = 0
+        self._current: Journal
+        self._retired: list[Journal] = []
+        self._kept: dict[int, bytes] = {}
+
+    def begin(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
+        """Go on in a new journal, with everything up to `flush` on disk; both locks are held.
+
+        `kept` are the salts of older ones that must stay, by number.
+        """
+        self._current, self._retired, self._kept = journal, [], kept
+        self.flush = self._synced_flush = flush
+
+    def _in_use(self) -> dict[int, bytes]:
+        journals = (*self._retired, self._current)
+        return self._kept | {journal.number: journal.salt for journal in journals}
+
+    def check_there(self) -> None:
+        """Raises StorageFailed, and StorageError where a journal was removed; then the log has failed."""
+        with self.lock:
+            self._health.check()
+            for journal in (*self._retired, self._current):
+                try:
+                    journal.check_there()
+                except OSError as error:
+                    raise self._health.fail(journal.path, error, "looking for the journal") from error
+
+    @property
+    def size_bytes(self) -> int:
+        """What the journals hold that no checkpoint has made superfluous yet."""
+        return self._current.size_bytes + sum(journal.size_bytes for journal in self._retired)
+
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
+        """Accept a flush, with `sync` durably; `lock` is held.
+
+        Raises StorageError; then the log has failed.
+        """
+        flush, journal = self.flush + 1, self._current
+        # A durable write covers its own bytes only: frames before it that are not on disk go first.
+        all_synced = self._synced_flush == self.flush
+        try:
+            journal.append(flush, self._synced_flush, entries, durable=sync and all_synced)
+            if sync and not all_synced:
+                for unsynced in (*self._retired, journal):
+                    unsynced.sync()
+        except OSError as error:
+            raise self._health.fail(journal.path, error, "appending") from error
+        self.flush = flush
+        if sync:
+            self._synced_flush = flush
+
+    def sync(self) -> None:
+        """Make everything durable that was accepted before the call; appends go on meanwhile.
+
+        Raises StorageFailed, and StorageError; then the log has failed.
+        """
+        with self.sync_lock:
+            with self.lock:
+                self._health.check()
+                flush = self.flush
+                journals = [*self._retired, self._current]
+            for journal in journals:
+                if journal.unsynced:
+                    try:
+                        journal.sync()
+                    except OSError as error:
+                        raise self._health.fail(journal.path, error, "syncing") from error
+            with self.lock:
+                self._synced_flush = max(self._synced_flush, flush)
+
+    def rotate(self) -> int:
+        """Let appends go on in a new journal; returns the last flush of the old one. Raises OSError."""
+        with self.lock:
+            # Where the last checkpoint failed after this, nothing may have come since.
+            if not self._current.size_bytes:
+                return self.flush
+        directory = self._directory
+        journal = Journal.create(
+            directory.fs,
+            directory.journal_dir,
+            self._current.number + 1,
+            step_bytes=directory.settings.journal_step_bytes,
+        )
+        try:
+            # Before anything is accepted into it.
+            directory.in_use.note(self._in_use() | {journal.number: journal.salt})
+        except BaseException:
+            journal.close()
+            raise
+        with self.lock:
+            self._retired.append(self._current)
+            self._current = journal
+            return self.flush
+
+    def remove_retired(self, flush: int) -> None:
+        """The segments hold everything up to `flush`, on disk: older journals go. Raises OSError."""
+        fs, settings = self._directory.fs, self._directory.settings
+        with self.sync_lock:
+            with self.lock:
+                retired, self._retired = self._retired, []
+                self._synced_flush = max(self._synced_flush, flush)
+            # Before any of them goes: nobody shall miss it.
+            self._directory.in_use.note(self._in_use())
+            for journal in retired:
+                journal.close()
+                retire(fs, journal.path, spare_bytes_max=settings.journal_spare_bytes_max)
+            fs.fsync_dir(self._directory.journal_dir)
+
+    def close(self) -> None:
+        """Close the files."""
+        for journal in (*self._retired, self._current):
+            journal.close()

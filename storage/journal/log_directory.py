@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a node's log is: what all parts of `LogManager` know, and none of them changes."""
+
+from pathlib import Path
+
+from storage.disk.filesystem import FileSystem
+from storage.disk.layout import journal_dir, partition_dir
+from storage.journal.open_journals import InUse
+from storage.partition.log import PartitionLog
+from storage.settings import LogSettings
+
+
+class LogDirectory:
+    """A data directory in the eyes of one node: `node_id` is None for one that has it for itself."""
+
+    __slots__ = ("data_dir", "fs", "in_use", "is_shared", "journal_dir", "settings", "topic_id")
+
+    def __init__(
+        self, fs: FileSystem, data_dir: Path, settings: LogSettings, topic_id: bytes, node_id: int | None
+    ) -> None:
+        self.fs = fs
+        self.data_dir = data_dir
+        self.settings = settings
+        self.topic_id = topic_id
+        self.is_shared = node_id is not None
+        self.journal_dir = journal_dir(data_dir, node_id)
+        self.in_use = InUse(fs, self.journal_dir)
+
+    @property
+    def notes_dir(self) -> Path:
+        """Where recovery points are noted: nodes that share a directory must not write the same file."""
+        return self.journal_dir if self.is_shared else self.data_dir
+
+    def new_log(self, partition: int) -> PartitionLog:
+        """A partition's log, not loaded."""
+        directory = partition_dir(self.data_dir, self.settings.topic, partition)
+        return PartitionLog(self.fs, directory, partition, self.settings, self.topic_id)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`leader-epoch-checkpoint`: from which offset on each leader of a partition wrote.
+
+In the form of Kafka's `LeaderEpochCheckpointFile`: the version 0, the number of entries, and a line of `epoch
+offset` for each. The batches say the same, so a file that is missing or makes no sense is made again from them.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.disk.layout import LEADER_EPOCH_FILE
+
+
+class LeaderEpochs:
+    """The epochs of one partition, in memory. Methods that say so raise OSError."""
+
+    __slots__ = ("_fs", "_path", "dirty", "entries")
+
+    def __init__(self, fs: FileSystem, directory: Path) -> None:
+        self.entries: list[tuple[int, int]] = []
+        """Epoch and first offset, both going up."""
+        self.dirty = False
+        """Whether the file does not say this yet."""
+        self._fs = fs
+        self._path = directory / LEADER_EPOCH_FILE
+
+    def load(self) -> bool:
+        """Read the file; False when there is none, or when it makes no sense. Raises OSError."""
+        try:
+            lines = read_file(self._fs, self._path).decode("utf-8", "replace").split("\n")
+        except FileNotFoundError:
+            return False
+        try:
+            count = int(lines[1])
+            entries = [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines[2 : 2 + count])]
+        except (ValueError, IndexError):
+            return False
+        if lines[0] != "0" or len(entries) != count or not _goes_up(entries):
+            return False
+        self.entries = entries
+        return True
+
+    @property
+    def last(self) -> int:
+        """The newest leader's epoch, -1 without any."""
+        return self.entries[-1][0] if self.entries else -1
+
+    def assign(self, epoch: int, base_offset: int) -> None:
+        """A leader wrote from this offset on (LeaderEpochFileCache.assign); older epochs, and none, change nothing."""
+        if epoch > self.last:
+            # Where nothing came of an earlier leader's first batch, there is none of its either.
+            self._drop_from(base_offset)
+            self.entries.append((epoch, base_offset))
+            self.dirty = True
+
+    def truncate(self, end_offset: int) -> None:
+        """The log ends here now."""
+        if self.entries and self.entries[-1][1] >= end_offset:
+            self._drop_from(end_offset)
+            self.dirty = True
+
+    def _drop_from(self, offset: int) -> None:
+        while self.entries and self.entries[-1][1] >= offset:
+            self.entries.pop()
+
+    def replace(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Take these instead, as far as they go up."""
+        before = self.entries
+        self.entries = []
+        for epoch, base_offset in entries:
+            self.assign(epoch, base_offset)
+        self.dirty = self.dirty or self.entries != before
+
+    def write(self) -> None:
+        """Replace the file, if it has to be. Raises OSError."""
+        if self.dirty:
+            lines = ["0", str(len(self.entries)), *(f"{epoch} {offset}" for epoch, offset in self.entries)]
+            atomic_write(self._fs, self._path, "".join(line + "\n" for line in lines).encode())
+            self.dirty = False
+
+
+def _goes_up(entries: list[tuple[int, int]]) -> bool:
+    return all(before[0] < after[0] and before[1] < after[1] for before, after in pairwise(entries))

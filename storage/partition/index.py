@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `.index` and `.timeindex` beside a segment, as Kafka's `OffsetIndex` and `TimeIndex` have them.
+
+The first says where some of the batches lie: 4 bytes of offset, counted from the segment's first and the
+last of its batch, and 4 bytes of position. The second says where the time goes up: 8 bytes of timestamp, the
+largest so far, and 4 bytes of the last offset of its batch, counted in the same way.
+
+Both follow from the segment, so they are never believed blindly: entries are gathered in memory while the
+segment is written, go to their files at a checkpoint, and what a crash left of these is looked through before
+it is used. What does not fit is made again from the batches' headers.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from struct import Struct
+from typing import Final, Protocol
+
+from storage.disk.filesystem import FileSystem, read_file
+from storage.disk.layout import INDEX_SUFFIXES, segment_name
+from storage.format.batch_format import EXTENT_BYTES, batch_extent, batch_facts
+
+_ENTRY: Final = Struct(">ii")
+_TIME_ENTRY: Final = Struct(">qi")
+
+Place = tuple[int, int, int, int, int, int]
+"""Of a batch: position, size, first and last offset, leader's epoch, largest timestamp; -1 for what it lacks."""
+Mark = tuple[int, int, int]
+"""Of a batch: size, last offset, largest timestamp."""
+
+
+class Batches(Protocol):
+    """What an index is made from: a segment."""
+
+    size_bytes: int
+
+    def places(self, position: int) -> Iterator[Place]:
+        """The batches from `position` on, which must be the start of one."""
+
+
+class SegmentIndex:
+    """Both indexes of one segment. Its methods raise OSError."""
+
+    __slots__ = (
+        "_base_offset",
+        "_entries",
+        "_entries_on_disk",
+        "_fs",
+        "_interval_bytes",
+        "_last_time",
+        "_paths",
+        "_ready",
+        "_since",
+        "_stale",
+        "_thorough",
+        "_times",
+        "_times_on_disk",
+        "_top",
+        "sealed",
+    )
+
+    def __init__(
+        self, fs: FileSystem, directory: Path, base_offset: int, interval_bytes: int, suffix: str = ""
+    ) -> None:
+        self.sealed = False
+        """Whether the files are whole: nothing is missing, and the largest timestamp is in."""
+        self._fs = fs
+        self._paths = [directory / segment_name(base_offset, each + suffix) for each in INDEX_SUFFIXES]
+        self._base_offset = base_offset
+        self._interval_bytes = interval_bytes
+        # Whether the files may be torn, so that every entry has to be looked at.
+        self._thorough = False
+        self._reset()
+
+    def _reset(self) -> None:
+        """As for an empty segment, but for looking at the files."""
+        self._entries = bytearray()
+        self._times = bytearray()
+        self._entries_on_disk = self._times_on_disk = 0
+        self._stale = True  # whether the files may be longer than what is known to be good of them
+        self._since = 0
+        self._last_time = -1
+        self._top = (-1, 0)  # the largest timestamp, and the last offset of the first batch with it
+        self._ready = False
+
+    def clear(self) -> None:
+        """The segment is empty now."""
+        self._reset()
+        self._ready = True
+        self.sealed = self._thorough = False
+
+    def forget(self) -> None:
+        """The segment was cut, or nobody knows what a crash left: look at the files again before they are used."""
+        self._ready = self.sealed = False
+        self._thorough = True
+
+    @property
+    def has_gathered(self) -> bool:
+        """Whether it knows the segment up to its end, and may know more than its files."""
+        return self._ready and not self.sealed
+
+    def extend(self, segment: Batches, marks: Iterable[Mark]) -> None:
+        """Batches were written to the end of the segment, whose size does not count them yet."""
+        if not self._ready:
+            self._resume(segment)
+        self.sealed = False
+        self._note(segment.size_bytes, marks)
+
+    def _note(self, position: int, marks: Iterable[Mark]) -> None:
+        """Batches follow each other from `position` on (LogSegment.append)."""
+        since, interval, top = self._since, self._interval_bytes, self._top[0]
+        for size, last_offset, timestamp in marks:
+            if timestamp > top:
+                top = timestamp
+                self._top = (timestamp, last_offset)
+            if since > interval:
+                self._entries += _ENTRY.pack(last_offset - self._base_offset, position)
+                self._note_time()
+                since = 0
+            since += size
+            position += size
+        self._since = since
+
+    def _note_time(self) -> None:
+        timestamp, offset = self._top
+        if timestamp > self._last_time:
+            self._times += _TIME_ENTRY.pack(timestamp, offset - self._base_offset)
+            self._last_time = timestamp
+
+    def write(self, segment: Batches, *, seal: bool = False, sync: bool = False) -> None:
+        """Bring what was gathered to the files.
+
+        With `seal` the files are whole afterwards: those of a segment that is left, for others to read.
+        """
+        if self.sealed:
+            return
+        if not self._ready:
+            self._resume(segment)
+        if seal:
+            self._note_time()
+        if self._entries or self._times or self._stale or sync:
+            entries = self._put(0, self._entries_on_disk, self._entries, sync=sync)
+            times = self._put(1, self._times_on_disk, self._times, sync=sync)
+            self._entries_on_disk, self._times_on_disk = entries, times
+            self._entries, self._times, self._stale = bytearray(), bytearray(), False
+        self.sealed = seal
+
+    def _put(self, which: int, position: int, entries: bytearray, *, sync: bool) -> int:
+        file = self._fs.open(self._paths[which], create=True)
+        try:
+            if self._stale:
+                file.truncate(position)
+            if entries:
+                file.pwrite([bytes(entries)], position)
+            if sync:
+                file.fsync()
+        except OSError:
+            # Nobody knows what is in the file now.
+            self.forget()
+            raise
+        finally:
+            file.close()
+        return position + len(entries)
+
+    def largest_timestamp(self) -> int:
+        """That of a segment whose files are whole, by the last entry of the time index; -1 if there is none."""
+        times = self._load(1) or b""
+        return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
+
+    def find(self, offset: int) -> tuple[int, int]:
+        """A position to look for `offset` from, and the last offset of the batch there; (0, -1) if there is none."""
+        data = self._load(0) or b""
+        low, high = 0, len(data) // _ENTRY.size
+        while low < high:
+            middle = (low + high) // 2
+            relative, position = _ENTRY.unpack_from(data, middle * _ENTRY.size)
+            # Behind the entries of a running broker there are zeros.
+            if (relative or position) and self._base_offset + relative <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return 0, -1
+        relative, position = _ENTRY.unpack_from(data, (low - 1) * _ENTRY.size)
+        return position, self._base_offset + relative
+
+    def _load(self, which: int) -> bytes | None:
+        try:
+            return read_file(self._fs, self._paths[which])
+        except FileNotFoundError:
+            return None
+
+    def _resume(self, segment: Batches) -> None:
+        """Find out what the files hold, and add what they lack."""
+        self._reset()
+        entries, times = self._load(0), self._load(1)
+        start = 0
+        if entries is not None and times is not None:
+            start = self._take(segment, entries, times)
+        # The batch of the last entry is in the index already, and begins the count.
+        self._note(start, ((place[1], place[3], place[5]) for place in segment.places(start)))
+        self._thorough = False
+        self._ready = True
+
+    def _take(self, segment: Batches, entries: bytes, times: bytes) -> int:
+        """Believe what is right in the files; returns the position from which on they say nothing."""
+        count = self._good_entries(entries, segment.size_bytes)
+        good = _good_times(times) if count else 0
+        if not good:
+            return 0
+        timestamp, time_offset = _TIME_ENTRY.unpack_from(times, (good - 1) * _TIME_ENTRY.size)
+        # Where the time index ends earlier, nobody knows the largest timestamp of what follows.
+        while count and (entry := _ENTRY.unpack_from(entries, (count - 1) * _ENTRY.size))[0] > time_offset:
+            count -= 1
+        # An entry that is wrong makes those before it doubtful.
+        if not count or not self._agrees(segment, entry, timestamp, time_offset):
+            return 0
+        self._entries_on_disk, self._times_on_disk = count * _ENTRY.size, good * _TIME_ENTRY.size
+        self._last_time = timestamp
+        self._top = (timestamp, self._base_offset + time_offset)
+        self._stale = self._entries_on_disk != len(entries) or self._times_on_disk != len(times)
+        return int(entry[1])
+
+    def _agrees(self, segment: Batches, entry: tuple[int, int], timestamp: int, time_offset: int) -> bool:
+        """Whether the batches are as the last entries of both indexes say."""
+        is_first = True
+        for _, _, _, last_offset, _, largest in segment.places(entry[1]):
+            if is_first and last_offset != self._base_offset + entry[0]:
+                return False
+            if last_offset >= self._base_offset + time_offset:
+                return last_offset == self._base_offset + time_offset and largest == timestamp
+            is_first = False
+        return False
+
+    def _good_entries(self, data: bytes, size_bytes: int) -> int:
+        """How many entries can be right: going up, and within the segment."""
+        count = len(data) // _ENTRY.size
+        if not self._thorough:
+            return count
+        before = (-1, 0)
+        for number, entry in enumerate(_ENTRY.iter_unpack(data[: count * _ENTRY.size])):
+            if entry[0] <= before[0] or entry[1] <= before[1] or entry[1] >= size_bytes:
+                return number
+            before = entry
+        return count
+
+
+def _good_times(data: bytes) -> int:
+    """How many entries of a time index can be right: going up."""
+    before = (-1, -1)
+    good = 0
+    for entry in _TIME_ENTRY.iter_unpack(data[: len(data) // _TIME_ENTRY.size * _TIME_ENTRY.size]):
+        # An empty file of a running broker is full of zeros.
+        if entry[0] <= before[0] or entry[1] <= before[1] or entry == (0, 0):
+            break
+        before = entry
+        good += 1
+    return good
+
+
+def places(data: bytes, position: int) -> Iterator[Place]:
+    """The whole batches at the start of `data`, which was read from `position`."""
+    pos, size = 0, len(data)
+    while pos + EXTENT_BYTES <= size:
+        extent = batch_extent(data, pos)
+        if extent is None or extent[2] > size:
+            return
+        base_offset, next_offset, epoch, timestamp = batch_facts(data, pos)
+        yield position + pos, extent[2] - pos, base_offset, next_offset - 1, epoch, timestamp
+        pos = extent[2]

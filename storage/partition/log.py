@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log of one partition: its segments, as Kafka lays them out.
+
+Not safe for several threads; `LogManager` sees to that. A reader that goes on finds its place by remembering
+where the last read ended, any other by the segment's index.
+"""
+
+import errno
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from storage.disk.filesystem import FileSystem, atomic_write
+from storage.disk.layout import (
+    CLEANED_SUFFIX,
+    CUT_SUFFIX,
+    INDEX_SUFFIXES,
+    PARTITION_METADATA_FILE,
+    ROLLED_SEGMENTS_FILE,
+    SEGMENT_SUFFIXES,
+    parse_segment,
+)
+from storage.disk.properties import encode_uuid
+from storage.errors import CorruptLog, storage_error
+from storage.format.batch_format import EXTENT_BYTES, batch_extent, batch_facts
+from storage.partition.epochs import LeaderEpochs
+from storage.partition.rolled_segments import find_missing, read_rolled, write_rolled
+from storage.partition.segment import Run, Segment
+from storage.partition.swap import finish_swaps, swap_in
+from storage.settings import LogSettings
+
+_RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
+"""Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
+
+
+def batch_offsets(batch: bytes) -> tuple[int, int]:
+    """The offset of the batch's first record, and the one that follows it. Raises ValueError for no batch."""
+    return batch_facts(batch)[:2]
+
+
+class PartitionLog:
+    """One partition's batches on disk. `append` reaches the page cache; `fsync` the disk."""
+
+    def __init__(
+        self, fs: FileSystem, directory: Path, partition: int, settings: LogSettings, topic_id: bytes
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self.end_offset = 0
+        """The offset that the next record gets."""
+        self._fs = fs
+        self._segment_bytes = settings.segment_bytes
+        self._segment_ms = settings.segment_ms
+        self._index_interval_bytes = settings.index_interval_bytes
+        self._topic_id = topic_id
+        self._segments: list[Segment] = []
+        self._entries_dirty = False
+        self._is_new = True
+        self._place: tuple[int, Segment, int] | None = None
+        self._noted: dict[int, int] | None = None
+        """What the file with the rolled segments says."""
+        self._epochs = LeaderEpochs(fs, directory)
+        self._epochs_from: int | None = None
+        """The offset from which on nobody has looked yet for the epochs of leaders."""
+
+    def load(self) -> None:
+        """Find the segments on disk. `end_offset` is set by whoever scans them (see `recovery`).
+
+        A compaction that did not end is ended. Raises OSError.
+        """
+        self._entries_dirty = finish_swaps(self._fs, self.directory)
+        names = self._fs.listdir(self.directory)
+        self._is_new = PARTITION_METADATA_FILE not in names
+        for name in names:
+            base_offset = parse_segment(name)
+            if base_offset is not None:
+                segment = self._segment(base_offset, create=False)
+                segment.close()
+                # Of a segment whose files are all there nobody looks at the index before it is used.
+                indexes = {segment.path.with_suffix(suffix).name for suffix in INDEX_SUFFIXES}
+                segment.index.sealed = indexes.issubset(names)
+                self._segments.append(segment)
+        if not self._epochs.load() and self._segments:
+            self._epochs_from = self.start_offset
+
+    def check_segments(self) -> None:
+        """Raise CorruptLog where a segment is missing, or shorter than it was, and OSError."""
+        self._noted = read_rolled(self._fs, self.directory)
+        found = {segment.base_offset: segment.size_bytes for segment in self._segments}
+        error = find_missing(self.directory, self._noted or {}, found)
+        if error is not None:
+            raise error
+
+    def forget_noted(self) -> None:
+        """Somebody else compacted here: what was noted of the segments is not true any more. Raises OSError."""
+        if self._fs.exists(self.directory / ROLLED_SEGMENTS_FILE):
+            self._fs.remove(self.directory / ROLLED_SEGMENTS_FILE)
+            self._entries_dirty = True
+
+    def note_rolled(self) -> None:
+        """Note which segments there must be from now on: all but the last one. Raises OSError.
+
+        The whole log must be on disk, and noted to be so: what lies behind that a recovery may write anew.
+        """
+        rolled = {segment.base_offset: segment.size_bytes for segment in self._segments[:-1]}
+        if rolled != (self._noted or {}):
+            write_rolled(self._fs, self.directory, rolled)
+            self._noted = rolled
+
+    def check_there(self, *, all_segments: bool) -> None:
+        """Raise FileNotFoundError where the segment that is written to, or any, was removed, and other OSErrors."""
+        if not self._segments:
+            return
+        self._segments[-1].check_there()
+        if all_segments:
+            names = set(self._fs.listdir(self.directory))
+            for segment in self._segments:
+                if segment.path.name not in names:
+                    raise FileNotFoundError(errno.ENOENT, "the segment was removed", str(segment.path))
+
+    def _segment(self, base_offset: int, *, create: bool) -> Segment:
+        interval = self._index_interval_bytes
+        return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
+
+    def distrust(self, offset: int) -> None:
+        """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash."""
+        for segment in self._reaching(offset):
+            segment.index.forget()
+        if self._epochs_from is None or offset < self._epochs_from:
+            self._epochs_from = offset
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """The segments, oldest first; the last one is written to."""
+        return self._segments
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that a read can return."""
+        return self._segments[0].base_offset if self._segments else self.end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        """What all segments hold together."""
+        return sum(segment.size_bytes for segment in self._segments)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether `fsync` has something to do."""
+        return self._entries_dirty or any(segment.dirty for segment in self._segments)
+
+    def mark_dirty(self, offset: int) -> None:
+        """Let `fsync` sync all names, and everything from `offset` on: nobody knows what is on disk of it."""
+        self._entries_dirty = bool(self._segments)
+        if self.end_offset > offset:
+            for segment in self._reaching(offset):
+                segment.dirty = True
+
+    def _reaching(self, offset: int) -> Sequence[Segment]:
+        """The segments that may hold offsets from `offset` on."""
+        return self._segments[max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0) :]
+
+    def append(self, batch: bytes) -> None:
+        """Append one batch, whose base offset is `end_offset` or greater. Raises StorageError."""
+        self.append_all((batch,))
+
+    def append_all(self, batches: Sequence[bytes]) -> None:
+        """Append batches with as few writes as their segments allow.
+
+        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` tells how many
+        were appended, and the others can be appended again.
+        """
+        active = self._segments[-1] if self._segments else None
+        run = Run()
+        end, epochs = self.end_offset, self._epochs
+        for batch in batches:
+            base_offset, next_offset, epoch, timestamp = batch_facts(batch)
+            if base_offset < end:
+                raise ValueError(f"a batch at offset {base_offset} of a log that ends at {end}")
+            size = len(batch)
+            if active is None or self._is_full(active, run, size, next_offset, timestamp):
+                if active is not None and run.batches:
+                    self._write(active, run, end)
+                    run = Run()
+                active = self._start_segment(base_offset)
+            if epoch > epochs.last:
+                epochs.assign(epoch, base_offset)
+            run.batches.append(batch)
+            run.marks.append((size, next_offset - 1, timestamp))
+            run.size_bytes += size
+            end = next_offset
+        if active is not None and run.batches:
+            self._write(active, run, end)
+
+    def _is_full(self, active: Segment, run: Run, size: int, next_offset: int, timestamp: int) -> bool:
+        """Whether the next batch must not follow `run` into this segment, for its size, its age or its offsets.
+
+        Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
+        """
+        used = active.size_bytes + run.size_bytes
+        if used:
+            if used + size > self._segment_bytes:
+                return True
+            first = active.first_timestamp() if active.size_bytes else run.marks[0][2]
+            # A message from before KIP-32 has no timestamp, and tells nothing about age.
+            if first >= 0 and timestamp - first >= self._segment_ms:
+                return True
+        return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
+
+    def _write(self, active: Segment, run: Run, end: int) -> None:
+        try:
+            active.write(run)
+        except OSError as error:
+            raise storage_error(active.path, error, "appending") from error
+        self.end_offset = end
+
+    def roll(self) -> None:
+        """Begin a new segment at `end_offset`, unless the last one is empty. Raises StorageError."""
+        if self._segments and self._segments[-1].size_bytes:
+            self._start_segment(self.end_offset)
+
+    def _start_segment(self, base_offset: int) -> Segment:
+        try:
+            if self._is_new:
+                self._create_directory()
+            if self._segments and not self._segments[-1].size_bytes:
+                self._remove(self._segments.pop())
+            segment = self._segment(base_offset, create=True)
+            segment.cut(0)
+        except OSError as error:
+            raise storage_error(self.directory, error, "starting a segment") from error
+        self._entries_dirty = True
+        self._segments.append(segment)
+        return segment
+
+    def _create_directory(self) -> None:
+        self._fs.mkdir(self.directory)
+        self._entries_dirty = True
+        text = f"version: 0\ntopic_id: {encode_uuid(self._topic_id)}\n"
+        atomic_write(self._fs, self.directory / PARTITION_METADATA_FILE, text.encode())
+        self._is_new = False
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        for suffix in SEGMENT_SUFFIXES:
+            self._fs.remove(segment.path.with_suffix(suffix))
+        self._entries_dirty = True
+
+    def write_indexes(self, *, seal: bool = False) -> None:
+        """Write what is derived from the segments beside them, synced for those that are not written to any more.
+
+        With `seal` that is all of them: somebody else may read them next. Raises OSError.
+        """
+        for segment in self._segments:
+            rolled = seal or segment is not self._segments[-1]
+            segment.index.write(segment, seal=rolled, sync=rolled)
+        self._find_epochs()
+        self._epochs.write()
+
+    def write_gathered_indexes(self) -> None:
+        """Write the index entries of what a recovery has put into the segments, without reading any of them.
+
+        Before the recovery point that is noted next, nobody looks again whether an index is whole. Raises OSError.
+        """
+        for segment in self._segments:
+            if segment.index.has_gathered:
+                rolled = segment is not self._segments[-1]
+                segment.index.write(segment, seal=rolled, sync=rolled)
+
+    def _find_epochs(self) -> None:
+        """Look at those batches whose epochs nobody has seen yet."""
+        if self._epochs_from is None:
+            return
+        offset = self._epochs_from
+        found: list[tuple[int, int]] = []
+        for segment in self._reaching(offset):
+            for _, _, base_offset, _, epoch, _ in segment.places(segment.position_before(offset)):
+                if not found or epoch > found[-1][0]:
+                    found.append((epoch, base_offset))
+        self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset] + found)
+        self._epochs_from = None
+
+    def fsync(self) -> None:
+        """Make durable all that was appended. Raises OSError; then nothing since the last one is sure."""
+        for segment in self._segments:
+            segment.fsync()
+        if self._entries_dirty:
+            self._fs.fsync_dir(self.directory)
+            self._fs.fsync_dir(self.directory.parent)
+            self._entries_dirty = False
+        # What was rolled is rarely read again.
+        for segment in self._segments[:-1]:
+            segment.close()
+
+    def cut(self, index: int, position: int) -> None:
+        """Drop everything behind byte `position` of the segment with this index. Raises OSError."""
+        while len(self._segments) > index + 1:
+            self._remove(self._segments.pop())
+        if self._segments and self._segments[-1].size_bytes > position:
+            self._segments[-1].cut(position)
+
+    def truncate(self, offset: int) -> None:
+        """Cut the log so that it ends at `offset`, which must be where a batch starts or the log ends.
+
+        Raises CorruptLog when a batch lies across it, and OSError.
+        """
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._remove(self._segments.pop())
+        if self._segments:
+            last = self._segments[-1]
+            position = self._find(last, offset)
+            if position < last.size_bytes:
+                base_offset = batch_offsets(last.read(position, EXTENT_BYTES))[0]
+                if base_offset < offset:
+                    raise CorruptLog(
+                        last.path,
+                        f"a batch from {base_offset} on lies across offset {offset}",
+                        position=position,
+                    )
+            last.cut(position)
+        self._place = None
+        self.end_offset = offset
+        self._epochs.truncate(offset)
+
+    def replace(self, base_offsets: Sequence[int]) -> None:
+        """Put a cleaned segment, which is on disk, in the place of those that it was made from.
+
+        They must follow each other, and none may be the last one. Durable on return. After an OSError the log
+        must be loaded again.
+        """
+        index = [segment.base_offset for segment in self._segments].index(base_offsets[0])
+        old = self._segments[index : index + len(base_offsets)]
+        assert [segment.base_offset for segment in old] == list(base_offsets), "the log has changed"
+        assert index + len(base_offsets) < len(self._segments), "the last segment is written to"
+        for segment in old:
+            segment.close()
+        self._expect_less(base_offsets)
+        swap_in(self._fs, self.directory, base_offsets[0], base_offsets)
+        cleaned = self._segment(base_offsets[0], create=False)
+        cleaned.close()
+        cleaned.index.sealed = True
+        self._segments[index : index + len(base_offsets)] = [cleaned]
+        self._place = None
+
+    def _expect_less(self, replaced: Sequence[int]) -> None:
+        """Note what is there whatever comes of a swap: the first segment, old or cleaned, and none of the others."""
+        if self._noted is None:
+            return
+        rolled = {base: size for base, size in self._noted.items() if base not in replaced[1:]}
+        if replaced[0] in rolled:
+            cleaned = Segment(self._fs, self.directory, replaced[0], create=False, suffix=CLEANED_SUFFIX)
+            cleaned.close()
+            rolled[replaced[0]] = min(rolled[replaced[0]], cleaned.size_bytes)
+        write_rolled(self._fs, self.directory, rolled)
+        self._noted = rolled
+
+    def set_aside(self, index: int) -> list[Segment]:
+        """Take the segments from `index` on out of the log, and keep their files under other names.
+
+        The caller sets `end_offset`. Raises OSError.
+        """
+        taken = self._segments[index:]
+        for segment in reversed(taken):
+            segment.close()
+            self._fs.rename(segment.path, segment.path.with_name(segment.path.name + CUT_SUFFIX))
+            for suffix in SEGMENT_SUFFIXES:
+                self._fs.remove(segment.path.with_suffix(suffix))
+            self._entries_dirty = True
+            self._segments.remove(segment)
+        return taken
+
+    def read(self, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Whole batches from the one that holds `start_offset` on, and the offset to read from next.
+
+        At most `max_bytes`, but always at least one batch; no bytes, and `end_offset`, at the end. Offsets
+        before `start_offset` in the first batch are for the caller to skip; an offset before the log's
+        start reads from the start. Raises CorruptLog and StorageError.
+        """
+        try:
+            while start_offset < self.end_offset and self._segments:
+                index = max(bisect_right(self._segments, start_offset, key=lambda s: s.base_offset) - 1, 0)
+                segment = self._segments[index]
+                data, next_offset = self._read_segment(segment, start_offset, max_bytes)
+                if data:
+                    self._refuse_overlap(index, next_offset)
+                    return data, next_offset
+                if index + 1 == len(self._segments):
+                    break
+                start_offset = self._segments[index + 1].base_offset
+        except OSError as error:
+            raise storage_error(self.directory, error, "reading") from error
+        return b"", self.end_offset
+
+    def _refuse_overlap(self, index: int, next_offset: int) -> None:
+        """Raise CorruptLog where the segment that was just read goes on with what is the next one's.
+
+        Between segments compaction leaves gaps, but it never makes two of them hold the same offset.
+        """
+        if index + 1 == len(self._segments) or self._place is None:
+            return
+        segment, position = self._place[1:]
+        following = self._segments[index + 1].base_offset
+        if next_offset > following or (next_offset == following and position < segment.size_bytes):
+            reason = f"it goes on to offset {following} and beyond, where the next segment starts"
+            raise CorruptLog(segment.path, reason, position=segment.find(following))
+
+    def locate(self, offset: int) -> tuple[Path, int]:
+        """The file and the byte at which the batch that holds `offset` starts. Raises CorruptLog and OSError."""
+        index = max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0)
+        segment = self._segments[index]
+        return segment.path, segment.find(offset)
+
+    def remember(self, segment: Segment, offset: int, position: int) -> None:
+        """Start looking for `offset` and those after it here, the next time."""
+        self._place = (offset, segment, position)
+
+    def _find(self, segment: Segment, offset: int) -> int:
+        place = self._place
+        near = place[2] if place and place[1] is segment and place[0] <= offset else 0
+        return segment.find(offset, near)
+
+    def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        position = self._find(segment, offset)
+        data = segment.read(position, max(max_bytes, EXTENT_BYTES))
+        if not data:
+            return b"", offset
+        end, next_offset = _whole_batches(data)
+        if end == 0 and len(data) >= EXTENT_BYTES and (extent := batch_extent(data, 0)):
+            data = segment.read(position, extent[2])
+            end, next_offset = _whole_batches(data)
+        if end == 0:
+            raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
+        self.remember(segment, next_offset, position + end)
+        return data[:end] if end < len(data) else data, next_offset
+
+    def close(self) -> None:
+        """Close all files."""
+        for segment in self._segments:
+            segment.close()
+
+
+def _whole_batches(data: bytes) -> tuple[int, int]:
+    """Where the last whole batch in `data` ends, and the offset after it."""
+    pos = next_offset = 0
+    while pos + EXTENT_BYTES <= len(data):
+        extent = batch_extent(data, pos)
+        if extent is None or extent[2] > len(data):
+            break
+        _, next_offset, pos = extent
+    return pos, next_offset

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a log does not change any more, and so can be read beside its owner, and compacted."""
+
+from collections.abc import Sequence
+
+from storage.partition.log import PartitionLog
+from storage.partition.segment import Segment
+
+
+class RolledLog:
+    """The first segments of a log, all but the one that is written to, as far as they are on disk for good."""
+
+    __slots__ = ("bound", "end_offset", "log", "segments")
+
+    def __init__(self, log: PartitionLog, segments: Sequence[Segment], bound: int) -> None:
+        self.log = log
+        """Only a name for it: its methods belong to the log's owner."""
+        self.segments = tuple(segments)
+        self.bound = bound
+        """The offset at which the next segment starts."""
+        self.end_offset = log.end_offset
+
+    @property
+    def partition(self) -> int:
+        """Which one."""
+        return self.log.partition
+
+    @property
+    def base_offsets(self) -> list[int]:
+        """Of all segments."""
+        return [segment.base_offset for segment in self.segments]
+
+
+def rolled_log(log: PartitionLog, recovery_point: int) -> RolledLog | None:
+    """The rolled segments of a log that is on disk up to `recovery_point`; None when there are none."""
+    segments, bound = [], 0
+    for segment, following in zip(log.segments, log.segments[1:], strict=False):
+        if following.base_offset > recovery_point:
+            break
+        segments.append(segment)
+        bound = following.base_offset
+    return RolledLog(log, segments, bound) if segments else None

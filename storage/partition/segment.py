@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One `.log` file: batches one after the other, from a base offset that is the file's name."""
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.disk.filesystem import File, FileSystem
+from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
+from storage.errors import CorruptBatch, CorruptLog
+from storage.format.batch import check_batch
+from storage.format.batch_format import (
+    EXTENT,
+    EXTENT_BYTES,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    batch_extent,
+    max_timestamp,
+)
+from storage.partition.index import Mark, Place, SegmentIndex, places
+from storage.settings import INDEX_INTERVAL_BYTES_DEFAULT
+
+_SCAN_BYTES: Final = 1 << 20
+_LOOK_BYTES: Final = 1 << 14
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """How far a segment is good: up to the byte `position`, where `next_offset` would follow.
+
+    `damage` says what is wrong there, or is None at the end of the file.
+    """
+
+    position: int
+    next_offset: int
+    damage: str | None
+
+
+class Run:
+    """Batches that are written together; `marks` has the size, last offset and largest timestamp of each."""
+
+    __slots__ = ("batches", "marks", "size_bytes")
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.marks: list[Mark] = []
+        self.size_bytes = 0
+
+
+class Segment:
+    """A segment file, opened when it is first needed. Its methods raise OSError.
+
+    `size_bytes` is what it holds; a failed write can leave more in the file, which the next one covers.
+    """
+
+    __slots__ = (
+        "_create",
+        "_file",
+        "_first_timestamp",
+        "_fs",
+        "base_offset",
+        "dirty",
+        "index",
+        "path",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: Path,
+        base_offset: int,
+        *,
+        create: bool,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES_DEFAULT,
+        suffix: str = "",
+    ) -> None:
+        self.base_offset = base_offset
+        self.path = directory / segment_name(base_offset, LOG_SUFFIX + suffix)
+        self.size_bytes = 0
+        self.dirty = False
+        """Whether something was written, or cut, since the last `fsync`."""
+        self.index = SegmentIndex(fs, directory, base_offset, index_interval_bytes, suffix)
+        self._fs = fs
+        self._create = create
+        self._file: File | None = None
+        self._first_timestamp: int | None = None
+        if not create:
+            self.size_bytes = self._open().size()
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._fs.open(self.path, create=self._create)
+            self._create = False
+        return self._file
+
+    def write(self, run: Run) -> None:
+        """Append batches, to the page cache."""
+        self.dirty = True
+        self._open().pwrite(run.batches, self.size_bytes)
+        self.index.extend(self, run.marks)
+        self.size_bytes += run.size_bytes
+
+    def cut(self, size: int) -> None:
+        """Forget everything from byte `size` on."""
+        self.dirty = True
+        # A broker would build it anew (LogSegment.recover). We need not: coordinators, Kafka's and ours, load up to
+        # the end of the log and go by the markers in it (CoordinatorLoaderImpl, LogReplay); only a read_committed
+        # consumer of this very topic looks here. An entry that outlived its batches would be worse than none.
+        self._fs.remove(self.path.with_suffix(TXN_INDEX_SUFFIX))
+        self._open().truncate(size)
+        self.size_bytes = size
+        if size:
+            self.index.forget()
+        else:
+            self.index.clear()
+            self._first_timestamp = None
+
+    def read(self, position: int, size: int) -> bytes:
+        """At most `size` bytes from `position`, and none behind `size_bytes`."""
+        try:
+            return self._open().pread(min(size, self.size_bytes - position), position)
+        except OSError as error:
+            error.filename = error.filename or str(self.path)
+            raise
+
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, in milliseconds; the segment must not be empty."""
+        if self._first_timestamp is None:
+            self._first_timestamp = max_timestamp(self.read(0, HEADER_BYTES))
+        return self._first_timestamp
+
+    def check_there(self) -> None:
+        """Raise FileNotFoundError where the file has no name any more, or another one has it."""
+        if self._file is not None and not self._file.is_at(self.path):
+            raise FileNotFoundError(errno.ENOENT, "the segment was removed, or moved away", str(self.path))
+
+    def fsync(self) -> None:
+        """Make the content durable; the directory entry is its log's business."""
+        if self.dirty:
+            self._open().fsync()
+            self.dirty = False
+
+    def close(self) -> None:
+        """Close the file; using the segment opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def find(self, offset: int, position: int = 0) -> int:
+        """Where the batch that holds `offset`, or the next one there is, starts; `size_bytes` if none does.
+
+        The search begins at `position`, which must be the start of a batch, or where the index says. Raises
+        CorruptLog.
+        """
+        if position == 0 and self.size_bytes > _LOOK_BYTES:
+            position = self.position_before(offset)
+        while position < self.size_bytes:
+            data = self.read(position, _SCAN_BYTES)
+            pos = 0
+            while pos + EXTENT_BYTES <= len(data):
+                extent = batch_extent(data, pos)
+                if extent is None:
+                    raise CorruptLog(self.path, "no record batch starts here", position=position + pos)
+                if extent[1] > offset:
+                    return position + pos
+                pos = extent[2]
+            if pos == 0:
+                raise CorruptLog(self.path, "it ends within the header of a record batch", position=position)
+            position += pos
+        return self.size_bytes
+
+    def position_before(self, offset: int) -> int:
+        """A batch before that of `offset`, by the index if a look at the batch agrees."""
+        position, last_offset = self.index.find(offset)
+        if position:
+            place = next(self.places(position), None)
+            if place is None or place[3] != last_offset:
+                self.index.forget()
+                return 0
+        return position
+
+    def places(self, position: int) -> Iterator[Place]:
+        """The whole batches from `position` on, which must be the start of one."""
+        size = _LOOK_BYTES
+        while position < self.size_bytes:
+            data = self.read(position, size)
+            following = position
+            for place in places(data, position):
+                yield place
+                following = place[0] + place[1]
+            if following == position:
+                extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+                if extent is None or extent[2] <= size or position + extent[2] > self.size_bytes:
+                    return
+                size = extent[2]
+            else:
+                position = following
+                size = min(4 * size, _SCAN_BYTES)
+
+    def scan(self, *, verify_from: int, gaps: bool, start: Scan | None = None) -> Scan:
+        """Walk over the batches; those with offsets from `verify_from` on have their checksum verified.
+
+        Without `gaps` these must also follow each other offset by offset, as they were appended; before
+        that compaction may have taken some away. `start` says from where on, if not from the first.
+        """
+        position, offset = (0, self.base_offset) if start is None else (start.position, start.next_offset)
+        while position < self.size_bytes:
+            data = self.read(position, _SCAN_BYTES)
+            pos, offset, damage = _scan_chunk(data, offset, verify_from, gaps=gaps)
+            if damage is None and pos == 0:
+                # A batch larger than what was read: take it whole.
+                extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+                data = self.read(position, extent[2] if extent else 0)
+                pos, offset, damage = _scan_chunk(data, offset, verify_from, gaps=gaps)
+                if damage is None and pos == 0:
+                    damage = f"a batch starts with {len(data)} bytes left, and is longer"
+            position += pos
+            if damage is not None:
+                return Scan(position, offset, damage)
+        return Scan(position, offset, None)
+
+
+def _scan_chunk(data: bytes, offset: int, verify_from: int, *, gaps: bool) -> tuple[int, int, str | None]:
+    """The whole batches at the start of `data`: where they end, the next offset, and what is wrong there."""
+    pos, size = 0, len(data)
+    while pos + EXTENT_BYTES <= size:
+        extent = batch_extent(data, pos)
+        if extent is None:
+            return pos, offset, "no record batch starts here"
+        base_offset, next_offset, end = extent
+        # An old message with others in it does not say which offset is its first.
+        is_gap = base_offset > offset >= verify_from and not gaps and data[pos + MAGIC_AT] == MAGIC
+        if base_offset < offset or is_gap:
+            return pos, offset, f"a batch with base offset {base_offset} where {offset} comes next"
+        if end > size:
+            break
+        if next_offset > verify_from:
+            try:
+                check_batch(data, pos)
+            except CorruptBatch as error:
+                return pos, offset, error.reason
+        pos, offset = end, next_offset
+    return pos, offset, None
+
+
+def find_batch(data: bytes, offset: int, span: int = 1 << 31) -> int | None:
+    """Where in `data` the first whole batch starts, wherever that may be.
+
+    Only one counts whose first offset is `offset` or some larger one, of `span` in all.
+    """
+    magic = bytes((MAGIC,))
+    found = data.find(magic, 16)
+    while found >= 0:
+        pos = found - 16
+        if pos + HEADER_BYTES <= len(data):
+            base_offset, length = EXTENT.unpack_from(data, pos)[:2]
+            # Look closer only where the numbers are possible: most bytes of this value are no magic.
+            if (
+                0 <= base_offset - offset < span
+                and HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= len(data) - pos - LOG_OVERHEAD_BYTES
+            ):
+                try:
+                    check_batch(data, pos)
+                except CorruptBatch:
+                    pass
+                else:
+                    return pos
+        found = data.find(magic, found + 1)
+    return None

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New files in the place of a log's segments, as Kafka does it (LocalLog.replaceSegments), and what a crash leaves.
+
+A cleaned segment is written as `.cleaned`. Once it is on disk its files become `.swap`: from then on it counts,
+and those that it replaces do not. They become `.deleted`, and `.swap` goes from its files' names. Whoever opens
+a directory, we or a Kafka broker, finishes what was begun (LogLoader).
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from storage.disk.filesystem import FileSystem
+from storage.disk.layout import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    parse_segment,
+    parse_segment_file,
+    segment_name,
+)
+from storage.partition.segment import Segment
+
+_SNAPSHOT_SUFFIX: Final = ".snapshot"
+"""A broker's, of its producers' state where a segment begins."""
+
+
+def swap_in(fs: FileSystem, directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
+    """Put the `.cleaned` segment in the place of those with the base offsets `replaced`; durable on return.
+
+    Its files must be on disk. After an OSError nobody knows how far it came, and the directory has to be opened
+    again: `finish_swaps`.
+    """
+    _rename(fs, directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)
+    fs.fsync_dir(directory)
+    for old in replaced:
+        _rename(fs, directory, old, "", DELETED_SUFFIX)
+        if old != base_offset:
+            fs.remove(directory / segment_name(old, _SNAPSHOT_SUFFIX))
+    fs.fsync_dir(directory)
+    _rename(fs, directory, base_offset, SWAP_SUFFIX, "")
+    fs.fsync_dir(directory)
+    for old in replaced:
+        _remove(fs, directory, old, DELETED_SUFFIX)
+
+
+def _rename(fs: FileSystem, directory: Path, base_offset: int, old: str, new: str) -> None:
+    for suffix in SEGMENT_SUFFIXES:
+        source = directory / segment_name(base_offset, suffix + old)
+        if fs.exists(source):
+            fs.rename(source, directory / segment_name(base_offset, suffix + new))
+
+
+def _remove(fs: FileSystem, directory: Path, base_offset: int, suffix: str = "") -> None:
+    for each in SEGMENT_SUFFIXES:
+        fs.remove(directory / segment_name(base_offset, each + suffix))
+
+
+def remove_cleaned(fs: FileSystem, directory: Path, base_offsets: Iterable[int]) -> None:
+    """Give up cleaned segments that were not swapped in. Raises OSError."""
+    for base_offset in base_offsets:
+        _remove(fs, directory, base_offset, CLEANED_SUFFIX)
+
+
+def finish_swaps(fs: FileSystem, directory: Path) -> bool:
+    """Bring what a crash left of a swap to an end, or undo it (LogLoader.removeTempFilesAndCollectSwapFiles).
+
+    Returns whether there was anything; the directory's changes are not synced. Raises OSError.
+    """
+    names = fs.listdir(directory)
+    cleaned = [name for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    deleted = [name for name in names if name.endswith(DELETED_SUFFIX)]
+    if not (cleaned or swaps or deleted):
+        return False
+    for name in deleted:
+        fs.remove(directory / name)
+    # A `.swap` beside a `.cleaned` of the same segment was not whole yet, and one behind it never counts.
+    first_cleaned = min((parse_segment_file(name) for name in cleaned), default=None)
+    for name in list(swaps):
+        if first_cleaned is not None and parse_segment_file(name) >= first_cleaned:
+            fs.remove(directory / name)
+            swaps.remove(name)
+    for name in cleaned:
+        fs.remove(directory / name)
+    _remove_replaced(fs, directory, swaps)
+    for name in swaps:
+        fs.rename(directory / name, directory / name.removesuffix(SWAP_SUFFIX))
+    return True
+
+
+def current_segments(fs: FileSystem, directory: Path) -> dict[int, Path]:
+    """The files of the segments by base offset, as they will count once `finish_swaps` was here; changes nothing.
+
+    Raises OSError.
+    """
+    names = fs.listdir(directory)
+    cleaned = [parse_segment_file(name) for name in names if name.endswith(CLEANED_SUFFIX)]
+    starts = (parse_segment(name.removesuffix(SWAP_SUFFIX)) for name in names if name.endswith(SWAP_SUFFIX))
+    begun = [start for start in starts if start is not None and not (cleaned and start >= min(cleaned))]
+    end = max((_next_offset(fs, directory, base_offset) for base_offset in begun), default=0)
+    found = {
+        base_offset: directory / name
+        for name in names
+        if (base_offset := parse_segment(name)) is not None
+        and not (begun and min(begun) <= base_offset < end)
+    }
+    return found | {base: directory / segment_name(base, LOG_SUFFIX + SWAP_SUFFIX) for base in begun}
+
+
+def _remove_replaced(fs: FileSystem, directory: Path, swaps: Sequence[str]) -> None:
+    """Remove the segments that begin within those that are swapped in."""
+    starts = [parse_segment(name.removesuffix(SWAP_SUFFIX)) for name in swaps]
+    begun = [start for start in starts if start is not None]
+    if not begun:
+        return
+    end = max(_next_offset(fs, directory, base_offset) for base_offset in begun)
+    for name in fs.listdir(directory):
+        base_offset = parse_segment(name)
+        if base_offset is not None and min(begun) <= base_offset < end:
+            _remove(fs, directory, base_offset)
+            if base_offset not in begun:
+                fs.remove(directory / segment_name(base_offset, _SNAPSHOT_SUFFIX))
+
+
+def _next_offset(fs: FileSystem, directory: Path, base_offset: int) -> int:
+    """The offset that follows a `.swap` segment; one without batches replaces at least the segment of its name."""
+    segment = Segment(fs, directory, base_offset, create=False, suffix=SWAP_SUFFIX)
+    try:
+        offset = base_offset + 1
+        for place in segment.places(0):
+            offset = place[3] + 1
+        return offset
+    finally:
+        segment.close()

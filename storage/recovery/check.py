@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looking at every byte of a log, without changing any: what is whole, and where it is damaged.
+
+A start reads only what may be torn, and a load stops at the first damage. This goes on behind it: the next
+batch with a right checksum, wherever that begins, is where the log is whole again. (Messages from before
+RecordBatch v2 are not found again in their segment: their checksum covers too little to look for them.)
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.disk.checkpoint_file import TopicPartition, read_offsets
+from storage.disk.filesystem import File, FileSystem
+from storage.disk.layout import (
+    CLEANER_OFFSET_FILE,
+    OFFSETS_TOPIC,
+    journal_dirs,
+    partition_dir,
+    segment_name,
+)
+from storage.disk.lock import find_holder
+from storage.errors import CorruptBatch, CorruptLog, CorruptRecord, IncompleteBatch, storage_error
+from storage.format.batch import Batch, check_batch
+from storage.format.loader import RecordLoader
+from storage.journal.open_journals import is_as_left
+from storage.partition.rolled_segments import read_rolled
+from storage.partition.segment import find_batch
+from storage.partition.swap import current_segments
+from storage.recovery.journal_loss import find_damage
+from storage.recovery.recovery import partitions_on_disk, read_known, recovery_point
+
+_CHUNK_BYTES: Final = 4 << 20
+_TRIES: Final = 3
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """Bytes that hold no batch that can be used.
+
+    `offset` is what should come there; the log is whole again at `next_offset`, or not in this segment (None).
+    """
+
+    path: Path
+    position: int
+    size_bytes: int
+    offset: int
+    next_offset: int | None
+    reason: str
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """What may be in a segment: offsets before `following`; from `dirty_from` on it follows the one before it.
+
+    It has at least `least_bytes`.
+
+    Within a segment gaps are no damage: a compaction may have been stopped before it was noted. But it keeps the last
+    record, so that a gap between two segments means that one is gone.
+    """
+
+    following: int | None = None
+    dirty_from: int | None = None
+    least_bytes: int = 0
+
+    def forbid_gap(self, offset: int, next_offset: int) -> bool:
+        """Whether the offsets from one to before the other must be there: nothing there was ever compacted."""
+        return self.dirty_from is not None and next_offset > offset >= self.dirty_from
+
+
+class CheckedSegment(msgspec.Struct):
+    """A segment as it was found. `pieces` are its byte ranges of whole batches and its damage, in order."""
+
+    path: Path
+    base_offset: int
+    size_bytes: int
+    batches: int = 0
+    records: int = 0
+    first_offset: int | None = None
+    next_offset: int = 0
+    pieces: list[tuple[int, int] | Damage] = []
+
+
+class CheckedPartition(msgspec.Struct):
+    """A partition's log as it was found.
+
+    `damages` need a repair. `unsettled` lies behind what a checkpoint made sure of: the next start settles it from
+    the journal, or cuts it as the torn end of a last write.
+    """
+
+    partition: int
+    directory: Path
+    recovery_point: int | None
+    segments: list[CheckedSegment]
+    damages: list[Damage] = []
+    unsettled: list[Damage] = []
+
+    @property
+    def size_bytes(self) -> int:
+        """What all segments hold together."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def batches(self) -> int:
+        """How many whole batches there are."""
+        return sum(segment.batches for segment in self.segments)
+
+    @property
+    def records(self) -> int:
+        """How many records are in them."""
+        return sum(segment.records for segment in self.segments)
+
+    @property
+    def first_offset(self) -> int | None:
+        """The offset of the first whole batch."""
+        return next((s.first_offset for s in self.segments if s.first_offset is not None), None)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last whole batch."""
+        return max((segment.next_offset for segment in self.segments), default=0)
+
+
+class CheckedDirectory(msgspec.Struct):
+    """What was found in a data directory; `journals` is what is wrong with its journals, `in_use` says by whom."""
+
+    partitions: list[CheckedPartition]
+    journals: list[CorruptLog]
+    in_use: str | None
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing needs a repair."""
+        return not self.journals and not any(partition.damages for partition in self.partitions)
+
+
+def check_directory(
+    fs: FileSystem, data_dir: Path, only: int | None = None, topic: str = OFFSETS_TOPIC
+) -> CheckedDirectory:
+    """Check all partitions, or `only` one. Works beside a running node. Raises StorageError when it cannot read."""
+    try:
+        holder = find_holder(fs, data_dir)
+        journals = [] if holder else find_damage(fs, data_dir, topic)
+        found = [p for p in expected_partitions(fs, data_dir, topic) if only in (None, p)]
+        checked = [check_partition(fs, data_dir, partition, topic) for partition in found]
+    except OSError as error:
+        raise storage_error(data_dir, error, "checking") from error
+    return CheckedDirectory(checked, journals, None if holder is None else holder.reason)
+
+
+def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+    """The partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
+    points = _points(fs, data_dir) or {}
+    noted = {partition for (name, partition), point in points.items() if name == topic and point}
+    return sorted({*partitions_on_disk(fs, data_dir, topic), *noted})
+
+
+def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, int] | None:
+    return read_known(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))[0]
+
+
+def check_partition(
+    fs: FileSystem, data_dir: Path, partition: int, topic: str = OFFSETS_TOPIC
+) -> CheckedPartition:
+    """Check one partition. Raises OSError."""
+    for _ in range(_TRIES - 1):
+        try:
+            return _check_partition(fs, data_dir, partition, topic)
+        except FileNotFoundError:
+            continue  # a running node has just put a compacted segment in this one's place
+    return _check_partition(fs, data_dir, partition, topic)
+
+
+def _check_partition(fs: FileSystem, data_dir: Path, partition: int, topic: str) -> CheckedPartition:
+    directory = partition_dir(data_dir, topic, partition)
+    key = (topic, partition)
+    cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
+    point = recovery_point(_points(fs, data_dir), key)
+    # From here on nothing was ever compacted, and every offset must be there.
+    dirty_from = None if cleaned is None else cleaned.get(key, 0)
+    checked = CheckedPartition(partition, directory, point, [])
+    paths = current_segments(fs, directory)
+    noted = _noted_sizes(fs, data_dir, directory)
+    bases = sorted({*paths, *noted})
+    loader = RecordLoader()
+    offset = bases[0] if bases else 0
+    missing: list[Damage] = []
+    for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
+        if base_offset not in paths:
+            missing.append(
+                _missing(fs, directory, base_offset, following or max(point or 0, base_offset + 1))
+            )
+            offset = max(offset, missing[-1].next_offset or 0)
+            continue
+        bounds = Bounds(following, dirty_from, noted.get(base_offset, 0))
+        segment = check_segment(fs, paths[base_offset], base_offset, offset, bounds, loader)
+        offset = max(offset, segment.next_offset)
+        checked.segments.append(segment)
+    pieces = [piece for s in checked.segments for piece in s.pieces if isinstance(piece, Damage)]
+    damages = sorted([*pieces, *missing], key=lambda damage: damage.offset)
+    if point is not None and offset < point and (not damages or damages[-1].next_offset is not None):
+        last = checked.segments[-1] if checked.segments else None
+        where, position = (last.path, last.size_bytes) if last else (directory / segment_name(0), 0)
+        reason = f"the log ends at offset {offset}, and offsets up to {point} were on disk"
+        damages.append(Damage(where, position, 0, offset, point, reason))
+    for damage in damages:
+        (checked.unsettled if _is_unsettled(damage, checked) else checked.damages).append(damage)
+    return checked
+
+
+def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[int, int]:
+    """The least size of each segment that must be there, by base offset, as far as is known."""
+    try:
+        return (read_rolled(fs, directory) or {}) if is_as_left(fs, data_dir) else {}
+    except CorruptLog:
+        return {}  # that is no part of the log; a start names it
+
+
+def _missing(fs: FileSystem, directory: Path, base_offset: int, next_offset: int) -> Damage:
+    path = directory / segment_name(base_offset)
+    if fs.exists(path):
+        raise FileNotFoundError(path)  # made just now by a running node: look again
+    reason = f"the segment is missing, with offsets {base_offset} to {next_offset - 1}"
+    return Damage(path, 0, 0, base_offset, next_offset, reason)
+
+
+def _is_unsettled(damage: Damage, checked: CheckedPartition) -> bool:
+    if checked.recovery_point is not None:
+        return damage.offset >= checked.recovery_point
+    last = checked.segments[-1].path if checked.segments else None
+    return damage.next_offset is None and damage.path == last
+
+
+def check_segment(
+    fs: FileSystem, path: Path, base_offset: int, offset: int, bounds: Bounds, loader: RecordLoader
+) -> CheckedSegment:
+    """Check a segment; offsets before `offset` were in those before it. Raises OSError."""
+    file = fs.open_read(path)
+    try:
+        segment = CheckedSegment(path, base_offset, file.size(), pieces=[])
+        segment.next_offset = max(offset, base_offset)
+        if bounds.forbid_gap(offset, base_offset):
+            reason = f"offsets {offset} to {base_offset - 1} are missing, and were not compacted"
+            _add(segment, Damage(path, 0, 0, offset, base_offset, reason))
+        position = 0
+        while position < segment.size_bytes:
+            position = _check_on(file, segment, position, bounds, loader)
+    finally:
+        file.close()
+    _check_size(segment, bounds)
+    return segment
+
+
+def _check_size(segment: CheckedSegment, bounds: Bounds) -> None:
+    last = segment.pieces[-1] if segment.pieces else None
+    if segment.size_bytes >= bounds.least_bytes or bounds.following is None:
+        return
+    if isinstance(last, Damage) and last.next_offset is None:
+        return  # it is known already that it ends here, and not as it should
+    reason = f"the segment was cut, it had {bounds.least_bytes} bytes"
+    end = segment.size_bytes
+    _add(segment, Damage(segment.path, end, 0, segment.next_offset, bounds.following, reason))
+    segment.next_offset = bounds.following
+
+
+def _check_on(
+    file: File, segment: CheckedSegment, position: int, bounds: Bounds, loader: RecordLoader
+) -> int:
+    """Walk over whole batches from `position`, and over the damage that follows them; returns where that ends."""
+    before: tuple[Batch, int] | None = None
+    """The batch before, and what came next before it."""
+    for batch, at in _batches(file, segment, position):
+        if isinstance(batch, CorruptBatch):
+            return _skip_damage(file, segment, at, batch.reason)
+        if before is not None and _says_wrong_offset(*before, batch):
+            _take_back(segment, *before, at, batch)
+        expected = segment.next_offset
+        if batch.base_offset < expected:
+            reason = f"a batch with base offset {batch.base_offset} where {expected} comes next"
+            return _skip_damage(file, segment, at, reason)
+        if bounds.following is not None and batch.last_offset >= bounds.following:
+            reason = (
+                f"a batch up to offset {batch.last_offset}, and the next segment starts at {bounds.following}"
+            )
+            return _skip_damage(file, segment, at, reason, batch.size_bytes)
+        try:
+            records = len(loader.load(batch))
+        except (CorruptBatch, CorruptRecord) as error:
+            _add(
+                segment,
+                Damage(segment.path, at, batch.size_bytes, expected, batch.next_offset, error.reason),
+            )
+        else:
+            _count(segment, batch, at, records)
+        before = batch, expected
+        segment.next_offset = batch.next_offset
+    return segment.size_bytes
+
+
+def _count(segment: CheckedSegment, batch: Batch, at: int, records: int) -> None:
+    _add(segment, (at, at + batch.size_bytes))
+    segment.batches += 1
+    segment.records += records
+    if segment.first_offset is None:
+        segment.first_offset = batch.base_offset
+
+
+def _says_wrong_offset(before: Batch, expected: int, batch: Batch) -> bool:
+    """Whether `before` has a wrong offset, which no checksum covers, as `batch` behind it shows."""
+    if before.base_offset == expected:
+        return False
+    would_end = expected + before.next_offset - before.base_offset
+    return expected <= batch.base_offset < before.base_offset or batch.base_offset == would_end
+
+
+def _take_back(segment: CheckedSegment, wrong: Batch, expected: int, at: int, batch: Batch) -> None:
+    """Make the batch that ends at `at` damage after all; `batch` follows it."""
+    start = at - wrong.size_bytes
+    pieces = segment.pieces
+    while pieces and (pieces[-1][1] if isinstance(pieces[-1], tuple) else pieces[-1].position + 1) > start:
+        piece = pieces.pop()
+        if isinstance(piece, tuple) and piece[0] < start:
+            pieces.append((piece[0], start))
+            break
+    segment.batches -= 1
+    segment.records -= wrong.count
+    if segment.first_offset == wrong.base_offset:
+        segment.first_offset = None
+    reason = f"a batch with base offset {wrong.base_offset} between {expected} and {batch.base_offset}"
+    _add(segment, Damage(segment.path, start, wrong.size_bytes, expected, batch.base_offset, reason))
+    segment.next_offset = batch.base_offset
+
+
+def _batches(
+    file: File, segment: CheckedSegment, position: int
+) -> Iterator[tuple[Batch | CorruptBatch, int]]:
+    """Each batch and where it starts; what is wrong where none is, and then no more."""
+    wanted = _CHUNK_BYTES
+    while position < segment.size_bytes:
+        data = file.pread(min(wanted, segment.size_bytes - position), position)
+        wanted = _CHUNK_BYTES
+        pos = 0
+        while pos < len(data):
+            try:
+                batch = check_batch(data, pos)
+            except IncompleteBatch as error:
+                if position + len(data) >= segment.size_bytes:
+                    yield error, position + pos
+                    return
+                # Of a batch that is larger than what was read at once, all is read.
+                wanted = _CHUNK_BYTES if pos else segment.size_bytes - position
+                break
+            except CorruptBatch as error:
+                yield error, position + pos
+                return
+            yield batch, position + pos
+            pos = batch.end
+        position += pos
+
+
+def _skip_damage(file: File, segment: CheckedSegment, position: int, reason: str, skip: int = 1) -> int:
+    """Note the damage at `position`, which is `skip` bytes or more; returns where the next batch or the end is."""
+    rest = file.pread(segment.size_bytes - position, position)
+    found = find_batch(rest[skip:], segment.next_offset)
+    size = len(rest) if found is None else found + skip
+    next_offset = None if found is None else check_batch(rest, size).base_offset
+    _add(segment, Damage(segment.path, position, size, segment.next_offset, next_offset, reason))
+    if next_offset is not None:
+        segment.next_offset = next_offset
+    return position + size
+
+
+def _add(segment: CheckedSegment, piece: tuple[int, int] | Damage) -> None:
+    last = segment.pieces[-1] if segment.pieces else None
+    if isinstance(piece, tuple) and isinstance(last, tuple):
+        segment.pieces[-1] = (last[0], piece[1])
+    else:
+        segment.pieces.append(piece)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journals that are damaged, cut, missing or of another directory: what is wrong, and going on without what is lost.
+
+A node does not start with such journals, since they may hold what was promised to clients of every partition.
+Whoever cannot restore them accepts the loss: all that can still be read goes into the segments, each partition up
+to where its batches follow each other, and the journals that are wrong are kept aside.
+"""
+
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from storage.disk.checkpoint_file import gather_offsets
+from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.disk.layout import (
+    CLEANER_OFFSET_FILE,
+    journal_dir,
+    open_journals_file,
+    parse_journal,
+)
+from storage.errors import CorruptLog, StorageError, storage_error
+from storage.journal.journal_reader import JournalContents, read_journal
+from storage.journal.open_journals import (
+    clear_journals,
+    distrust,
+    is_as_left,
+    noted_dirs,
+    read_note,
+    strangers,
+    write_note,
+)
+from storage.recovery.log_recovery import Cut
+from storage.recovery.recovery import (
+    Circumstances,
+    note_recovery_points,
+    read_known,
+    recover,
+    topic_id_on_disk,
+)
+from storage.settings import LogSettings
+
+
+class AcceptedLoss(msgspec.Struct):
+    """What was wrong with the journals, and what was done about it.
+
+    `ends` is the offset at which each partition goes on, `aside` where what is wrong was put, `cuts` what of the
+    journals could not be used.
+    """
+
+    damages: list[CorruptLog]
+    ends: dict[int, int] = {}
+    aside: list[Path] = []
+    cuts: list[Cut] = []
+
+
+def find_damage(fs: FileSystem, data_dir: Path, topic: str) -> list[CorruptLog]:
+    """What is wrong with the journals of a stopped node; changes nothing. Raises OSError."""
+    try:
+        directories = _directories(fs, data_dir)
+        as_left = is_as_left(fs, data_dir)
+    except CorruptLog as error:
+        return [error]
+    points, _ = read_known(fs, (data_dir, *directories))
+    in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
+    damages: list[CorruptLog] = []
+    for directory in directories:
+        note = read_note(fs, open_journals_file(directory))
+        unknown = note is None or (directory == journal_dir(data_dir, None) and not as_left)
+        noted = None if note is None or unknown else note.journals
+        read: list[JournalContents] = []
+        for name in fs.listdir(directory):
+            number = parse_journal(name)
+            if number is not None:
+                try:
+                    journal = read_journal(fs, directory / name, number, leniently=True)
+                except CorruptLog as error:
+                    damages.append(error)
+                    noted = {n: salt for n, salt in noted.items() if n != number} if noted else noted
+                    continue
+                read.append(journal)
+                damages += [journal.damage] if journal.damage is not None else []
+        damages += strangers(directory, read, noted, in_segments)
+    return damages
+
+
+def _directories(fs: FileSystem, data_dir: Path) -> list[Path]:
+    return list(dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)]))
+
+
+def accept_loss(fs: FileSystem, data_dir: Path, settings: LogSettings, now: datetime) -> AcceptedLoss:
+    """Go on without what the journals have lost; the caller holds the directory's lock.
+
+    Raises StorageError, also where a partition is damaged, too, which must be mended first. Can be done again
+    after any failure, and does nothing where the journals are as they should be.
+    """
+    try:
+        done = AcceptedLoss(find_damage(fs, data_dir, settings.topic))
+        if done.damages:
+            _keep_aside(fs, data_dir, done, now)
+            _take_what_is_left(fs, data_dir, settings, done)
+    except OSError as error:
+        raise storage_error(data_dir, error, "repairing") from error
+    return done
+
+
+def _keep_aside(fs: FileSystem, data_dir: Path, done: AcceptedLoss, now: datetime) -> None:
+    # Files, and not a directory: a Kafka broker would take that for a partition's.
+    for path in sorted({Path(damage.path) for damage in done.damages}):
+        if fs.exists(path):
+            place = "" if path.parent == data_dir else f"{path.parent.name}-"
+            aside = data_dir / f"damaged-{now:%Y%m%dT%H%M%SZ}-{place}{path.name}"
+            atomic_write(fs, aside, read_file(fs, path))
+            done.aside.append(aside)
+            if path.parent == data_dir:  # what is noted makes no sense, and nothing is known
+                fs.remove(path)
+
+
+def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, done: AcceptedLoss) -> None:
+    topic, directories = settings.topic, _directories(fs, data_dir)
+    topic_id = topic_id_on_disk(fs, data_dir, topic)
+    given = Circumstances(as_left=is_as_left(fs, data_dir), leniently=True)
+    found = recover(fs, data_dir, settings, topic_id, journal_dirs=directories, given=given)
+    try:
+        found.make_durable(topic, at_start=False, seal=True)
+        for partition in sorted(found.failed):
+            advice = f"mend it first, with log repair --partition {partition}"
+            raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
+        distrust(fs, data_dir)
+        note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
+        for log in found.logs.values():
+            log.note_rolled()
+    finally:
+        found.close()
+    gather_offsets(fs, data_dir, directories, CLEANER_OFFSET_FILE)
+    clear_journals(fs, directories, ())
+    write_note(fs, journal_dir(data_dir, None), {})
+    done.ends = {partition: log.end_offset for partition, log in found.logs.items()}
+    done.cuts = found.cuts

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One partition's log after a stop or a crash: how far it is good, and what journals add to it.
+
+Up to the recovery point everything is known to be on disk, and anything unreadable is damage. Behind it every
+whole batch counts that follows on, the journals' batches are written once more, and a torn tail is cut.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from storage.disk.checkpoint_file import Position
+from storage.disk.filesystem import FileSystem, atomic_write
+from storage.disk.layout import CUT_SUFFIX
+from storage.errors import CorruptLog
+from storage.format.batch_format import EXTENT_BYTES, batch_extent
+from storage.journal.journal import Entry
+from storage.partition.log import PartitionLog, batch_offsets
+from storage.partition.segment import Scan, Segment, find_batch
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Something that recovery left out, to be told to the operator.
+
+    `saved_as` is where the bytes went if there was anything readable in them.
+    """
+
+    path: Path
+    position: int
+    size_bytes: int
+    reason: str
+    partition: int | None = None
+    saved_as: Path | None = None
+
+
+class JournalEntry(msgspec.Struct):
+    """A journal's entry, with what is known about the time before it."""
+
+    entry: Entry
+    all_synced_before: bool
+
+
+def recover_log(
+    fs: FileSystem,
+    log: PartitionLog,
+    point: int | None,
+    hint: Position | None = None,
+    entries: Sequence[JournalEntry] = (),
+    *,
+    clean: bool = False,
+    as_left: bool = True,
+) -> list[Cut]:
+    """Read one partition, on disk up to offset `point`, and bring it to what `entries` of journals hold.
+
+    `as_left` says that what is noted of its segments is true: no broker has compacted them since. Returns what
+    had to be left out. Not synced. Raises CorruptLog, with the log closed, and OSError.
+    """
+    cuts: list[Cut] = []
+    try:
+        log.load()
+        if as_left:
+            log.check_segments()
+        else:
+            log.forget_noted()
+        if not clean:
+            log.distrust(point or 0)
+        index, scan = _scan(log, point, hint)
+        _recover_log(fs, log, index, scan, point, entries, cuts)
+    except BaseException:
+        log.close()
+        raise
+    return cuts
+
+
+def position_of(log: PartitionLog) -> Position | None:
+    """Where a log ends, None when it has no segment."""
+    if not log.segments:
+        return None
+    last = log.segments[-1]
+    return Position(log.end_offset, last.base_offset, last.size_bytes)
+
+
+def _scan(log: PartitionLog, point: int | None, hint: Position | None) -> tuple[int, Scan]:
+    """Up to where the log is good, and the index of the segment where that is."""
+    segments = log.segments
+    if not segments:
+        return 0, Scan(0, 0, None)
+    durable, gaps = point or 0, point is None
+    index = 0
+    # What lies wholly before the recovery point needs no look.
+    while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
+        index += 1
+    start = _start(segments[index], durable, hint)
+    if start is not None:
+        log.remember(segments[index], durable, start.position)
+    while True:
+        scan = segments[index].scan(verify_from=durable, gaps=gaps, start=start)
+        if scan.damage is not None or index + 1 == len(segments):
+            return index, scan
+        following = segments[index + 1].base_offset
+        if scan.next_offset > following or (following > scan.next_offset >= durable and not gaps):
+            reason = f"the next segment starts at offset {following}, and not at {scan.next_offset}"
+            return index, Scan(scan.position, scan.next_offset, reason)
+        index += 1
+        start = None
+
+
+def _start(segment: Segment, durable: int, hint: Position | None) -> Scan | None:
+    """Where the scan of a segment can start, if the hint is about this place and a look at it agrees."""
+    if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
+        return None
+    if not 0 <= hint.position <= segment.size_bytes:
+        return None
+    head = segment.read(hint.position, EXTENT_BYTES)
+    if head:
+        extent = batch_extent(head, 0) if len(head) == EXTENT_BYTES else None
+        if extent is None or extent[0] != durable:
+            return None
+    return Scan(hint.position, durable, None)
+
+
+def _recover_log(
+    fs: FileSystem,
+    log: PartitionLog,
+    index: int,
+    scan: Scan,
+    point: int | None,
+    entries: Sequence[JournalEntry],
+    cuts: list[Cut],
+) -> None:
+    durable = point or 0
+    log.end_offset = scan.next_offset
+    # An offset before the recovery point was on disk for good.
+    if scan.next_offset < durable:
+        where = log.segments[index].path if log.segments else log.directory
+        reason = scan.damage or "the log ends here"
+        raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
+    log.mark_dirty(durable)
+    batches = _continuation(log, durable, entries, cuts)
+    if batches and batch_offsets(batches[-1])[1] >= scan.next_offset:
+        log.cut(index, scan.position)
+        log.truncate(batch_offsets(batches[0])[0])
+        log.append_all(batches)
+    elif scan.damage is not None:
+        _cut_tail(fs, log, index, scan, point, cuts)
+
+
+def _continuation(
+    log: PartitionLog, durable: int, entries: Sequence[JournalEntry], cuts: list[Cut]
+) -> list[bytes]:
+    """The journals' batches behind the recovery point; they start within the log or at its end."""
+    batches: list[bytes] = []
+    end = log.end_offset
+    for pending in entries:
+        _, base_offset, batch = pending.entry
+        if base_offset < durable:
+            continue
+        if base_offset > end:
+            reason = f"the log ends at offset {end}, and its journal goes on at {base_offset}"
+            if pending.all_synced_before:
+                raise CorruptLog(log.directory, reason)
+            # Between two syncs pages reach the disk in any order; nobody was told that these are safe.
+            cuts.append(Cut(log.directory, 0, len(batch), reason, log.partition))
+            break
+        if batches and base_offset < end:
+            raise CorruptLog(log.directory, f"its journal holds offset {base_offset} twice")
+        batches.append(batch)
+        end = batch_offsets(batch)[1]
+    return batches
+
+
+def _cut_tail(
+    fs: FileSystem, log: PartitionLog, index: int, scan: Scan, point: int | None, cuts: list[Cut]
+) -> None:
+    segment: Segment = log.segments[index]
+    reason = scan.damage or ""
+    tail = segment.read(scan.position, segment.size_bytes - scan.position)
+    is_last = index + 1 == len(log.segments)
+    saved_as = None
+    if not is_last or find_batch(tail, scan.next_offset) is not None:
+        # With a recovery point we know that this was never promised to anybody: a power loss between two
+        # syncs. Without one it may be anything.
+        if point is None:
+            raise CorruptLog(segment.path, f"{reason}, and more follows", position=scan.position)
+        saved_as = segment.path.with_name(f"{segment.path.name}.{scan.position}{CUT_SUFFIX}")
+        atomic_write(fs, saved_as, tail)
+    cuts.append(Cut(segment.path, scan.position, len(tail), reason, log.partition, saved_as))
+    for later in log.set_aside(index + 1):
+        saved_as = later.path.with_name(later.path.name + CUT_SUFFIX)
+        cuts.append(Cut(later.path, 0, later.size_bytes, reason, log.partition, saved_as))
+    segment.cut(scan.position)

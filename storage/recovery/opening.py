@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node's logs are brought to use, and how they are left: around what `recovery` finds on disk."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from storage.disk.checkpoint_file import Position, TopicPartition, gather_offsets
+from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
+from storage.errors import CorruptLog
+from storage.journal.journal import Journal, retire
+from storage.journal.log_directory import LogDirectory
+from storage.journal.open_journals import clear_journals, leave_closed, note_only, noted_dirs
+from storage.partition.log import PartitionLog
+from storage.recovery.log_recovery import Cut, recover_log
+from storage.recovery.recovery import Circumstances, Known, Recovered, note_recovery_points, recover
+
+
+class Opened(msgspec.Struct):
+    """A node's partitions, all on disk up to their ends, and its new journal."""
+
+    logs: dict[int, PartitionLog]
+    failed: dict[int, CorruptLog]
+    cuts: tuple[Cut, ...]
+    points: dict[TopicPartition, int]
+    journal: Journal
+    last_flush: int
+    kept: set[Path]
+    """Older journals, for whoever mends a failed partition."""
+    kept_here: dict[int, bytes]
+    """The salts of those in the node's own directory, by number."""
+    unread: dict[int, Known]
+    """Of the failed partitions those that the disk could not read, and what `reopen` needs to try again."""
+
+
+def open_logs(
+    directory: LogDirectory, owned: Collection[int] | None, kept: Collection[Path], given: Circumstances
+) -> Opened:
+    """Read everything from disk, make it durable in the segments, and start a new journal.
+
+    `owned` are a share's partitions, and `kept` the journals that it must not remove. Raises CorruptLog,
+    StorageError, and OSError.
+    """
+    fs, data_dir = directory.fs, directory.data_dir
+    others: list[Path] = []
+    if owned is None:  # there may have been several nodes here, the last time
+        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]
+    found = recover(
+        fs,
+        data_dir,
+        directory.settings,
+        directory.topic_id,
+        journal_dirs=(directory.journal_dir, *others),
+        partitions=owned,
+        given=given,
+    )
+    try:
+        found.make_durable(directory.settings.topic, at_start=given.at_start)
+        return _begin(directory, found, owned, kept, others)
+    except BaseException:
+        found.close()
+        raise
+
+
+def _begin(
+    directory: LogDirectory,
+    found: Recovered,
+    owned: Collection[int] | None,
+    kept: Collection[Path],
+    others: Collection[Path],
+) -> Opened:
+    fs, settings = directory.fs, directory.settings
+    fs.mkdir(directory.journal_dir)
+    fs.fsync_dir(directory.data_dir)
+    known = found.recovery_points
+    if owned is not None:
+        known = {key: known[key] for key in known if key[1] in owned}
+    points = note_recovery_points(fs, directory.notes_dir, known, found.logs.values(), settings.topic)
+    for log in found.logs.values():
+        log.note_rolled()
+    journal = Journal.create(
+        fs,
+        directory.journal_dir,
+        found.journals[-1].number + 1 if found.journals else 1,
+        step_bytes=settings.journal_step_bytes,
+        void_from=found.last_flush + 1,
+    )
+    all_kept = found.journals_of(found.failed) | set(kept)
+    kept_here = {each.number: each.salt for each in found.journals if each.path in all_kept}
+    try:
+        directory.in_use.note(kept_here | {journal.number: journal.salt})
+    except BaseException:
+        journal.close()
+        raise
+    for old in found.journals:
+        if old.path not in all_kept:
+            retire(fs, old.path, spare_bytes_max=settings.journal_spare_bytes_max)
+    fs.fsync_dir(directory.journal_dir)
+    gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
+    clear_journals(fs, others, all_kept)
+    return Opened(
+        found.logs,
+        found.failed,
+        tuple(found.cuts),
+        points,
+        journal,
+        found.last_flush,
+        all_kept,
+        kept_here,
+        found.unread,
+    )
+
+
+def open_adopted(
+    directory: LogDirectory, partition: int, recovery_point: int, position: Position | None
+) -> tuple[PartitionLog, list[Cut]]:
+    """A partition that another node has left whole in its segments, and what had to be left out of it.
+
+    Raises CorruptLog and OSError, with the log closed.
+    """
+    log = directory.new_log(partition)
+    try:
+        cuts = recover_log(directory.fs, log, recovery_point, position, clean=True)
+        if log.dirty:
+            log.fsync()
+        log.note_rolled()
+    except BaseException:
+        log.close()
+        raise
+    return log, cuts
+
+
+def reopen(directory: LogDirectory, partition: int, by: Known) -> tuple[PartitionLog, list[Cut]]:
+    """A partition that the disk could not read at the start, durable up to its end, and what was left out of it.
+
+    Raises CorruptLog and OSError, with the log closed.
+    """
+    log = directory.new_log(partition)
+    try:
+        cuts = recover_log(directory.fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
+        if log.dirty:
+            log.fsync()
+    except BaseException:
+        log.close()
+        raise
+    return log, cuts
+
+
+def leave_clean(directory: LogDirectory, kept: Collection[Path], *, mark: bool) -> None:
+    """The segments hold everything: remove the journals, and with `mark` say so, as a Kafka broker does.
+
+    Does not say so while journals are `kept`. Raises OSError.
+    """
+    fs, journals = directory.fs, directory.journal_dir
+    note_only(fs, journals, kept)
+    for name in fs.listdir(journals):
+        path = journals / name
+        if name == SPARE_JOURNAL or (parse_journal(name) is not None and path not in kept):
+            fs.remove(path)
+    if fs.listdir(journals):
+        return
+    # A Kafka broker refuses a data directory with a directory in it that is no partition.
+    fs.rmdir(journals)
+    fs.fsync_dir(directory.data_dir)
+    if mark:
+        leave_closed(fs, directory.data_dir, journals)

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a data directory: what the segments hold, and over it what the journals hold (`log_recovery`).
+
+For each partition a recovery point says up to which offset everything is known to be on disk. Before it
+anything unreadable is damage: the partition is reported as failed, and its bytes are left alone. Behind it
+the journals are the truth. What the segments hold there is written once more from the journals, because
+after a failed fsync a page can look fine and still never have reached the disk. Behind the journals every
+whole batch is kept, and only a torn tail is cut.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from storage.disk.checkpoint_file import (
+    Position,
+    TopicPartition,
+    read_offsets,
+    read_positions,
+    write_offsets,
+    write_positions,
+)
+from storage.disk.filesystem import FileSystem, read_file
+from storage.disk.layout import (
+    JOURNAL_DIR,
+    PARTITION_METADATA_FILE,
+    POSITION_FILE,
+    RECOVERY_POINT_FILE,
+    open_journals_file,
+    parse_journal,
+    parse_partition_dir,
+    partition_dir,
+)
+from storage.disk.properties import decode_uuid
+from storage.errors import CorruptLog, is_unreadable, storage_error
+from storage.journal.journal_reader import JournalContents, read_journal, read_journals, without_void
+from storage.journal.open_journals import read_note, refuse_strangers
+from storage.partition.log import PartitionLog
+from storage.recovery.log_recovery import Cut, JournalEntry, position_of, recover_log
+from storage.settings import LogSettings
+
+NO_POINT: Final = -1
+"""In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
+
+
+class Circumstances(msgspec.Struct, frozen=True):
+    """What is known of a directory besides what is in it.
+
+    `last_flush` is the last flush that was accepted, if that is known, and `in_use` the salts of the journals
+    that must be there, by number, where not the file counts but who has them open: both of the first directory
+    of journals. `clean`: it was left so, and what is derived from the segments is believed. `as_left`: nobody has
+    written there but who notes what he does. `at_start`: nobody will try again soon: where the disk cannot read a
+    partition, that is damage like any other, and the others serve. `leniently`: what journals have lost has been
+    accepted, and whatever is left of them counts.
+    """
+
+    last_flush: int | None = None
+    in_use: dict[int, bytes] | None = None
+    clean: bool = False
+    as_left: bool = True
+    at_start: bool = False
+    leniently: bool = False
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What recovery goes by for one partition: see `recover_log`."""
+
+    point: int | None
+    hint: Position | None
+    entries: Sequence[JournalEntry]
+    as_left: bool
+
+
+class Recovered(msgspec.Struct):
+    """A data directory as it was found. The logs may have been written to, and are not synced."""
+
+    logs: dict[int, PartitionLog]
+    failed: dict[int, CorruptLog]
+    cuts: list[Cut]
+    recovery_points: dict[TopicPartition, int]
+    positions: dict[TopicPartition, Position]
+    journals: list[JournalContents]
+    """Of the first journal directory; `last_flush` belongs to them."""
+    other_journals: list[JournalContents]
+    last_flush: int
+    has_points: bool
+    """Whether recovery points had ever been noted here."""
+    unread: dict[int, Known] = {}
+    """Of the failed partitions those that the disk could not read: trying again may help."""
+
+    def fail(self, key: TopicPartition, error: CorruptLog) -> None:
+        """A partition cannot be used; what was known of it stays known."""
+        self.logs.pop(key[1], None)
+        self.failed[key[1]] = error
+        # Not 0 for what nobody knows: the next start would take what is damaged for the torn end of a last write.
+        self.recovery_points.setdefault(key, 0 if self.has_points else NO_POINT)
+
+    def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
+        """Sync what was written; with `seal`, what is derived from it, too. `at_start`: see `recover`.
+
+        Raises OSError.
+        """
+        for log in list(self.logs.values()):
+            try:
+                if log.dirty:
+                    if seal:
+                        log.write_indexes(seal=True)
+                    else:
+                        log.write_gathered_indexes()
+                    log.fsync()
+            except (CorruptLog, OSError) as error:
+                self.fail((topic, log.partition), _damage(log, error, at_start=at_start))
+
+    def close(self) -> None:
+        """Close the logs."""
+        for log in self.logs.values():
+            log.close()
+
+    def journals_of(self, partitions: Collection[int]) -> set[Path]:
+        """The journals with entries of these partitions: those of failed ones are kept, for whoever mends them."""
+        return {
+            journal.path
+            for journal in (*self.journals, *self.other_journals)
+            if any(entry[0] in partitions for frame in journal.frames for entry in frame.entries)
+        }
+
+
+def recover(
+    fs: FileSystem,
+    data_dir: Path,
+    settings: LogSettings,
+    topic_id: bytes,
+    *,
+    journal_dirs: Sequence[Path],
+    partitions: Collection[int] | None = None,
+    given: Circumstances,
+) -> Recovered:
+    """Read a data directory, and bring its segments to what was accepted.
+
+    `journal_dirs` are those of all nodes whose journals count, first that of the node that asks; `partitions`
+    those that may be touched, by default all. Can be done again after any failure. Raises CorruptLog for a
+    journal that is damaged, missing or not of this directory, and StorageError.
+    """
+    try:
+        known = read_known(fs, (data_dir, *journal_dirs))
+        found = _in_journals(fs, journal_dirs, settings.topic, known, given)
+        entries = _by_partition((*found.journals, *found.other_journals), given)
+        on_disk = partitions_on_disk(fs, data_dir, settings.topic)
+        if partitions is not None:
+            on_disk = [partition for partition in on_disk if partition in partitions]
+            entries = {partition: each for partition, each in entries.items() if partition in partitions}
+        else:
+            _fail_missing(found, data_dir, settings.topic, on_disk)
+        try:
+            for partition in sorted({*on_disk, *entries} - found.failed.keys()):
+                directory = partition_dir(data_dir, settings.topic, partition)
+                log = PartitionLog(fs, directory, partition, settings, topic_id)
+                key = (settings.topic, partition)
+                point, hint = recovery_point(known[0], key), known[1].get(key)
+                by = Known(point, hint, entries.get(partition, ()), given.as_left)
+                try:
+                    found.cuts += recover_log(
+                        fs, log, by.point, by.hint, by.entries, clean=given.clean, as_left=by.as_left
+                    )
+                    found.logs[partition] = log
+                except (CorruptLog, OSError) as error:
+                    found.fail(key, _damage(log, error, at_start=given.at_start))
+                    if isinstance(error, OSError):
+                        found.unread[partition] = by
+        except BaseException:
+            found.close()
+            raise
+    except OSError as error:
+        raise storage_error(data_dir, error, "recovery") from error
+    return found
+
+
+def _in_journals(
+    fs: FileSystem,
+    directories: Sequence[Path],
+    topic: str,
+    known: tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]],
+    given: Circumstances,
+) -> Recovered:
+    """What journals hold, and no log yet. Raises CorruptLog and OSError."""
+    points, positions = known
+    in_segments = {key[1]: point for key, point in (points or {}).items() if key[0] == topic}
+    read: list[list[JournalContents]] = []
+    cuts: list[Cut] = []
+    for directory in directories:
+        is_first = directory == directories[0]
+        if given.leniently:
+            journals = _what_is_left(fs, directory, cuts)
+        else:
+            journals = read_journals(fs, directory, last_flush=given.last_flush if is_first else None)
+            noted = given.in_use if is_first and given.in_use is not None else _noted(fs, directory, given)
+            refuse_strangers(directory, journals, noted, in_segments)
+        read.append(journals)
+    journals, others = (read[0], [each for rest in read[1:] for each in rest]) if read else ([], [])
+    last_flush = given.last_flush
+    found = Recovered(
+        {}, {}, cuts, points or {}, positions, journals, others, last_flush or 0, points is not None
+    )
+    for journal in journals:
+        if journal.frames:
+            found.last_flush = max(found.last_flush, journal.frames[-1].flush)
+        elif journal.void_from and last_flush is None:
+            found.last_flush = max(found.last_flush, journal.void_from - 1)
+    for journal in (*journals, *others):
+        if journal.lost_bytes:
+            end = journal.frames[-1].end if journal.frames else 0
+            found.cuts.append(Cut(journal.path, end, journal.lost_bytes, "a torn frame"))
+    return found
+
+
+def _noted(fs: FileSystem, directory: Path, given: Circumstances) -> dict[int, bytes] | None:
+    """The salts of the journals that should be in a directory, by number; None where nobody has noted that."""
+    note = read_note(fs, open_journals_file(directory))
+    is_main = directory.name == JOURNAL_DIR
+    return None if note is None or (is_main and not given.as_left) else note.journals
+
+
+def _what_is_left(fs: FileSystem, directory: Path, cuts: list[Cut]) -> list[JournalContents]:
+    """All frames that can still be read of the journals of this directory; not those of others."""
+    note = read_note(fs, open_journals_file(directory))
+    journals: list[JournalContents] = []
+    for name in fs.listdir(directory):
+        number = parse_journal(name)
+        if number is None:
+            continue
+        try:
+            journal = read_journal(fs, directory / name, number, leniently=True)
+        except CorruptLog as error:
+            cuts.append(Cut(directory / name, error.position or 0, 0, error.reason))
+            continue
+        known = journal.version == 1 if note is None else note.journals.get(number) == journal.salt
+        if known:
+            journals.append(journal)
+    return without_void(journals)
+
+
+def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -> CorruptLog:
+    """What is wrong with a log that cannot be used, and is closed. Raises an OSError that may not come again."""
+    log.close()
+    if isinstance(error, CorruptLog):
+        return error
+    if not (at_start and is_unreadable(error)):
+        raise error
+    return CorruptLog(
+        error.filename or log.directory, f"recovering it failed: {error.strerror}", errno=error.errno
+    )
+
+
+def read_known(
+    fs: FileSystem, directories: Iterable[Path]
+) -> tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]]:
+    """Up to where each partition is on disk, and where that is, by all that was noted in `directories`.
+
+    Each note was true when it was made, and stays true: the highest counts. None: nothing was noted. Raises
+    OSError.
+    """
+    points: dict[TopicPartition, int] | None = None
+    positions: dict[TopicPartition, Position] = {}
+    for directory in directories:
+        noted = read_offsets(fs, directory / RECOVERY_POINT_FILE)
+        if noted is not None:
+            points = points or {}
+            for key, offset in noted.items():
+                points[key] = max(offset, points.get(key, offset))
+        for key, position in read_positions(fs, directory / POSITION_FILE).items():
+            if key not in positions or positions[key].offset < position.offset:
+                positions[key] = position
+    return points, positions
+
+
+def recovery_point(points: Mapping[TopicPartition, int] | None, key: TopicPartition) -> int | None:
+    """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if nobody knows."""
+    point = NO_POINT if points is None else points.get(key, 0)
+    return None if point == NO_POINT else point
+
+
+def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+    """The partitions that have a directory, sorted. Raises OSError."""
+    found = (parse_partition_dir(name, topic) for name in fs.listdir(data_dir))
+    return sorted(partition for partition in found if partition is not None)
+
+
+def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
+    """The topic's id, as the first partition on disk says; a new one if there is none.
+
+    One that cannot be read is passed over, unless all are so. Raises OSError.
+    """
+    unreadable: OSError | None = None
+    for partition in partitions_on_disk(fs, data_dir, topic):
+        path = partition_dir(data_dir, topic, partition) / PARTITION_METADATA_FILE
+        try:
+            lines = read_file(fs, path).decode("utf-8", "replace").split("\n")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if not is_unreadable(error):
+                raise
+            unreadable = error
+            continue
+        for line in lines:
+            if line.startswith("topic_id:"):
+                try:
+                    return decode_uuid(line.partition(":")[2].strip())
+                except ValueError:
+                    break
+    if unreadable is not None:
+        raise unreadable
+    return uuid.uuid4().bytes
+
+
+def _fail_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:
+    """Somebody removed a partition's directory: a broker starts it anew, and its offsets would be gone in silence."""
+    for key, offset in list(found.recovery_points.items()):
+        if key[0] == topic and key[1] not in on_disk:
+            if offset:
+                what = f"offsets up to {offset} were" if offset > 0 else "a damaged log was"
+                reason = f"the directory is missing, and {what} in it"
+                found.fail(key, CorruptLog(partition_dir(data_dir, topic, key[1]), reason))
+            else:
+                del found.recovery_points[key]
+
+
+def _by_partition(journals: Sequence[JournalContents], given: Circumstances) -> dict[int, list[JournalEntry]]:
+    entries: dict[int, list[JournalEntry]] = {}
+    # Where a loss was accepted, what comes behind it is not what somebody was promised any more.
+    promised = not given.leniently
+    for journal in journals:
+        for frame in journal.frames:
+            all_synced_before = promised and frame.synced == frame.flush - 1
+            for entry in frame.entries:
+                entries.setdefault(entry[0], []).append(JournalEntry(entry, all_synced_before))
+    for of_partition in entries.values():
+        # A partition that went to and fro between nodes goes on, in time and offset, in the other's journal.
+        of_partition.sort(key=lambda each: each.entry[1])
+    return entries
+
+
+def note_recovery_points(
+    fs: FileSystem,
+    data_dir: Path,
+    known: Mapping[TopicPartition, int],
+    logs: Iterable[PartitionLog],
+    topic: str,
+) -> dict[TopicPartition, int]:
+    """Write down that `logs` are on disk up to their ends; what is `known` about others is kept.
+
+    Returns all that is known then. Raises OSError.
+    """
+    points = dict(known)
+    positions: dict[TopicPartition, Position] = {}
+    for log in logs:
+        key = (topic, log.partition)
+        points[key] = log.end_offset
+        position = position_of(log)
+        if position is not None:
+            positions[key] = position
+    write_offsets(fs, data_dir / RECOVERY_POINT_FILE, points)
+    write_positions(fs, data_dir / POSITION_FILE, positions)
+    return points

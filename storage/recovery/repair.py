@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mending one damaged partition of a stopped node: everything whole stays, the damaged bytes are kept aside.
+
+Where bytes are lost an empty batch takes the place of their offsets, as Kafka's own log cleaner leaves one: the
+offsets before and behind stay what they were, and none is given out twice. Each segment changes in one rename, from
+as it was to as it shall be, after a copy of it as it was is on disk.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from crc32c import crc32c
+
+from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.disk.layout import (
+    LOG_SUFFIX,
+    OFFSETS_TOPIC,
+    ROLLED_SEGMENTS_FILE,
+    SEGMENT_SUFFIXES,
+    SWAP_SUFFIX,
+    segment_name,
+)
+from storage.errors import StorageError, storage_error
+from storage.format.batch import iter_batches, iter_records, read_batch
+from storage.format.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, PREFIX, SUFFIX
+from storage.format.loader import RecordLoader
+from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
+from storage.format.transactions import LogReplay
+from storage.journal.open_journals import distrust
+from storage.recovery.check import CheckedPartition, CheckedSegment, Damage, check_partition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+README_FILE = "README.txt"
+POSSIBLY_OLDER_FILE = "possibly-older.csv"
+_DELTA_MAX = (1 << 31) - 1
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+class Loss(msgspec.Struct):
+    """What the damage may have done to what the partition says.
+
+    An offset is certain when its newest record that is left lies behind all damage. Any other may have had a newer
+    value in the lost bytes, or have been deleted there; `older` holds those with the value that is left.
+    """
+
+    certain: int = 0
+    older: list[tuple[str, str, int, int]] = []
+    groups_older: list[str] = []
+    named_in_damage: list[str] = []
+
+
+class Repair(msgspec.Struct):
+    """What a repair did, or would do."""
+
+    checked: CheckedPartition
+    loss: Loss
+    aside: Path | None = None
+
+    @property
+    def lost_bytes(self) -> int:
+        """The bytes that hold nothing that can be used."""
+        return sum(damage.size_bytes for damage in self.checked.damages)
+
+    @property
+    def lost_offsets(self) -> int:
+        """How many offsets of the log they had, as far as is known."""
+        return sum((d.next_offset or d.offset) - d.offset for d in self.checked.damages)
+
+
+def plan_repair(fs: FileSystem, data_dir: Path, partition: int, topic: str = OFFSETS_TOPIC) -> Repair:
+    """Find out what is damaged and what that means; changes nothing. Raises StorageError."""
+    try:
+        checked = check_partition(fs, data_dir, partition, topic)
+        if not fs.exists(checked.directory) and not checked.damages:
+            raise StorageError(checked.directory, "there is no such partition")
+        if any(name.endswith(SWAP_SUFFIX) for name in fs.listdir(checked.directory)):
+            raise StorageError(
+                checked.directory, "a compaction was interrupted: start the node once, which ends it"
+            )
+        loss = _judge(fs, checked) if checked.damages else Loss()
+    except OSError as error:
+        raise storage_error(data_dir, error, "reading") from error
+    return Repair(_with_ends(checked), loss)
+
+
+def carry_out(fs: FileSystem, data_dir: Path, repair: Repair, now: datetime) -> Repair:
+    """Do it; the caller holds the directory's lock. Raises StorageError; then it can be done again."""
+    checked = repair.checked
+    if not checked.damages:
+        _settle_names(fs, checked.directory)
+        return repair
+    first = checked.damages[0]
+    aside = checked.directory / f"damaged-{now:%Y%m%dT%H%M%SZ}-at-{first.offset:020d}"
+    try:
+        distrust(fs, data_dir)
+        fs.mkdir(aside)
+        fs.fsync_dir(data_dir)
+        by_path: dict[Path, list[Damage]] = {}
+        for damage in checked.damages:
+            by_path.setdefault(damage.path, []).append(damage)
+        for path in by_path:
+            if fs.exists(path):
+                atomic_write(fs, aside / path.name, read_file(fs, path))
+        atomic_write(fs, aside / README_FILE, _readme(repair).encode())
+        atomic_write(fs, aside / POSSIBLY_OLDER_FILE, _csv(repair.loss).encode("utf-8", "replace"))
+        fs.fsync_dir(checked.directory)
+        segments = {segment.path: segment for segment in checked.segments}
+        for path, damages in by_path.items():
+            _rewrite(fs, path, segments.get(path), damages)
+        # Last, since it may be the only sign of the damage; the node notes anew what there must be.
+        fs.remove(checked.directory / ROLLED_SEGMENTS_FILE)
+        fs.fsync_dir(checked.directory)
+    except OSError as error:
+        raise storage_error(checked.directory, error, "repairing") from error
+    repair.aside = aside
+    return repair
+
+
+def _settle_names(fs: FileSystem, directory: Path) -> None:
+    """A repair before this one may have been stopped between its last rename and the disk."""
+    try:
+        fs.fsync_dir(directory)
+    except OSError as error:
+        raise storage_error(directory, error, "repairing") from error
+
+
+def _rewrite(fs: FileSystem, path: Path, segment: CheckedSegment | None, damages: list[Damage]) -> None:
+    """Write a segment anew, without its damage. A gap before its first offset gets a segment of its own."""
+    data = b"" if segment is None else read_file(fs, path)
+    parts = []
+    for piece in [] if segment is None else segment.pieces:
+        start, end = (
+            piece if isinstance(piece, tuple) else (piece.position, piece.position + piece.size_bytes)
+        )
+        mended = next((d for d in damages if isinstance(piece, Damage) and _same_place(d, piece)), None)
+        # Damage that is not to be mended is for the next start, which settles it.
+        parts.append(data[start:end] if mended is None else _fill(fs, path, segment, mended))
+    known = [] if segment is None else [piece for piece in segment.pieces if isinstance(piece, Damage)]
+    # What is missing at the end of the log is no piece of any segment.
+    parts += [_fill(fs, path, segment, d) for d in damages if not any(_same_place(d, p) for p in known)]
+    _replace(fs, path, b"".join(parts))
+
+
+def _same_place(one: Damage, other: Damage) -> bool:
+    return (one.position, one.size_bytes, one.offset) == (other.position, other.size_bytes, other.offset)
+
+
+def _fill(fs: FileSystem, path: Path, segment: CheckedSegment | None, damage: Damage) -> bytes:
+    filler = empty_batches(damage.offset, damage.next_offset)
+    if segment is None or damage.offset >= segment.base_offset:
+        return filler
+    _replace(fs, path.with_name(segment_name(damage.offset)), filler)
+    return b""
+
+
+def _replace(fs: FileSystem, path: Path, data: bytes) -> None:
+    for suffix in set(SEGMENT_SUFFIXES) - {LOG_SUFFIX}:
+        fs.remove(path.with_suffix(suffix))
+    atomic_write(fs, path, data)
+
+
+def empty_batches(offset: int, next_offset: int | None) -> bytes:
+    """Batches without records that take the offsets from `offset` to before `next_offset`, if any."""
+    parts = []
+    while next_offset is not None and offset < next_offset:
+        delta = min(next_offset - offset - 1, _DELTA_MAX)
+        suffix = SUFFIX.pack(0, delta, -1, -1, -1, -1, -1, 0)
+        prefix = PREFIX.pack(offset, HEADER_BYTES - LOG_OVERHEAD_BYTES, -1, MAGIC, crc32c(suffix))
+        parts.append(prefix + suffix)
+        offset += delta + 1
+    return b"".join(parts)
+
+
+def _with_ends(checked: CheckedPartition) -> CheckedPartition:
+    """The same, with an end for damage that reaches to the end of its segment: where the next one starts."""
+    bases = [segment.base_offset for segment in checked.segments]
+    ended = []
+    for damage in checked.damages:
+        end = damage.next_offset
+        if end is None:
+            later = [base for base in bases if base > damage.offset]
+            end = later[0] if later else max(checked.recovery_point or 0, damage.offset)
+        ended.append(msgspec.structs.replace(damage, next_offset=end))
+    return msgspec.structs.replace(checked, damages=ended)
+
+
+# --- what it means ---
+
+
+def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
+    last = checked.damages[-1]
+    replay = LogReplay(RecordLoader())
+    offsets: dict[tuple[str, str, int], tuple[bool, int]] = {}
+    groups: dict[str, bool] = {}
+    for segment, data in _contents(fs, checked):
+        for piece in segment.pieces:
+            if not isinstance(piece, tuple):
+                continue
+            for batch in iter_batches(data[piece[0] : piece[1]]):
+                # What a marker brings into effect comes from before it, nobody knows from how far.
+                certain = batch.base_offset > last.offset and not batch.is_control
+                for record in replay.replay(batch):
+                    if isinstance(record, OffsetCommits):
+                        for partition, value in record.values.items():
+                            offsets[record.group, record.topic, partition] = (certain, value.offset)
+                    elif isinstance(record, OffsetCommitRecord):
+                        _note(
+                            offsets,
+                            (record.group, record.topic, record.partition),
+                            None if record.value is None else (certain, record.value.offset),
+                        )
+                    elif isinstance(record, GroupMetadataRecord):
+                        _note(groups, record.group, None if record.value is None else certain)
+    return Loss(
+        certain=sum(certain for certain, _ in offsets.values()),
+        older=sorted((*key, offset) for key, (certain, offset) in offsets.items() if not certain),
+        groups_older=sorted(group for group, certain in groups.items() if not certain),
+        named_in_damage=sorted(_names_in_damage(fs, checked)),
+    )
+
+
+def _note(found: dict[K, V], key: K, value: V | None) -> None:
+    if value is None:
+        found.pop(key, None)
+    else:
+        found[key] = value
+
+
+def _contents(fs: FileSystem, checked: CheckedPartition) -> Iterator[tuple[CheckedSegment, bytes]]:
+    for segment in checked.segments:
+        yield segment, read_file(fs, segment.path)
+
+
+def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
+    """Groups that damaged batches name, as far as their records can still be told apart. A hint, no more."""
+    names: set[str] = set()
+    by_path = {segment.path: segment for segment in checked.segments}
+    for damage in checked.damages:
+        if damage.path not in by_path or not damage.size_bytes:
+            continue
+        data = read_file(fs, damage.path)[damage.position : damage.position + damage.size_bytes]
+        try:
+            for _, _, key, value in iter_records(read_batch(data)):
+                record = decode_record(key, value)
+                if isinstance(record, OffsetCommitRecord | GroupMetadataRecord):
+                    names.add(record.group)
+        except ValueError:
+            continue
+    return names
+
+
+# --- what is written down ---
+
+
+def _csv(loss: Loss) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["group", "topic", "partition", "offset"])
+    writer.writerows(
+        (_cell(group), _cell(topic), partition, offset) for group, topic, partition, offset in loss.older
+    )
+    return out.getvalue()
+
+
+def _cell(name: str) -> str:
+    """A name that clients chose, so that no spreadsheet takes it for a formula: an apostrophe makes it text."""
+    return f"'{name}" if name.startswith(_FORMULA) else name
+
+
+def _readme(repair: Repair) -> str:
+    checked = repair.checked
+    lines = [
+        f"Segments of {checked.directory.name} as they were before `groupkeeper log repair` mended them.",
+        "Nothing reads them any more; keep them until you are sure that nobody misses what was lost.",
+        "",
+        "What could not be read:",
+    ]
+    lines += [
+        f"- {damage.path.name} from byte {damage.position}, {damage.size_bytes} bytes,"
+        f" offsets {damage.offset} to {(damage.next_offset or damage.offset) - 1}: {damage.reason}"
+        for damage in checked.damages
+    ]
+    lines += [
+        "",
+        f"{POSSIBLY_OLDER_FILE}: the committed offsets whose newest record may have been among that, with the value",
+        "that is left. Whoever reads on from one of them may read again what was read before.",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data directory that several nodes work on, in the hands of the one who tells them who has which partition.
+
+Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_share`). What is
+of the whole directory is written here and nowhere else: the lock, the recovery points, the clean mark.
+
+A partition goes from a node that lives by `release` there, `note` here and `adopt` at the next node. What a
+dead node's journal still holds is brought into the segments by `settle`, before anybody adopts its partitions:
+its process must be gone for good by then. So a partition that is adopted is always whole in its segments, and
+only journals of nodes that are alive, or not settled yet, count.
+"""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
+
+from storage.disk.checkpoint_file import (
+    Position,
+    TopicPartition,
+    gather_offsets,
+    write_offsets,
+    write_positions,
+)
+from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.layout import (
+    CLEANER_OFFSET_FILE,
+    POSITION_FILE,
+    RECOVERY_POINT_FILE,
+    journal_dir,
+    journal_dirs,
+    open_journals_file,
+)
+from storage.disk.lock import DirectoryLock
+from storage.errors import CorruptLog, storage_error
+from storage.journal.open_journals import (
+    clear_journals,
+    leave_closed,
+    noted_dirs,
+    read_note,
+    take_over,
+    write_note,
+)
+from storage.recovery.log_recovery import Cut, position_of
+from storage.recovery.recovery import Circumstances, recover, topic_id_on_disk
+from storage.settings import LogSettings
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What came out of settling journals: partitions that cannot be used, and what was left out."""
+
+    failed: dict[int, CorruptLog]
+    cuts: Sequence[Cut]
+
+
+class SharedDirectory:
+    """Made by `open`. All methods block and raise StorageError; one thread at a time may use it."""
+
+    def __init__(self, fs: FileSystem, data_dir: Path, settings: LogSettings, lock: DirectoryLock) -> None:
+        self.data_dir = data_dir
+        self.settings = settings
+        self.topic_id = b""
+        self.failed: dict[int, CorruptLog] = {}
+        """Partitions that nobody may adopt: their logs, or what journals hold of them, are damaged."""
+        self._fs = fs
+        self._lock = lock
+        self._points: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, Position] = {}
+
+    @classmethod
+    def open(
+        cls, data_dir: Path, settings: LogSettings, fs: FileSystem | None = None
+    ) -> tuple["SharedDirectory", Settled]:
+        """Lock the directory (made if missing), and settle whatever any nodes have left in it.
+
+        Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError.
+        """
+        fs = RealFileSystem() if fs is None else fs
+        lock = DirectoryLock.acquire_new(fs, data_dir)
+        shared = cls(fs, data_dir, settings, lock)
+        try:
+            shared.topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
+            as_left = take_over(fs, data_dir)
+            # That of a node alone counts even where it is gone; it is also where it is noted who was here last.
+            directories = dict.fromkeys([journal_dir(data_dir, None), *noted_dirs(fs, data_dir)])
+            given = Circumstances(as_left=as_left, at_start=True)
+            settled = shared._settle(list(directories), None, given)
+            shared._note_use()
+        except BaseException as error:
+            lock.release()
+            if isinstance(error, OSError):
+                raise storage_error(data_dir, error, "opening") from error
+            raise
+        return shared, settled
+
+    def lock_descriptors(self) -> tuple[int, ...]:
+        """What is locked, for the nodes to inherit: the directory stays locked while any of them lives."""
+        return self._lock.filenos()
+
+    def known(self, partition: int) -> tuple[int, Position | None]:
+        """Up to where a partition is on disk, and where that is: what `LogManager.adopt` wants to know."""
+        key = (self.settings.topic, partition)
+        return self._points.get(key, 0), self._positions.get(key)
+
+    def note(self, partition: int, position: Position | None) -> None:
+        """A node has released a partition, which ends there. Durable on return."""
+        if position is None:
+            return
+        key = (self.settings.topic, partition)
+        self._points[key] = position.offset
+        self._positions[key] = position
+        self._write()
+
+    def settle(self, node_id: int, partitions: Collection[int]) -> Settled:
+        """Bring what a node that is gone left in its journal into the segments of the partitions that it had.
+
+        Durable on return, and its journal is gone. Raises CorruptLog when that is damaged: then nothing has
+        changed, and nobody may adopt these partitions.
+        """
+        directory = journal_dir(self.data_dir, node_id)
+        try:
+            return self._settle([directory], partitions, Circumstances())
+        except OSError as error:
+            raise storage_error(directory, error, "settling a journal") from error
+
+    def _note_use(self) -> None:
+        """From now on nothing is unknown about who writes here."""
+        directory = journal_dir(self.data_dir, None)
+        note = read_note(self._fs, open_journals_file(directory))
+        if note is None or note.closed is not None:
+            write_note(self._fs, directory, {})
+
+    def _settle(
+        self, directories: Sequence[Path], partitions: Collection[int] | None, given: Circumstances
+    ) -> Settled:
+        fs, topic = self._fs, self.settings.topic
+        found = recover(
+            fs,
+            self.data_dir,
+            self.settings,
+            self.topic_id,
+            journal_dirs=directories,
+            partitions=partitions,
+            given=given,
+        )
+        try:
+            found.make_durable(topic, at_start=given.at_start, seal=True)
+            for log in found.logs.values():
+                position = position_of(log)
+                found.recovery_points[topic, log.partition] = log.end_offset
+                if position is not None:
+                    found.positions[topic, log.partition] = position
+        finally:
+            found.close()
+        self._points = found.recovery_points
+        self._positions = {key: found.positions[key] for key in found.positions if key in self._points}
+        self._write()
+        for log in found.logs.values():
+            log.note_rolled()
+        # Only now: the notes in a node's own directory were the newest until here.
+        self.failed |= found.failed
+        gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
+        clear_journals(fs, directories, found.journals_of(self.failed))
+        return Settled(found.failed, found.cuts)
+
+    def _write(self) -> None:
+        try:
+            write_offsets(self._fs, self.data_dir / RECOVERY_POINT_FILE, self._points)
+            write_positions(self._fs, self.data_dir / POSITION_FILE, self._positions)
+        except OSError as error:
+            raise storage_error(self.data_dir, error, "noting recovery points") from error
+
+    def close(self, *, clean: bool) -> None:
+        """Unlock; `clean` says that every node has released all that it had and is settled."""
+        try:
+            if clean and not self.failed and not journal_dirs(self._fs.listdir(self.data_dir), self.data_dir):
+                leave_closed(self._fs, self.data_dir, journal_dir(self.data_dir, None))
+        except OSError as error:
+            raise storage_error(self.data_dir, error, "closing") from error
+        finally:
+            self._lock.release()

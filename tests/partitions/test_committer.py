@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From records to flushes: what shares one, how they are numbered, and what is left when one fails."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.telemetry.stats import Stats
+from storage.errors import RecordTooLarge, StorageError
+from storage.format.batch import Batch, iter_batches
+from storage.format.loader import RecordLoader
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
+from tests.catalogue.disk import ManualThread
+from tests.groups.harness import WALL_START_MS, FakeClock
+from tests.partitions.running import turns
+
+BATCH_BYTES_MAX = 1_024
+
+
+class Log:
+    """Takes batches like a LogManager, or fails."""
+
+    def __init__(self) -> None:
+        self.appends: list[tuple[list[tuple[int, int, bytes]], bool]] = []
+        self.error: Exception | None = None
+
+    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+        if self.error is not None:
+            raise self.error
+        self.appends.append((list(entries), sync))
+
+    @property
+    def partitions(self) -> list[list[int]]:
+        """The partitions of each append's batches."""
+        return [[partition for partition, _, _ in entries] for entries, _ in self.appends]
+
+    def batches(self, append: int) -> list[Batch]:
+        return [batch for _, _, data in self.appends[append][0] for batch in iter_batches(data, check=True)]
+
+
+class Bench:
+    """A committer, its log, and a thread that runs when told to."""
+
+    def __init__(self, mode: FlushMode = FlushMode.ALWAYS) -> None:
+        self.log = Log()
+        self.thread = ManualThread()
+        self.stats = Stats()
+        self.committer = Committer(
+            asyncio.get_running_loop(),
+            self.log,
+            self.thread,
+            FakeClock(),
+            self.stats,
+            mode,
+            batch_bytes_max=BATCH_BYTES_MAX,
+            offset_value_version=3,
+            compression=0,
+        )
+        self.events: list[str] = []
+        self.lost: list[list[int]] = []
+        self.committer.on_flushed = lambda: self.events.append(f"flushed {self.committer.durable}")
+        self.committer.on_failed = self._failed
+
+    def _failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
+        self.events.append(f"failed {error}")
+        self.lost.append([writer.partition for writer in writers])
+
+    async def flush(self) -> None:
+        """Let a flush begin, and the disk do it."""
+        await turns(2)
+        self.thread.run_all()
+        await turns(2)
+
+
+def offset(partition: int = 0, value: int = 1, metadata: str = "") -> Record:
+    return OffsetCommitRecord("g", "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS))
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    return Bench()
+
+
+async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench: Bench) -> None:
+    first, second = bench.committer.writer(3, 0, 7), bench.committer.writer(9, 100, 8)
+    first.append([offset(0)])
+    second.append([offset(0)])
+    first.append([offset(1), offset(2)])
+    first.append_offsets([OffsetCommits("g", "t", {5: OffsetAndMetadata(1, -1, "", WALL_START_MS)})])
+
+    await bench.flush()
+
+    assert bench.log.partitions == [[3, 9]]
+    three, nine = bench.log.batches(0)
+    assert (three.base_offset, three.count, three.leader_epoch) == (0, 4, 7)
+    assert (nine.base_offset, nine.count, nine.leader_epoch) == (100, 1, 8)
+    partitions = [
+        record.partition for record in RecordLoader().load(three) if isinstance(record, OffsetCommitRecord)
+    ]
+    assert partitions == [0, 1, 2, 5]
+
+
+async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
+    synced = {}
+    for mode in FlushMode:
+        bench = Bench(mode)
+        bench.committer.writer(0, 0, 0).append([offset()])
+        await bench.flush()
+        ((_, synced[mode]),) = bench.log.appends
+        assert bench.events == ["flushed 1"]
+    assert synced == {FlushMode.ALWAYS: True, FlushMode.INTERVAL: False, FlushMode.OS: False}
+
+
+async def test_flushes_are_numbered_and_durable_follows(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 0, 0)
+    assert bench.committer.durable == 0
+    for number in range(1, 5):
+        assert writer.append([offset()]) == number
+        assert writer.append([offset()]) == number
+        await turns(2)
+        assert bench.committer.durable == number - 1
+        bench.thread.run_all()
+        assert bench.committer.durable == number
+    assert bench.events == ["flushed 1", "flushed 2", "flushed 3", "flushed 4"]
+    assert [batch.base_offset for append in range(4) for batch in bench.log.batches(append)] == [0, 2, 4, 6]
+
+
+async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> None:
+    writer, other = bench.committer.writer(0, 0, 0), bench.committer.writer(1, 0, 0)
+    assert writer.append([offset()]) == 1
+    await turns(2)
+    for _ in range(5):
+        assert writer.append([offset()]) == 2
+        assert other.append([offset()]) == 2
+        await turns(2)
+        assert len(bench.thread.waiting) == 1, "a second flush began before the first had ended"
+    bench.thread.run_one()
+    assert bench.events == ["flushed 1"]
+    await turns(2)
+    bench.thread.run_one()
+    assert bench.events == ["flushed 1", "flushed 2"]
+    assert bench.log.partitions == [[0], [0, 1]]
+    assert [batch.count for batch in bench.log.batches(1)] == [5, 5]
+    assert bench.committer.idle
+
+
+async def test_without_records_nothing_is_flushed(bench: Bench) -> None:
+    bench.committer.writer(0, 0, 0)
+    await bench.flush()
+    assert bench.log.appends == []
+    assert bench.committer.idle
+
+
+async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 10, 0)
+    for value in range(4):
+        writer.append([offset(value, metadata="x" * 400)])
+    await bench.flush()
+    assert bench.log.partitions == [[0, 0]]
+    assert [(batch.base_offset, batch.count) for batch in bench.log.batches(0)] == [(10, 2), (12, 2)]
+    writer.append([offset()])
+    await bench.flush()
+    assert [batch.base_offset for batch in bench.log.batches(1)] == [14]
+
+
+async def test_records_that_fit_in_no_batch_are_refused_and_change_nothing(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 0, 0)
+    too_much = [offset(value, metadata="x" * 400) for value in range(3)]
+    with pytest.raises(RecordTooLarge):
+        writer.append(too_much)
+    assert bench.committer.idle
+    writer.append([offset(0)])
+    with pytest.raises(RecordTooLarge):
+        writer.append(too_much)
+    await bench.flush()
+    (batch,) = bench.log.batches(0)
+    assert batch.count == 1
+
+
+# --- failures ---
+
+
+@pytest.mark.parametrize("mode", FlushMode)
+@pytest.mark.parametrize("error", [StorageError("x", "broken"), ValueError("a bug")], ids=["disk", "bug"])
+async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
+    mode: FlushMode, error: Exception
+) -> None:
+    bench = Bench(mode)
+    writer, other, untouched = (bench.committer.writer(partition, 0, 0) for partition in range(3))
+    bench.log.error = error
+    writer.append([offset()])
+    if mode is FlushMode.ALWAYS:
+        await turns(2)
+        other.append([offset()])  # decided on a state that is void once the first flush fails
+        number = writer.append([offset()])
+    else:
+        number = other.append([offset()])
+
+    await bench.flush()
+
+    assert bench.lost == [[0, 1]]
+    assert bench.events == [f"failed {error}"]
+    assert bench.stats.flush_failures == 1
+    assert bench.committer.durable >= number
+    assert bench.committer.idle
+    bench.log.error = None
+    assert untouched.append([offset()]) > bench.committer.durable
+    await bench.flush()
+    assert bench.log.partitions == [[2]]
+
+
+async def test_a_writer_that_lost_records_writes_none_of_them_later(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 0, 0)
+    bench.log.error = StorageError("x", "broken")
+    writer.append([offset(1)])
+    await bench.flush()
+    bench.log.error = None
+    again = bench.committer.writer(0, 0, 0)  # as leadership makes it, after the partition was loaded again
+    again.append([offset(2)])
+    await bench.flush()
+    ((_, base_offset, data),) = bench.log.appends[0][0]
+    (batch,) = iter_batches(data, check=True)
+    (record,) = RecordLoader().load(batch)
+    assert isinstance(record, OffsetCommitRecord)
+    assert (base_offset, record.partition) == (0, 2)
+
+
+async def test_a_batch_that_cannot_be_built_fails_its_flush_and_the_next_goes_on(bench: Bench) -> None:
+    beyond_any_log = 1 << 63
+    writer, other = bench.committer.writer(0, beyond_any_log, 0), bench.committer.writer(1, 0, 0)
+    writer.append([offset()])
+    await bench.flush()
+    assert bench.lost == [[0]]
+    other.append([offset()])
+    await bench.flush()
+    assert bench.log.partitions == [[1]]
+
+
+# --- waiting for all of it ---
+
+
+async def is_over(task: asyncio.Task[None]) -> bool:
+    await turns(3)
+    return task.done()
+
+
+async def test_drained_waits_for_what_was_appended_before_and_not_for_later_records(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 0, 0)
+    await bench.committer.drained()
+    writer.append([offset()])
+    gathering = asyncio.create_task(bench.committer.drained())
+    await turns(2)
+    under_way = asyncio.create_task(bench.committer.drained())
+    await turns(2)
+    writer.append([offset()])
+    later = asyncio.create_task(bench.committer.drained())
+    assert not await is_over(gathering)
+    bench.thread.run_one()
+    assert await is_over(gathering)
+    assert await is_over(under_way)
+    assert not await is_over(later)
+    bench.thread.run_one()
+    assert await is_over(later)
+
+
+async def test_drained_ends_with_a_flush_that_fails(bench: Bench) -> None:
+    writer = bench.committer.writer(0, 0, 0)
+    writer.append([offset()])
+    await turns(2)
+    writer.append([offset()])
+    waits: list[asyncio.Task[None]] = [asyncio.create_task(bench.committer.drained()) for _ in range(2)]
+    await turns(2)
+    waits[0].cancel()
+    bench.log.error = StorageError("x", "broken")
+    bench.thread.run_one()
+    assert await is_over(waits[1])

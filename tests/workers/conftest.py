@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes for one test, which may kill them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.nodes import Nodes
+
+
+@pytest.fixture
+def make_nodes(tmp_path: Path) -> Iterator[Callable[..., Nodes]]:
+    """Makes a supervisor with so many workers; all processes end with the test."""
+    made: list[Nodes] = []
+
+    def make(workers: int, **settings: str | int) -> Nodes:
+        nodes = Nodes(tmp_path, workers, {key.replace("_", "."): value for key, value in settings.items()})
+        made.append(nodes)
+        nodes.start()
+        return nodes
+
+    yield make
+    for nodes in made:
+        nodes.close()

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's node under a supervisor that is played by the test: partitions gained and lost in every order."""
+
+import asyncio
+import random
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Address, Settings
+from coordinator.config.log_settings import log_settings
+from coordinator.topology.view import Broker, Leader, View
+from coordinator.workers import messages
+from coordinator.workers.worker import WorkerApp
+from protocol.errors import ErrorCode
+from protocol.placement import partition_for
+from storage.recovery.shared import SharedDirectory
+from tests.net import requests
+from tests.partitions.running import Client, Refused, eventually
+
+PARTITIONS = 4
+AWAY = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+
+
+class Played:
+    """A worker, what it has said, and the supervisor's side of it."""
+
+    def __init__(self, app: WorkerApp, shared: SharedDirectory) -> None:
+        self.app = app
+        self.shared = shared
+        self.said: list[Any] = []
+        self.epochs = [0] * PARTITIONS
+        self.led: set[int] = set()
+        self.clients: list[Client] = []
+
+    def lead(self, partition: int, *deleted_topics: str) -> None:
+        """Give a partition that is nobody's."""
+        assert partition not in self.led
+        self.led.add(partition)
+        self.epochs[partition] += 1
+        if deleted_topics:
+            self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(partition, deleted_topics))
+        known = self.shared.known(partition)
+        self.app.share.lead(messages.Lead(partition, self.epochs[partition], *known))
+
+    def resign(self, partition: int) -> None:
+        """Take a partition; `released` tells when it is nobody's."""
+        self.app.share.resign(messages.Resign(partition, self.epochs[partition]))
+
+    async def released(self, partition: int) -> messages.Released:
+        """Wait until the worker has let the partition go."""
+        epoch = self.epochs[partition]
+
+        def found() -> list[messages.Released]:
+            return [
+                each
+                for each in self.said
+                if isinstance(each, messages.Released)
+                and (each.partition, each.leader_epoch) == (partition, epoch)
+            ]
+
+        await eventually(lambda: bool(found()), f"the release of partition {partition}")
+        (released,) = found()
+        assert partition not in self.app.log.partitions_on_disk()
+        assert partition not in self.app.manager.owned_partitions
+        assert partition not in self.app.manager.loading_partitions
+        self.shared.note(partition, released.position)
+        self.led.discard(partition)
+        return released
+
+    async def all_loaded(self) -> None:
+        await eventually(
+            lambda: self.app.manager.owned_partitions.keys() >= self.led and self.app.leadership.ready,
+            "all loads",
+        )
+
+    async def client(self) -> Client:
+        assert self.app.serving is not None
+        client = Client(*await asyncio.open_connection(*self.app.serving.listen))
+        self.clients.append(client)
+        return client
+
+
+def group_of(partition: int) -> str:
+    return next(
+        name for name in map("g{}".format, range(1000)) if partition_for(name, PARTITIONS) == partition
+    )
+
+
+@asynccontextmanager
+async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
+    settings = Settings(
+        data_dir=data_dir,
+        listen=Address("127.0.0.1", 0),
+        metrics_listen=None,
+        offsets_topic_num_partitions=PARTITIONS,
+        offsets_topic_segment_bytes=4096,
+        log_level="error",
+    )
+    shared, _ = SharedDirectory.open(data_dir, log_settings(settings))
+    catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
+    catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
+    view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, 1),) * PARTITIONS)
+    welcome = messages.Welcome(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
+    said: list[Any] = []
+    app = WorkerApp(welcome, asyncio.get_running_loop(), said.append)
+    topics = list(catalogue.unsorted())
+    app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
+    played = Played(app, shared)
+    played.said = said
+    try:
+        await app.start()
+        yield played
+    finally:
+        for client in played.clients:
+            await client.close()
+        app.share.close()
+        await app.stop()
+        shared.settle(1, range(PARTITIONS))
+        shared.close(clean=True)
+
+
+async def test_a_partition_that_is_lost_while_it_is_opened_or_loads_is_released(tmp_path: Path) -> None:
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        played.lead(0)
+        await played.all_loaded()
+        for offset in range(200):
+            assert await client.commit(group_of(0), 0, offset) is ErrorCode.NONE
+        for turns in range(30):  # so many turns of the loop the load has got before it is lost
+            played.resign(0)
+            await played.released(0)
+            assert played.shared.known(0)[0] == 200
+            played.lead(0)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        await played.all_loaded()
+        assert await client.fetch(group_of(0)) == {0: 199}
+
+
+async def test_a_partition_that_was_never_written_can_be_gained_and_lost(tmp_path: Path) -> None:
+    async with played_worker(tmp_path) as played:
+        played.lead(2)
+        played.resign(2)
+        assert (await played.released(2)).position is None
+        played.lead(2)
+        await played.all_loaded()
+        client = await played.client()
+        assert await client.commit(group_of(2), 0, 7) is ErrorCode.NONE
+
+
+async def test_topics_that_went_while_nobody_led_it_take_their_offsets_when_it_is_loaded(
+    tmp_path: Path,
+) -> None:
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        played.lead(1)
+        await played.all_loaded()
+        assert await client.commit(group_of(1), 0, 7) is ErrorCode.NONE
+        played.resign(1)
+        await played.released(1)
+        played.lead(1, requests.TOPIC)
+        await played.all_loaded()
+        assert await client.fetch(group_of(1)) == {}
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_partitions_come_and_go_in_any_order_and_keep_what_was_acknowledged(
+    tmp_path: Path, seed: int
+) -> None:
+    sys.stderr.write(f"seed {seed}\n")
+    rng = random.Random(seed)
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        acknowledged: dict[int, int] = {}
+        leaving: dict[int, asyncio.Task[Any]] = {}
+        commits: Counter[int] = Counter()
+        step = 0
+        while len(commits) < PARTITIONS or min(commits.values()) < 20:
+            step += 1
+            partition = rng.randrange(PARTITIONS)
+            if partition in leaving:
+                if leaving[partition].done():
+                    await leaving.pop(partition)
+                    played.lead(partition)
+            elif partition not in played.led:
+                played.lead(partition)
+            elif rng.random() < 0.1:
+                played.resign(partition)
+                leaving[partition] = asyncio.create_task(played.released(partition))
+            error = await client.commit(group_of(partition), 0, step)
+            assert error in {ErrorCode.NONE, *AWAY}
+            if error is ErrorCode.NONE:
+                acknowledged[partition] = step
+                commits[partition] += 1
+        await asyncio.gather(*leaving.values())
+        for partition in set(range(PARTITIONS)) - played.led:
+            played.lead(partition)
+        await played.all_loaded()
+        for partition, offset in acknowledged.items():
+            assert await client.fetch(group_of(partition)) == {0: offset}
+
+
+async def test_a_node_refuses_what_it_does_not_lead(tmp_path: Path) -> None:
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        assert await client.commit(group_of(0), 0, 1) is ErrorCode.NOT_COORDINATOR
+        with pytest.raises(Refused, match="NOT_COORDINATOR"):
+            await client.fetch(group_of(0))
+        played.lead(0)
+        await played.all_loaded()
+        assert await client.commit(group_of(0), 0, 1) is ErrorCode.NONE
+        played.resign(0)
+        assert await client.commit(group_of(0), 0, 2) is ErrorCode.NOT_COORDINATOR
+        await played.released(0)

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several workers as real processes: whatever becomes of them, what was acknowledged is there, and clients go on."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from coordinator.catalogue.configs import END_GROUP
+from tests.support import raw
+from tests.support.command import groupkeeper
+from tests.support.waiting import wait_until
+from tests.workers.nodes import PARTITIONS, Nodes, group_in, is_gone
+from tests.workers.traffic import TOPIC, Walker, committed
+
+MakeNodes = Callable[..., Nodes]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def addresses(nodes: Nodes) -> list[str]:
+    return [nodes.address(node) for node in range(1, nodes.workers + 1)]
+
+
+def start_walkers(nodes: Nodes, partitions: range = range(PARTITIONS)) -> list[Walker]:
+    """One walker for each partition, all of them under way."""
+    raw.create_topic(nodes.address(1), TOPIC, 1)
+    walkers = [Walker(group_in(partition), addresses(nodes)) for partition in partitions]
+    for walker in walkers:
+        walker.start()
+    go_on(walkers, nodes)
+    return walkers
+
+
+def go_on(walkers: list[Walker], nodes: Nodes, commits: int = 5) -> None:
+    """Return once each has had some more commits acknowledged."""
+    before = {walker: walker.acknowledged for walker in walkers}
+
+    def all_went_on() -> bool:
+        failed = [walker.failure for walker in walkers if walker.failure is not None]
+        assert not failed, failed
+        return all(walker.acknowledged >= before[walker] + commits for walker in walkers)
+
+    wait_until(all_went_on, 60, what=lambda: f"commits of {walkers}:\n{nodes.log_text()[-6000:]}")
+
+
+def finish(walkers: list[Walker], nodes: Nodes) -> None:
+    """End the walkers; what they were promised is there, also after a clean stop and a start."""
+    for walker in walkers:
+        walker.stop()
+    compare(walkers, nodes)
+    nodes.terminate()
+    nodes.start()
+    compare(walkers, nodes)
+
+
+def compare(walkers: list[Walker], nodes: Nodes) -> None:
+    for walker in walkers:
+        assert committed(addresses(nodes), walker.group) >= walker.acknowledged, walker.group
+
+
+def test_a_killed_worker_comes_back_with_everything_under_a_higher_epoch(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2, journal_checkpoint_bytes=65_536)
+    walkers = start_walkers(nodes)
+    for node in (1, 2, 1):
+        before = {each.partition: each for each in nodes.look().partitions if each.leader == node}
+        assert before
+        pid = nodes.signal(node, signal.SIGKILL)
+        nodes.wait_for_replacement(node, pid)
+        after = nodes.look().partitions
+        assert all(after[p].leader_epoch > before[p].leader_epoch for p in before)
+        go_on(walkers, nodes)
+    assert [node.restarts for node in nodes.look().nodes] == [2, 1]
+    finish(walkers, nodes)
+
+
+def test_a_stopped_worker_is_ended_before_anybody_gets_what_it_had(make_nodes: MakeNodes) -> None:
+    """SIGSTOP, and SIGCONT when its partitions are served elsewhere: it can append nothing any more."""
+    nodes = make_nodes(2, worker_timeout_ms=500)
+    walkers = start_walkers(nodes)
+    pid = nodes.signal(1, signal.SIGSTOP)
+    wait_until(lambda: is_gone(pid), what="the end of the stopped worker")
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+    nodes.wait_for_replacement(1, pid)
+    go_on(walkers, nodes)
+    finish(walkers, nodes)
+
+
+def test_a_worker_that_was_stopped_for_a_moment_goes_on_with_what_it_has(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2, worker_timeout_ms=60_000)
+    walkers = start_walkers(nodes)
+    epochs = [each.leader_epoch for each in nodes.look().partitions]
+    pid = nodes.signal(1, signal.SIGSTOP)
+    go_on([w for p, w in enumerate(walkers) if nodes.leader(p) == 2], nodes)
+    os.kill(pid, signal.SIGCONT)
+    go_on(walkers, nodes)
+    assert [each.leader_epoch for each in nodes.look().partitions] == epochs
+    finish(walkers, nodes)
+
+
+def test_the_workers_of_a_killed_supervisor_end_and_the_next_one_serves_all(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(3)
+    walkers = start_walkers(nodes)
+    epochs = [each.leader_epoch for each in nodes.look().partitions]
+    for _ in range(2):
+        pids = [nodes.pid(node) for node in (1, 2, 3)]
+        nodes.kill9()
+        wait_until(lambda pids=pids: all(map(is_gone, pids)), what="the orphans' end")  # type: ignore[misc]
+        nodes.start()
+        go_on(walkers, nodes)
+    after = [each.leader_epoch for each in nodes.look().partitions]
+    assert all(new >= old + 2 for old, new in zip(epochs, after, strict=True)), "an epoch was used again"
+    finish(walkers, nodes)
+
+
+def test_a_drained_node_ends_and_clients_go_on(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(3)
+    walkers = start_walkers(nodes)
+    pid = nodes.pid(2)
+    for walker in walkers:
+        walker.longest_pause_s = 0.0
+    nodes.drain(2)
+    wait_until(lambda: [node.node for node in nodes.look().nodes] == [1, 3], what="node 2 to end")
+    assert is_gone(pid)
+    assert {each.leader for each in nodes.look().partitions} <= {1, 3, -1}
+    go_on(walkers, nodes)
+    sys.stderr.write(f"longest pauses {[round(walker.longest_pause_s, 2) for walker in walkers]} s\n")
+    finish(walkers, nodes)
+
+
+def test_any_number_of_workers_opens_what_another_left_clean_or_killed(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(1)
+    raw.create_topic(nodes.address(1), TOPIC, 1)
+    promised = dict.fromkeys((group_in(partition) for partition in range(PARTITIONS)), -1)
+    kills = 0
+    for number, workers in enumerate((1, 4, 2, 1, 3, 1)):
+        if number:
+            nodes.workers = workers
+            nodes.start()
+        for group, offset in promised.items():
+            assert committed(addresses(nodes), group) == offset, f"{workers} workers"
+        for partition, group in enumerate(promised):
+            offset = 100 * number + partition
+            node = nodes.leader(partition) if workers > 1 else 1
+            raw.commit_offsets(nodes.address(node), group, TOPIC, {0: offset})
+            promised[group] = offset
+        if number % 2:
+            nodes.kill9()
+            kills += 1
+        else:
+            nodes.terminate()
+    assert kills == 3
+
+
+def test_topics_are_the_same_everywhere_and_take_their_offsets_with_them(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2)
+    first, second = addresses(nodes)
+    groups = [group_in(partition) for partition in range(PARTITIONS)]
+    raw.create_topic(second, TOPIC, 3, configs={END_GROUP: groups[0]})
+    for partition, group in enumerate(groups):
+        raw.commit_offsets(nodes.address(nodes.leader(partition)), group, TOPIC, {0: 7 + partition})
+    for address in (first, second):
+        assert raw.end_offset(address, TOPIC, 0) == 7, "the end is asked of the node that has the group"
+    raw.alter_configs(first, TOPIC, {END_GROUP: groups[1]})
+
+    def is_that_of_the_other_group() -> bool:
+        return {raw.end_offset(address, TOPIC, 0) for address in (first, second)} == {8}
+
+    wait_until(is_that_of_the_other_group, what="the end of another group at both nodes")
+    raw.delete_topic(first, TOPIC)
+
+    def forgotten() -> bool:
+        return all(committed(addresses(nodes), group) == -1 for group in groups)
+
+    wait_until(forgotten, what="the offsets of a deleted topic to go at both nodes")
+    nodes.terminate()
+
+
+def test_what_clients_are_told_is_the_same_from_every_node(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(3)
+    told = []
+    for address in addresses(nodes):
+        answer = raw.metadata(address, "__consumer_offsets")
+        brokers = sorted((broker.node_id, broker.host, broker.port) for broker in answer.brokers)
+        (topic,) = answer.topics
+        leaders = sorted((p.partition_index, p.leader_id, p.leader_epoch) for p in topic.partitions)
+        told.append((brokers, leaders, answer.controller_id))
+    assert told[0] == told[1] == told[2]
+    brokers, leaders, _ = told[0]
+    assert brokers == [(node, "127.0.0.1", nodes.port + node - 1) for node in (1, 2, 3)]
+    assert leaders == [(p.partition, p.leader, p.leader_epoch) for p in nodes.look().partitions]
+    nodes.terminate()
+
+
+def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2)
+    before = json.loads(command(nodes, "list", "--json").stdout)
+    assert [(node["node"], node["state"], node["restarts"]) for node in before["nodes"]] == [
+        (1, "serving", 0),
+        (2, "serving", 0),
+    ]
+    partition = next(each["partition"] for each in before["partitions"] if each["leader"] == 1)
+    assert (
+        command(nodes, "move", str(partition), "--to", "2").stdout == f"node 2 leads partition {partition}\n"
+    )
+    assert nodes.leader(partition) == 2
+    for arguments, reason in {
+        ("move", "99", "--to", "1"): "there is no partition 99: they are 0 to 9",
+        ("move", "0", "--to", "7"): "node 7 does not serve; those that do are 1, 2",
+        ("drain", "7"): "node 7 does not serve; those that do are 1, 2",
+    }.items():
+        refused = command(nodes, *arguments)
+        assert (refused.returncode, refused.stderr) == (1, f"groupkeeper: {reason}\n")
+    assert command(nodes, "drain", "1").stdout == "node 1 is drained and has ended\n"
+    last = command(nodes, "drain", "2")
+    assert "node 2 is the last one that serves" in last.stderr
+    lines = command(nodes, "list").stdout.splitlines()
+    assert lines[0].split() == ["NODE", "STATE", "ADDRESS", "PARTITIONS", "RESTARTS", "PID"]
+    assert lines[1].split()[:4] == ["2", "serving", nodes.address(2), str(PARTITIONS)]
+    assert len(lines) == 4 + PARTITIONS
+    assert stat.S_IMODE((nodes.data_dir / "control.sock").stat().st_mode) == 0o600
+    nodes.terminate()
+
+
+def command(nodes: Nodes, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `groupkeeper partitions`."""
+    return groupkeeper("partitions", *arguments, "--data-dir", nodes.data_dir)
