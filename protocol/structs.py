@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bases of the small structs that there are many of: messages, records, headers.
+"""The base of the small structs that there are many of: messages, records, headers.
 
-They hold no cycles, so the garbage collector need not know them: that saves 16 bytes each, and its walk over all of
-them. mypyc drops what a class statement says beside its bases, but a base that is not compiled passes it on.
+They never change, so that caches can share them. They hold no cycles, so the garbage collector need not know them: that
+saves 16 bytes each, and its walk over all of them. mypyc drops what a class statement says beside its bases, but a base
+that is not compiled passes it on; `frozen=True` is said again where one inherits, for mypy.
 """
 
 import msgspec
-
-
-class Untracked(msgspec.Struct, gc=False):
-    """A struct that is no part of a reference cycle."""
 
 
 class Frozen(msgspec.Struct, frozen=True, gc=False):

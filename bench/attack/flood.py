@@ -71,8 +71,12 @@ class Member:
         self._heartbeat = request(
             ApiKey.HEARTBEAT, 3, hot.HeartbeatRequest("probe", joined.generation_id, joined.member_id)
         )
-        sync = hot.SyncGroupRequest("probe", joined.generation_id, joined.member_id)
-        sync.assignments = [hot.SyncGroupRequestAssignment(joined.member_id, b"")]
+        sync = hot.SyncGroupRequest(
+            "probe",
+            joined.generation_id,
+            joined.member_id,
+            assignments=[hot.SyncGroupRequestAssignment(joined.member_id, b"")],
+        )
         self._ask(ApiKey.SYNC_GROUP, 3, sync)
         self.latencies_s: list[float] = []
 

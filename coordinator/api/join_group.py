@@ -6,6 +6,8 @@ MEMBER_ID_REQUIRED (KIP-394). v5: group.instance.id (KIP-345). v6: flexible. v7:
 of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (KIP-814).
 """
 
+from msgspec.structs import replace
+
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.groups.join import join
 from coordinator.groups.limits import new_group
@@ -34,7 +36,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
     if isinstance(shard, ErrorCode):
         return error_response(request, shard, ctx.api_version)
     if ctx.api_version == 0:
-        request.rebalance_timeout_ms = request.session_timeout_ms
+        request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
     group = shard.groups.get(request.group_id)
     if group is None:
         ctx.wait_for(shard.absence_flush)
@@ -79,7 +81,8 @@ def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) ->
     return JoinGroupResponse(error_code=error, member_id=request.member_id, protocol_name=None)
 
 
-def adapt(response: JoinGroupResponse, version: int) -> None:
-    """Below v7 the protocol name cannot be null."""
+def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    """The response as a version can have it: below v7 the protocol name is empty where it is null later."""
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
-        response.protocol_name = ""
+        return replace(response, protocol_name="")
+    return response

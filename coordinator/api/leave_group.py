@@ -4,6 +4,8 @@
 v1: throttle time. v3: several members, by member or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
 """
 
+from msgspec.structs import replace
+
 from coordinator.api.context import RequestContext
 from coordinator.groups.membership import leave
 from coordinator.node import Node
@@ -22,7 +24,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if isinstance(shard, ErrorCode):
         return error_response(request, shard, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
-        request.members = [MemberIdentity(member_id=request.member_id)]
+        request = replace(request, members=[MemberIdentity(member_id=request.member_id)])
     group = shard.groups.get(request.group_id)
     if group is None:
         ctx.wait_for(shard.absence_flush)

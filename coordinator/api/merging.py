@@ -23,5 +23,5 @@ def merge_topics(refused: dict[K, Any], answered: Iterable[tuple[K, Any]]) -> li
         if known is None:
             refused[key] = topic
         else:
-            known.partitions += topic.partitions
+            known.partitions.extend(topic.partitions)
     return list(refused.values())

@@ -198,17 +198,21 @@ def _add(
     if known is None:
         refused[key] = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
     else:
-        known.partitions += answers
+        known.partitions.extend(answers)
 
 
 def _refuse(decided: Decision, error: ErrorCode) -> OffsetCommitResponse:
     """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
-    for _, topic in decided.taken:
-        topic.partitions = [
-            OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
-        ]
+    refused = [(key, _refuse_topic(topic, error)) for key, topic in decided.taken]
     decided.whole = False
-    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+    return OffsetCommitResponse(topics=merge_topics(decided.refused, refused))
+
+
+def _refuse_topic(topic: OffsetCommitResponseTopic, error: ErrorCode) -> OffsetCommitResponseTopic:
+    answers = [
+        OffsetCommitResponsePartition(partition.partition_index, error) for partition in topic.partitions
+    ]
+    return OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:

@@ -63,7 +63,7 @@ ERRORS_IN_PARTS: Final = frozenset(
 """Apis whose responses have errors by group, topic or partition only."""
 
 REPEATED: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_FETCH})
-"""Apis whose requests a client repeats byte for byte; their handlers must not change the request."""
+"""Apis whose requests a client repeats byte for byte: each is decoded once."""
 
 
 SMALL_BYTES: Final = 2048
@@ -86,7 +86,7 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     encode: Callable[[Any], bytes]
     flexible_header: bool
     error_response: ErrorResponse
-    adapt: Callable[[Any, int], None] | None
+    adapt: Callable[[Any, int], Any] | None  # (response, version) -> the response as the version has it
     has_error: bool  # whether the response has an error_code of its own, and not only its parts
     decode_in_steps: Callable[[bytes, int], Generator[None, None, Any]]
     encode_in_steps: EncodeInSteps
@@ -94,7 +94,7 @@ class Api(msgspec.Struct, frozen=True, eq=False):
     handle_in_steps: HandleInSteps | None = None  # where there is another way for long requests
     parts_have_errors: bool = False
     counts_part_errors: bool = False  # whether the handler itself counts the errors of parts
-    repeats: bool = False  # whether clients repeat the same request, and the handler leaves it as it is
+    repeats: bool = False  # whether clients repeat the same request
 
 
 class Apis:

@@ -4,6 +4,8 @@
 The caller has checked what needs no group: the group id and the limits of the session timeout.
 """
 
+from msgspec.structs import replace
+
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
 from coordinator.groups.member import MemberMetadata, protocols_bytes
@@ -196,12 +198,10 @@ class _Join:
         """A replaced leader must not assign anew: it is told to skip that, or, before v9, that another one leads."""
         if self.caller.api_version < SKIPS_ASSIGNMENT_FROM:
             response = join_response(self.group, member_id, with_members=False)
-            response.leader = old_leader or ""
-            return response
+            return replace(response, leader=old_leader or "")
         leads = self.group.is_leader(member_id)
         response = join_response(self.group, member_id, with_members=leads)
-        response.skip_assignment = leads
-        return response
+        return replace(response, skip_assignment=leads)
 
     # --- members with an id ---
 

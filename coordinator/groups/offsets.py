@@ -23,7 +23,7 @@ NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
 
 _TAKEN: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
-"""By partition: what is answered for an offset that was taken. All commits share them, so nobody may change one."""
+"""By partition: what is answered for an offset that was taken. All commits share them."""
 
 
 def validate_commit(group: GroupMetadata, request: OffsetCommitRequest) -> ErrorCode:

@@ -391,7 +391,7 @@ class Connection:
             return
         api: Api = ctx.api
         if api.adapt is not None:
-            api.adapt(response, ctx.api_version)
+            response = api.adapt(response, ctx.api_version)
         if api.has_error and response.error_code:
             self._server.stats.error(api.key, response.error_code)
         if api.parts_have_errors and not api.counts_part_errors:

@@ -80,7 +80,7 @@ def _imports(body: str) -> Iterator[str]:
     yield ""
     yield "from protocol.codec import Codec"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
-    yield "from protocol.structs import Untracked"
+    yield "from protocol.structs import Frozen"
     wire = [name for name in _WIRE if name in used]
     if wire:
         yield "from protocol.wire import ("

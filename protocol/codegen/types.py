@@ -64,7 +64,7 @@ def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
-    yield f"class {name}(Untracked):"
+    yield f"class {name}(Frozen, frozen=True):"
     for field in fields:
         yield f"    {field.name}: {python_type(field)} = {default(field)}"
     yield ""

@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     UVARINT,
@@ -29,14 +29,14 @@ _PACK_ih: Final = Struct(">ih").pack
 _PACK_ihx: Final = Struct(">ihx").pack
 
 
-class HeartbeatRequest(Untracked):
+class HeartbeatRequest(Frozen, frozen=True):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
     group_instance_id: str | None = None
 
 
-class HeartbeatResponse(Untracked):
+class HeartbeatResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     error_code: int = 0
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated, UnexpectedNull
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -44,12 +44,12 @@ _PACK_ihi: Final = Struct(">ihi").pack
 _PACK_ii: Final = Struct(">ii").pack
 
 
-class JoinGroupRequestProtocol(Untracked):
+class JoinGroupRequestProtocol(Frozen, frozen=True):
     name: str = ""
     metadata: bytes = b""
 
 
-class JoinGroupRequest(Untracked):
+class JoinGroupRequest(Frozen, frozen=True):
     group_id: str = ""
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = -1
@@ -60,13 +60,13 @@ class JoinGroupRequest(Untracked):
     reason: str | None = None
 
 
-class JoinGroupResponseMember(Untracked):
+class JoinGroupResponseMember(Frozen, frozen=True):
     member_id: str = ""
     group_instance_id: str | None = None
     metadata: bytes = b""
 
 
-class JoinGroupResponse(Untracked):
+class JoinGroupResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     generation_id: int = -1

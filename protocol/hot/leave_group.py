@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -35,25 +35,25 @@ _PACK_hx: Final = Struct(">hx").pack
 _PACK_ih: Final = Struct(">ih").pack
 
 
-class MemberIdentity(Untracked):
+class MemberIdentity(Frozen, frozen=True):
     member_id: str = ""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-class LeaveGroupRequest(Untracked):
+class LeaveGroupRequest(Frozen, frozen=True):
     group_id: str = ""
     member_id: str = ""
     members: list[MemberIdentity] = []
 
 
-class MemberResponse(Untracked):
+class MemberResponse(Frozen, frozen=True):
     member_id: str = ""
     group_instance_id: str | None = ""
     error_code: int = 0
 
 
-class LeaveGroupResponse(Untracked):
+class LeaveGroupResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     members: list[MemberResponse] = []

@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -52,7 +52,7 @@ _PACK_iqih: Final = Struct(">iqih").pack
 _PACK_q: Final = Struct(">q").pack
 
 
-class OffsetCommitRequestPartition(Untracked):
+class OffsetCommitRequestPartition(Frozen, frozen=True):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -60,13 +60,13 @@ class OffsetCommitRequestPartition(Untracked):
     committed_metadata: str | None = ""
 
 
-class OffsetCommitRequestTopic(Untracked):
+class OffsetCommitRequestTopic(Frozen, frozen=True):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitRequestPartition] = []
 
 
-class OffsetCommitRequest(Untracked):
+class OffsetCommitRequest(Frozen, frozen=True):
     group_id: str = ""
     generation_id_or_member_epoch: int = -1
     member_id: str = ""
@@ -75,18 +75,18 @@ class OffsetCommitRequest(Untracked):
     topics: list[OffsetCommitRequestTopic] = []
 
 
-class OffsetCommitResponsePartition(Untracked):
+class OffsetCommitResponsePartition(Frozen, frozen=True):
     partition_index: int = 0
     error_code: int = 0
 
 
-class OffsetCommitResponseTopic(Untracked):
+class OffsetCommitResponseTopic(Frozen, frozen=True):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetCommitResponsePartition] = []
 
 
-class OffsetCommitResponse(Untracked):
+class OffsetCommitResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     topics: list[OffsetCommitResponseTopic] = []
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated, UnexpectedNull
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
@@ -53,32 +53,32 @@ _PACK_iqiBhx: Final = Struct(">iqiBhx").pack
 _PACK_iqihh: Final = Struct(">iqihh").pack
 
 
-class OffsetFetchRequestTopic(Untracked):
+class OffsetFetchRequestTopic(Frozen, frozen=True):
     name: str = ""
     partition_indexes: list[int] = []
 
 
-class OffsetFetchRequestTopics(Untracked):
+class OffsetFetchRequestTopics(Frozen, frozen=True):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partition_indexes: list[int] = []
 
 
-class OffsetFetchRequestGroup(Untracked):
+class OffsetFetchRequestGroup(Frozen, frozen=True):
     group_id: str = ""
     member_id: str | None = None
     member_epoch: int = -1
     topics: list[OffsetFetchRequestTopics] | None = []
 
 
-class OffsetFetchRequest(Untracked):
+class OffsetFetchRequest(Frozen, frozen=True):
     group_id: str = ""
     topics: list[OffsetFetchRequestTopic] | None = []
     groups: list[OffsetFetchRequestGroup] = []
     require_stable: bool = False
 
 
-class OffsetFetchResponsePartition(Untracked):
+class OffsetFetchResponsePartition(Frozen, frozen=True):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -86,12 +86,12 @@ class OffsetFetchResponsePartition(Untracked):
     error_code: int = 0
 
 
-class OffsetFetchResponseTopic(Untracked):
+class OffsetFetchResponseTopic(Frozen, frozen=True):
     name: str = ""
     partitions: list[OffsetFetchResponsePartition] = []
 
 
-class OffsetFetchResponsePartitions(Untracked):
+class OffsetFetchResponsePartitions(Frozen, frozen=True):
     partition_index: int = 0
     committed_offset: int = 0
     committed_leader_epoch: int = -1
@@ -99,19 +99,19 @@ class OffsetFetchResponsePartitions(Untracked):
     error_code: int = 0
 
 
-class OffsetFetchResponseTopics(Untracked):
+class OffsetFetchResponseTopics(Frozen, frozen=True):
     name: str = ""
     topic_id: bytes = ZERO_UUID
     partitions: list[OffsetFetchResponsePartitions] = []
 
 
-class OffsetFetchResponseGroup(Untracked):
+class OffsetFetchResponseGroup(Frozen, frozen=True):
     group_id: str = ""
     topics: list[OffsetFetchResponseTopics] = []
     error_code: int = 0
 
 
-class OffsetFetchResponse(Untracked):
+class OffsetFetchResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     topics: list[OffsetFetchResponseTopic] = []
     error_code: int = 0

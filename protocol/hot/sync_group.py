@@ -8,7 +8,7 @@ from typing import Final
 
 from protocol.codec import Codec
 from protocol.errors import Truncated
-from protocol.structs import Untracked
+from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -40,12 +40,12 @@ _PACK_i: Final = Struct(">i").pack
 _PACK_ih: Final = Struct(">ih").pack
 
 
-class SyncGroupRequestAssignment(Untracked):
+class SyncGroupRequestAssignment(Frozen, frozen=True):
     member_id: str = ""
     assignment: bytes = b""
 
 
-class SyncGroupRequest(Untracked):
+class SyncGroupRequest(Frozen, frozen=True):
     group_id: str = ""
     generation_id: int = 0
     member_id: str = ""
@@ -55,7 +55,7 @@ class SyncGroupRequest(Untracked):
     assignments: list[SyncGroupRequestAssignment] = []
 
 
-class SyncGroupResponse(Untracked):
+class SyncGroupResponse(Frozen, frozen=True):
     throttle_time_ms: int = 0
     error_code: int = 0
     protocol_type: str | None = None

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from protocol.structs import Frozen, Untracked
+from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, nullable_string, short_string, uvarint
 
@@ -54,7 +54,7 @@ class OffsetAndMetadata(Frozen, frozen=True):
     topic_id: bytes | None = None
 
 
-class OffsetCommitRecord(Untracked):
+class OffsetCommitRecord(Frozen, frozen=True):
     """One partition's committed offset; `value` None deletes it."""
 
     group: str
@@ -100,14 +100,14 @@ class GroupMetadataValue(Frozen, frozen=True):
     members: tuple[MemberValue, ...]
 
 
-class GroupMetadataRecord(Untracked):
+class GroupMetadataRecord(Frozen, frozen=True):
     """One classic group; `value` None deletes it."""
 
     group: str
     value: GroupMetadataValue | None
 
 
-class UnknownRecord(Untracked):
+class UnknownRecord(Frozen, frozen=True):
     """A record of a kind that this program does not know, kept byte for byte."""
 
     key_version: int
