@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log port: what the groups of a partition need of the log that keeps them.
+
+A log has partitions. Who leads one claims it under a leader epoch, reads it from the start, and then appends. It
+takes typed records, all or none, and answers with a ticket; how records become batches, which offsets they get and
+what one flush holds is the log's own business. Reading gives whole record batches in Kafka's format, which every
+implementation shares, so that what loads a partition can decode them in slices.
+
+An implementation may be slow and may fail in one partition while the others go on. Errors say what a coordinator
+can do about them, and where, in the words of the implementation; there need not be files. `tests/log_contract`
+holds every implementation to what is written here.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from coordinator.partitions.ticket import Ticket
+from protocol.errors import ErrorCode
+from storage.errors import CorruptBatch, CorruptRecord
+from storage.format.records import OffsetCommits, Record
+
+
+class LogError(Exception):
+    """The log cannot do now what was asked of one partition, or of all; trying again later may help.
+
+    `reason` is for people. `place` says where, in fields of a log line: a file and a position, or a topic and an
+    offset. `code` is what Kafka calls it where an append fails.
+    """
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+    def __init__(self, reason: str, place: Mapping[str, object] | None = None) -> None:
+        self.reason = reason
+        self.place = dict(place or {})
+        where = " ".join(f"{name} {value}" for name, value in self.place.items())
+        super().__init__(f"{where}: {reason}" if where else reason)
+
+    def fields(self) -> dict[str, object]:
+        """The error in parts, for a structured log line."""
+        return {**self.place, "reason": self.reason}
+
+
+class LogUnavailable(LogError):
+    """Nothing is wrong with the partition: what was asked can be asked again once `GroupLog.available` returns."""
+
+
+class LogDamaged(LogError):
+    """What the log holds of a partition cannot be understood, and stays so until a person has mended it."""
+
+
+class LogFenced(LogError):
+    """A leader with a newer epoch has the partition."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class LogWriter(Protocol):
+    """Takes the records of one partition that this node leads.
+
+    What one call brings stays together: it is read back wholly or not at all. Tickets of one writer become durable
+    in the order of their appends. Once an append has failed, so do all that follow it: what they were decided on is
+    lost. The same holds when the partition was claimed anew or released.
+    """
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that is written into every batch."""
+
+    def append(self, records: Sequence[Record]) -> Ticket:
+        """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
+
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+        """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
+
+
+class Piece(NamedTuple):
+    """A part of a partition as it is read: whole record batches in Kafka's format."""
+
+    data: bytes
+    offset: int
+    """From which offset on it was read; the first batch holds it, or a later one where there are gaps."""
+    next_offset: int
+    """Where the next piece begins."""
+
+
+class Claim(Protocol):
+    """A partition that was claimed, and is not written to yet."""
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch under which the partition is led: the one asked for, or a newer one where the log gives them."""
+
+    @property
+    def end_offset(self) -> int:
+        """Up to which offset there is something to read."""
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+
+    def read(self) -> AsyncIterator[Piece]:
+        """All that the partition holds, from the start, in order.
+
+        That is everything for which a ticket was durable before the claim, what else an earlier leader has appended
+        with success, and nothing that comes later. Raises LogError and its kinds.
+        """
+
+    async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+        """Where in the log the damage is that was found in a piece. Raises LogError."""
+
+    def writer(self) -> LogWriter:
+        """Begin to write. Raises LogUnavailable where the log has failed since the claim: claim and read anew."""
+
+
+class GroupLog(Protocol):
+    """A log with partitions, for the event loop of one node."""
+
+    on_failed: Callable[[Sequence[LogWriter], LogError], None]
+    """Called with writers of whose appends some were lost, and why, after their tickets have failed.
+
+    They take nothing any more; what the log really holds is found by claiming their partitions again, which a leader
+    that was fenced must not do.
+    """
+
+    async def claim(self, partition: int, leader_epoch: int) -> Claim:
+        """Lead a partition: writers of earlier claims take no more appends, and what they took is settled on return.
+
+        An epoch can be claimed again by the same node. Raises LogFenced for one that is older than the newest claim,
+        LogUnavailable, LogDamaged, and LogError.
+        """
+
+    async def available(self, partition: int) -> None:
+        """Return once a partition may be claimed again after LogUnavailable or a failed append."""
+
+    async def release(self, partition: int) -> object:
+        """Lead a partition no more: its writer takes no more appends, and what it took is settled on return.
+
+        Returns what the next leader is to be given where it needs something. Raises LogError where the partition cannot
+        be given away yet; then this can be called again.
+        """
+
+    async def close(self) -> None:
+        """Settle what was appended, and end. Raises LogError where something could not be made whole."""
+
+
+class _Task:
+    """A task that waits for a ticket."""
+
+    def __init__(self, future: "asyncio.Future[None]") -> None:
+        self._future = future
+
+    def release(self) -> None:
+        """Let the task go on."""
+        if not self._future.done():  # it was cancelled
+            self._future.set_result(None)
+
+
+async def ended(ticket: Ticket) -> None:
+    """Return once a ticket is durable or has failed."""
+    if ticket.is_pending:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ticket.wait(_Task(future))
+        await future

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tickets: what was appended to one partition, on its way to being durable.
+
+An append is answered with a ticket at once; everything of one partition that becomes durable together shares one.
+A reply carries the tickets that it depends on and leaves when they are durable. Where one fails, the reply becomes
+an error: what it tells was lost, or may be.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from protocol.errors import ErrorCode
+
+
+class Waiter(Protocol):
+    """Waits for a ticket."""
+
+    def release(self) -> None:
+        """The ticket has come to its end, and so have those that end with it."""
+
+
+class Ticket:
+    """Pending first; then `is_durable`, or failed with `error`. It never changes again after that.
+
+    Tickets of a partition become durable in the order of their numbers; once one has failed, all later ones that
+    were given under the same leadership fail as well.
+    """
+
+    __slots__ = ("_waiters", "error", "is_durable", "number", "partition")
+
+    def __init__(self, partition: int, number: int, error: ErrorCode | None = None) -> None:
+        """A ticket that is pending, unless there is an `error`."""
+        self.partition = partition
+        self.number = number
+        """Grows from each ticket of a writer to its next one."""
+        self.is_durable = False
+        self.error = error
+        """Why it failed, as Kafka would say it of an append to the partition."""
+        self._waiters: list[Waiter] | None = None
+
+    def __repr__(self) -> str:
+        state = "durable" if self.is_durable else "pending" if self.error is None else self.error.name
+        return f"<Ticket {self.number} of partition {self.partition}: {state}>"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is neither durable nor failed."""
+        return not self.is_durable and self.error is None
+
+    def wait(self, waiter: Waiter) -> None:
+        """Call `waiter.release()` once at the end of this ticket, which must be pending."""
+        if self._waiters is None:
+            self._waiters = [waiter]
+        else:
+            self._waiters.append(waiter)
+
+    def _end(self, error: ErrorCode | None) -> None:
+        assert self.is_pending, f"{self!r} comes to a second end"
+        if error is None:
+            self.is_durable = True
+        else:
+            self.error = error
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, None
+        if waiters is not None:
+            for waiter in waiters:
+                waiter.release()
+
+
+def _durable() -> Ticket:
+    ticket = Ticket(-1, 0)
+    ticket.is_durable = True
+    return ticket
+
+
+DURABLE: Final = _durable()
+"""The ticket of what was durable from the start, or waits for nothing."""
+
+
+def settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
+    """Bring pending tickets to their end: durable, or failed with `error`.
+
+    All of them have their end before the first waiter is released, so that one that waits for several has to look
+    only once.
+    """
+    for ticket in tickets:
+        ticket._end(error)
+    for ticket in tickets:
+        ticket._wake()
+
+
+def later(one: Ticket, other: Ticket) -> Ticket:
+    """Of two tickets of one writer the one that is durable last."""
+    if other.is_durable:
+        return one
+    return other if one.is_durable or other.number > one.number else one
