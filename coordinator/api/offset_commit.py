@@ -5,11 +5,22 @@ v2-v4: explicit retention time. v3: throttle time. v6: leader epoch (KIP-320). v
 v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-848). v10: topic ids (KIP-848).
 """
 
+from collections.abc import Generator
 from itertools import compress
 
 from coordinator.api.context import RequestContext, Work
+from coordinator.api.long_commits import (
+    ANSWERED_AT_ONCE,
+    Answers,
+    Refused,
+    Taken,
+    fit_together,
+    parts,
+    response_in_slices,
+)
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
+from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.limits import OffsetRoom, has_ample_room, new_group
 from coordinator.groups.metadata import GroupMetadata
@@ -34,14 +45,6 @@ from storage.format.records import OffsetCommits
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
 
-Taken = list[tuple[str | bytes, OffsetCommitResponseTopic]]
-"""What is committed, by the name or id that the request gives it, in the order of the request."""
-Refused = dict[str | bytes, OffsetCommitResponseTopic]
-"""What does not exist, by the name or id that the request gives it."""
-
-
-TOPICS_PER_STEP = 50
-
 
 class Decision:
     """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
@@ -65,53 +68,105 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     decided = Decision()
     for topic in request.topics:
         _decide(node, request, topic, ctx.api_version, now, decided)
-    response = _commit(node, request, ctx, decided, now)
+    error = _commit(node, request, ctx, decided, now)
+    if error is not ErrorCode.NONE:
+        _refuse(decided, error)
+    response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
     if not decided.whole:
         count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
     return response
 
 
 def handle_in_steps(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Work:
-    """Commit many offsets: each topic is decided by itself, and all are committed at once, if the group lets them."""
+    """Commit many offsets, part by part (`long_commits`)."""
+    decisions = yield from _decide_parts(node, request, ctx.api_version)
+    answers = yield from _commit_parts(node, request, ctx, decisions)
+    topics = merge_topics(answers.refused, answers.taken)
+    yield
+    if answers.items > ANSWERED_AT_ONCE:
+        return in_slices(node, ctx, response_in_slices(ctx.api_version, topics))
+    response = OffsetCommitResponse(topics=topics)
+    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    return response
+
+
+Decided = list[tuple[Decision, list[int]]]
+"""The parts of a long commit, each with the places in the request of what it takes."""
+
+
+def _decide_parts(node: Node, request: OffsetCommitRequest, version: int) -> Generator[None, None, Decided]:
     now = node.manager.clock.now()
-    decided = Decision()
-    for number, topic in enumerate(request.topics):
-        _decide(node, request, topic, ctx.api_version, now, decided)
-        if len(topic.partitions) > TOPICS_PER_STEP or number % TOPICS_PER_STEP == 0:
-            yield
-    # Those that were deleted meanwhile are as if they had been deleted after the commit.
+    decisions: Decided = []
+    for part in parts(request.topics):
+        decided = Decision()
+        places: list[int] = []
+        for place, topic in part:
+            taken = len(decided.taken)
+            _decide(node, request, topic, version, now, decided)
+            if len(decided.taken) > taken:
+                places.append(place)
+        decisions.append((decided, places))
+        yield
+    return decisions
+
+
+def _commit_parts(
+    node: Node, request: OffsetCommitRequest, ctx: RequestContext, decisions: Decided
+) -> Generator[None, None, Answers]:
+    """Store part by part, up to the first that the group does not let."""
+    found = _find_group(node, request, ctx)
+    error = found if isinstance(found, ErrorCode) else ErrorCode.NONE
+    if error is ErrorCode.NONE:
+        error = yield from fit_together(node.settings, [decided.stored for decided, _ in decisions])
+    answers = Answers()
+    for decided, places in decisions:
+        if error is ErrorCode.NONE:
+            _drop_deleted(node, decided)
+            # The session counts from now: a heartbeat of the member may have come since the last part.
+            error = _commit(node, request, ctx, decided, node.manager.clock.now())
+        if error is not ErrorCode.NONE:
+            _refuse(decided, error)
+        answers.add(places, decided.taken, decided.refused)
+        yield
+    return answers
+
+
+def _drop_deleted(node: Node, decided: Decision) -> None:
+    """Topics that were deleted meanwhile are as if they had been deleted after the commit."""
     there = [commits.topic in node.catalogue for commits in decided.stored]
     decided.stored = list(compress(decided.stored, there))
     decided.answers = list(compress(decided.answers, there))
-    # The session counts from now: a heartbeat of the member may have come since the first step.
-    response = _commit(node, request, ctx, decided, node.manager.clock.now())
-    yield
-    if not decided.whole:
-        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
-    return response
 
 
 def _commit(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
-) -> OffsetCommitResponse:
-    shard = node.manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return _refuse(decided, shard)
-    group = _group(node, shard, request, ctx.api_version)
-    error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
-    if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
-        ctx.wait_for(shard.absence_flush)
-        return _refuse(decided, error)
+) -> ErrorCode:
+    """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
+    found = _find_group(node, request, ctx)
+    if isinstance(found, ErrorCode):
+        return found
+    shard, group = found
     env = node.manager.env
     if not has_ample_room(env.config.limits, env.usage):
         _make_fit(group, decided, OffsetRoom(env.config.limits, env.usage))
     if decided.taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    if decided.stored:
-        error = _store(node, shard, group, decided.stored, ctx)
-        if error is not ErrorCode.NONE:
-            return _refuse(decided, error)
-    return OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
+    return _store(node, shard, group, decided.stored, ctx) if decided.stored else ErrorCode.NONE
+
+
+def _find_group(
+    node: Node, request: OffsetCommitRequest, ctx: RequestContext
+) -> tuple[Shard, GroupMetadata] | ErrorCode:
+    """The group, if it lets the request commit now, and its shard; else the error that every partition hears."""
+    shard = node.manager.shard_for(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return shard
+    group = _group(node, shard, request, ctx.api_version)
+    error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
+    if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
+        ctx.wait_for(shard.absence_flush)
+        return error
+    return shard, group
 
 
 def _make_fit(group: GroupMetadata, decided: Decision, room: OffsetRoom) -> None:
@@ -201,11 +256,10 @@ def _add(
         known.partitions.extend(answers)
 
 
-def _refuse(decided: Decision, error: ErrorCode) -> OffsetCommitResponse:
-    """The error for every partition that exists; what does not exist is told so before anybody asks the group."""
-    refused = [(key, _refuse_topic(topic, error)) for key, topic in decided.taken]
+def _refuse(decided: Decision, error: ErrorCode) -> None:
+    """Answer the error for every partition that exists; what does not is refused before the group is asked."""
+    decided.taken = [(key, _refuse_topic(topic, error)) for key, topic in decided.taken]
     decided.whole = False
-    return OffsetCommitResponse(topics=merge_topics(decided.refused, refused))
 
 
 def _refuse_topic(topic: OffsetCommitResponseTopic, error: ErrorCode) -> OffsetCommitResponseTopic:

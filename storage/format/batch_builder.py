@@ -71,6 +71,11 @@ class BatchBuilder:
         self._records = 0
         self._size = HEADER_BYTES
 
+    @property
+    def batches(self) -> int:
+        """How many batches `build` gives."""
+        return len(self._closed) + (self._records > 0)
+
     def append(self, records: Sequence[Record]) -> None:
         """Add records that must be written together.
 
