@@ -41,6 +41,7 @@ from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.door import Door
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -189,6 +190,7 @@ class App:
             num_partitions=settings.offsets_topic_num_partitions,
             deliver=deliver,
         )
+        self.door = Door(self.manager)
         self.loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
         self.leadership = Leadership(self.manager, self.loader, self.committer, self.log, self.io, self.stats)
         repair = self.leadership.start_repair
@@ -307,7 +309,7 @@ class App:
             node_id=self.settings.node_id,
             cluster_id=self.cluster_id,
             cluster=self.join_cluster(broker),
-            manager=self.manager,
+            door=self.door,
             catalogue=store.catalogue,
             catalogue_store=store,
             timers=self.timers,

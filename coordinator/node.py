@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.keeper import CatalogueKeeper
     from coordinator.config import Settings
-    from coordinator.partitions.manager import GroupMetadataManager
+    from coordinator.partitions.door import Door
     from coordinator.runtime.timers import Timer
     from coordinator.telemetry.stats import Stats
     from coordinator.topology.view import Cluster
@@ -50,7 +50,7 @@ class Node:
     node_id: int
     cluster_id: str
     cluster: "Cluster"
-    manager: "GroupMetadataManager"
+    door: "Door"
     catalogue: "Catalogue"
     catalogue_store: "CatalogueKeeper"
     timers: Delays

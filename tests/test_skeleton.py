@@ -57,6 +57,10 @@ def test_the_import_rules_hold() -> None:
             "The rooms of the coordinator import downwards only",
         ),
         (
+            {"coordinator/api/heartbeat.py": "from coordinator.partitions.shard import Shard"},
+            "An api gets at groups through the door alone",
+        ),
+        (
             {"storage/partition/segment.py": "import storage.journal.pending"},
             "The rooms of the storage import downwards only",
         ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from coordinator.groups.outcome import Reply
+from coordinator.partitions.waiting import Flush, Waiting
 from protocol.errors import ErrorCode
 
 
@@ -29,14 +30,6 @@ SILENT: Final = Silent.SILENT
 """Returned by a handler where the client waits for no answer: it gets none, and goes on."""
 
 
-class RequestRefused(Exception):
-    """Raised by work in slices: the request is answered with this error instead."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
-
-
 class Sink(Protocol):
     """Where a parked request's answer goes: its connection."""
 
@@ -57,11 +50,10 @@ Work: TypeAlias = Generator[None, None, Any]
 """Answers one request: returns its response, or the pieces of its encoded body, or None where it is parked."""
 
 
-class RequestContext:
-    """One request: who sent it, and what its reply has to wait for.
+class RequestContext(Waiting):
+    """One request: who sent it, and what its reply has to wait for, which the door to the groups notes.
 
-    It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one,
-    `flush` the number of the flush that must be durable before the reply may leave (0: none).
+    It is also the request's place in the order of its connection: `frame` is the encoded reply once there is one.
     """
 
     __slots__ = (
@@ -71,7 +63,6 @@ class RequestContext:
         "client_host",
         "client_id",
         "correlation_id",
-        "flush",
         "frame",
         "on_abandoned",
         "request",
@@ -90,6 +81,7 @@ class RequestContext:
         api: Any = None,
         request: Any = None,
     ) -> None:
+        super().__init__()
         self.sink = sink
         self.api_key = api_key
         self.api_version = api_version
@@ -103,7 +95,6 @@ class RequestContext:
         self.frame: bytes | None = None
         self.rest: list[bytes] | None = None
         """What follows `frame` of an answer that is too long to be one piece."""
-        self.flush = 0
         self.on_abandoned: Callable[[], None] | None = None
         """What to do when the client goes away while this is parked, where that saves work."""
 
@@ -126,12 +117,8 @@ class RequestContext:
         """Answer a request that was parked. Only the first answer counts."""
         self.sink.complete(self, response)
 
-    def wait_for(self, flush: int) -> None:
-        """Hold the reply until this flush is durable, too."""
-        self.flush = max(self.flush, flush)
 
-
-def deliver(reply: Reply, flush: int) -> None:
+def deliver(reply: Reply, flush: Flush) -> None:
     """Give a group's reply to the request that it answers, to leave once `flush` is durable."""
     request = cast(RequestContext, reply.caller)
     request.wait_for(flush)

@@ -19,8 +19,7 @@ def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
     for group_id in dict.fromkeys(request.groups_names):
-        error, flush = yield from node.manager.delete_in_steps(group_id, ITEMS_PER_SLICE)
-        ctx.wait_for(flush)
+        error = yield from node.door.delete_group(ctx, group_id, ITEMS_PER_SLICE)
         yield _result(group_id, error)
 
 

@@ -12,6 +12,7 @@ from coordinator.api.slices import in_slices
 from coordinator.groups.member import MemberSummary
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
+from coordinator.partitions.door import Absent
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.wire import MAX_STRING_BYTES
@@ -39,12 +40,10 @@ def _described(
 
 
 def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
-    shard = node.manager.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        return _error(group_id, shard)
-    group = shard.groups.get(group_id)
-    if group is None:
-        ctx.wait_for(shard.absence_flush)
+    group = node.door.enter(ctx, group_id)
+    if isinstance(group, ErrorCode):
+        return _error(group_id, group)
+    if isinstance(group, Absent):
         described = _error(group_id, ErrorCode.NONE)
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:
@@ -53,7 +52,6 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
             fits = len(message.encode()) <= MAX_STRING_BYTES
             described.error_message = message if fits else "Group not found."
         return described
-    ctx.wait_for(group.flush)
     summary = group.summary()
     return DescribeGroupsResponse.DescribedGroup(
         error_code=0,

@@ -8,19 +8,22 @@ is, with any client. Where no group is named, or it has committed nothing in a p
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.configs import end_group
 from coordinator.node import End, EndsByTopic, Node, Partitions
-from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.door import Absent, Door
+from coordinator.partitions.waiting import Waiting
 from protocol.errors import ErrorCode
+from storage.format.records import OffsetAndMetadata
 
 Known = Mapping[str, Mapping[int, End] | None]
 """By topic, the known ends by partition; None where they cannot be told now, since their group is not served."""
 
-NO_END: Mapping[int, End] = {}
+NO_END: Final[Mapping[int, End]] = {}
+NO_OFFSETS: Final[Mapping[int, OffsetAndMetadata]] = {}
 
 
 def with_ends(
@@ -37,11 +40,10 @@ def with_ends(
     known: dict[str, Mapping[int, End] | None] = dict.fromkeys(wanted, NO_END)
     elsewhere: dict[str, Partitions] = {}
     for group_id, partitions in _by_group(node, wanted).items():
-        if node.ends is not None and node.manager.shard_for(group_id) is ErrorCode.NOT_COORDINATOR:
+        if node.ends is not None and not node.door.leads(group_id):
             elsewhere[group_id] = partitions
         else:
-            ends, flush = ends_of(node.manager, group_id, partitions)
-            ctx.wait_for(flush)
+            ends = ends_of(node.door, ctx, group_id, partitions)
             known.update(ends or dict.fromkeys(partitions))
     if node.ends is None or not elsewhere:
         return in_slices(node, ctx, respond(known))
@@ -69,26 +71,23 @@ def _by_group(node: Node, wanted: Partitions) -> Mapping[str, Partitions]:
     return by_group
 
 
-def ends_of(
-    manager: GroupMetadataManager, group_id: str, partitions: Partitions
-) -> tuple[EndsByTopic | None, int]:
-    """What a group of this node has committed in these partitions, and the flush to wait for.
+def ends_of(door: Door, waiting: Waiting, group_id: str, partitions: Partitions) -> EndsByTopic | None:
+    """What a group of this node has committed in these partitions, which `waiting` has to wait for.
 
     None where this node does not serve the group now.
     """
-    shard = manager.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        return None, 0
-    group = shard.groups.get(group_id)
-    if group is None:
-        return dict.fromkeys(partitions, NO_END), shard.absence_flush
+    group = door.enter(waiting, group_id)
+    if isinstance(group, ErrorCode):
+        return None
+    if isinstance(group, Absent):
+        return dict.fromkeys(partitions, NO_END)
     ends = {}
     for name, indexes in partitions.items():
-        committed = manager.get_offsets(group, name)
+        committed = group.offsets.get(name, NO_OFFSETS)
         found = {index: committed[index] for index in indexes if index in committed}
         ends[name] = {
             index: End(each.offset, each.commit_timestamp)
             for index, each in found.items()
             if each.offset >= 0
         }
-    return ends, group.flush
+    return ends

@@ -80,7 +80,7 @@ def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal
         if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
-        if broker.node_id == node.node_id and node.manager.shard_for(key) is ErrorCode.NOT_COORDINATOR:
+        if broker.node_id == node.node_id and not node.door.leads(key):
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return broker
     if key_type == TRANSACTION:

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.groups.join import join
-from coordinator.groups.limits import new_group
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Node
+from coordinator.partitions.door import Absent
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.wire import MAX_STRING_BYTES
@@ -24,33 +23,22 @@ SUFFIX_BYTES = 37
 
 def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse | Parked:
     """Let a member in; the answer waits for the rebalance that this sets off."""
-    manager = node.manager
-    config = manager.env.config
+    door = node.door
+    config = door.env.config
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         return error_response(request, ErrorCode.INVALID_SESSION_TIMEOUT, ctx.api_version)
     if not _can_be_told(request, ctx.client_id):
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
-    shard = manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return error_response(request, shard, ctx.api_version)
     if ctx.api_version == 0:
         request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        ctx.wait_for(shard.absence_flush)
-        if request.member_id:
-            return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-        error = new_group(config.limits, manager.env.usage, request.group_id)
-        if error is not ErrorCode.NONE:
-            return error_response(request, error, ctx.api_version)
-        group = GroupMetadata(request.group_id, manager.env.usage)
-    outcome = join(manager.env, group, request, ctx, manager.clock.now())
-    if group.members or group.pending_members:
-        # A join that was refused leaves no new group behind.
-        manager.add_group(shard, group)
-    manager.run(shard, group, outcome)
+    group = door.enter(ctx, request.group_id)
+    if isinstance(group, Absent):
+        group = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(group)
+    if isinstance(group, ErrorCode):
+        return error_response(request, group, ctx.api_version)
+    door.run(ctx, group, join(door.env, group, request, ctx, door.clock.now()))
     return PARKED
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from coordinator.api.context import RequestContext
 from coordinator.groups.membership import leave
 from coordinator.node import Node
+from coordinator.partitions.door import Absent
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -17,22 +18,19 @@ BATCHED_FROM = 3
 
 def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Take members out; up to v2 one, whose error is on top, later each with an answer of its own."""
-    manager = node.manager
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    shard = manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return error_response(request, shard, ctx.api_version)
+    door = node.door
+    group = door.enter(ctx, request.group_id)
+    if isinstance(group, ErrorCode):
+        return error_response(request, group, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
         request = replace(request, members=[MemberIdentity(member_id=request.member_id)])
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        ctx.wait_for(shard.absence_flush)
+    if isinstance(group, Absent):
         answers = [_unknown(member) for member in request.members]
     else:
-        answers, outcome = leave(manager.env, group, request, manager.clock.now())
-        manager.run(shard, group, outcome)
-        ctx.wait_for(group.flush)
+        answers, outcome = leave(door.env, group, request, door.clock.now())
+        door.run(ctx, group, outcome)
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)

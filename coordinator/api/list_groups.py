@@ -3,12 +3,10 @@
 
 from collections.abc import Iterator
 
-from coordinator.api.context import Parked, RequestContext, RequestRefused
-from coordinator.api.slices import in_slices, moments
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.slices import in_slices
 from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.state import GroupState
 from coordinator.node import Node
-from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse
 
@@ -17,8 +15,7 @@ CLASSIC = "classic"
 
 def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
     """All groups of the owned partitions; filters ignore case, unknown states and types match nothing."""
-    manager = node.manager
-    if manager.loading_partitions:
+    if node.door.is_loading:
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
@@ -32,24 +29,13 @@ def _groups(
 ) -> Iterator[ListGroupsResponse.ListedGroup | None]:
     """The groups in these states, in any where there is none; None where it is time to give way.
 
-    Raises RequestRefused when a partition is lost meanwhile, on which clients ask again: else its groups would be
-    missing from a list that looks whole.
+    Raises RequestRefused when a partition is lost meanwhile.
     """
-    for shard in list(node.manager.owned_partitions.values()):
-        for group in moments(list(shard.groups.values())):
-            if group is None:
-                yield None
-                _check_owned(node, shard)
-            elif group.state is not GroupState.DEAD and (not states or group.state.value.lower() in states):
-                ctx.wait_for(group.flush)
-                yield _listed(group)
-        _check_owned(node, shard)
-        ctx.wait_for(shard.absence_flush)
-
-
-def _check_owned(node: Node, shard: Shard) -> None:
-    if node.manager.owned_partitions.get(shard.partition) is not shard:
-        raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for group in node.door.every_group(ctx):
+        if group is None:
+            yield None
+        elif not states or group.state.value.lower() in states:
+            yield _listed(group)
 
 
 def _listed(group: GroupMetadata) -> ListGroupsResponse.ListedGroup:

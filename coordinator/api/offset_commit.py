@@ -22,14 +22,14 @@ from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
 from coordinator.catalogue.topic import Topic
-from coordinator.groups.limits import OffsetRoom, has_ample_room, new_group
+from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
 from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.door import Absent
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -64,7 +64,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 
     The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
     """
-    now = node.manager.clock.now()
+    now = node.door.clock.now()
     decided = Decision()
     for topic in request.topics:
         _decide(node, request, topic, ctx.api_version, now, decided)
@@ -95,7 +95,7 @@ Decided = list[tuple[Decision, list[int]]]
 
 
 def _decide_parts(node: Node, request: OffsetCommitRequest, version: int) -> Generator[None, None, Decided]:
-    now = node.manager.clock.now()
+    now = node.door.clock.now()
     decisions: Decided = []
     for part in parts(request.topics):
         decided = Decision()
@@ -123,7 +123,7 @@ def _commit_parts(
         if error is ErrorCode.NONE:
             _drop_deleted(node, decided)
             # The session counts from now: a heartbeat of the member may have come since the last part.
-            error = _commit(node, request, ctx, decided, node.manager.clock.now())
+            error = _commit(node, request, ctx, decided, node.door.clock.now())
         if error is not ErrorCode.NONE:
             _refuse(decided, error)
         answers.add(places, decided.taken, decided.refused)
@@ -142,31 +142,24 @@ def _commit(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
 ) -> ErrorCode:
     """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
-    found = _find_group(node, request, ctx)
-    if isinstance(found, ErrorCode):
-        return found
-    shard, group = found
-    env = node.manager.env
+    group = _find_group(node, request, ctx)
+    if isinstance(group, ErrorCode):
+        return group
+    env = node.door.env
     if not has_ample_room(env.config.limits, env.usage):
         _make_fit(group, decided, OffsetRoom(env.config.limits, env.usage))
     if decided.taken and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    return _store(node, shard, group, decided.stored, ctx) if decided.stored else ErrorCode.NONE
+    return _store(node, group, decided.stored, ctx) if decided.stored else ErrorCode.NONE
 
 
-def _find_group(
-    node: Node, request: OffsetCommitRequest, ctx: RequestContext
-) -> tuple[Shard, GroupMetadata] | ErrorCode:
-    """The group, if it lets the request commit now, and its shard; else the error that every partition hears."""
-    shard = node.manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return shard
-    group = _group(node, shard, request, ctx.api_version)
-    error = group if isinstance(group, ErrorCode) else validate_commit(group, request)
-    if isinstance(group, ErrorCode) or error is not ErrorCode.NONE:
-        ctx.wait_for(shard.absence_flush)
-        return error
-    return shard, group
+def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> GroupMetadata | ErrorCode:
+    """The group, if it lets the request commit now; else the error that every partition hears."""
+    group = _group(node, request, ctx)
+    if isinstance(group, ErrorCode):
+        return group
+    error = validate_commit(group, request)
+    return group if error is ErrorCode.NONE else error
 
 
 def _make_fit(group: GroupMetadata, decided: Decision, room: OffsetRoom) -> None:
@@ -179,28 +172,22 @@ def _make_fit(group: GroupMetadata, decided: Decision, room: OffsetRoom) -> None
     decided.stored = [commits for commits in decided.stored if commits.values]
 
 
-def _group(node: Node, shard: Shard, request: OffsetCommitRequest, version: int) -> GroupMetadata | ErrorCode:
+def _group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> GroupMetadata | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
-    group = shard.groups.get(request.group_id)
-    if group is not None:
+    group = node.door.enter(ctx, request.group_id)
+    if not isinstance(group, Absent):
         return group
     if request.generation_id_or_member_epoch < 0:
-        env = node.manager.env
-        error = new_group(env.config.limits, env.usage, request.group_id)
-        return error if error is not ErrorCode.NONE else GroupMetadata(request.group_id, env.usage)
-    return ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_FROM else ErrorCode.ILLEGAL_GENERATION
+        return node.door.begin(group)
+    is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
+    return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
 
 
-def _store(
-    node: Node, shard: Shard, group: GroupMetadata, commits: list[OffsetCommits], ctx: RequestContext
-) -> ErrorCode:
-    manager = node.manager
+def _store(node: Node, group: GroupMetadata, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
     try:
-        flush = manager.store_offsets(shard, group, commits)
+        node.door.store_offsets(ctx, group, commits)
     except RecordTooLarge as error:
         return commit_error(append_error(error))
-    manager.add_group(shard, group)  # a simple group begins with its first commit
-    ctx.flush = flush
     return ErrorCode.NONE
 
 
@@ -219,7 +206,7 @@ def _decide(
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return
     commits, answers, missing = commit_topic(
-        node.manager.env.config,
+        node.door.env.config,
         request.group_id,
         known.name,
         known.partitions,

@@ -3,13 +3,13 @@
 
 from typing import TypeAlias
 
-from coordinator.api.context import Parked, RequestContext, RequestRefused, Work
+from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
 from coordinator.node import Node
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.door import Absent
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -18,25 +18,20 @@ ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
 def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse | Parked:
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
-    manager = node.manager
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    shard = manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return error_response(request, shard, ctx.api_version)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        ctx.wait_for(shard.absence_flush)
+    group = node.door.enter(ctx, request.group_id)
+    if isinstance(group, ErrorCode):
+        return error_response(request, group, ctx.api_version)
+    if isinstance(group, Absent):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
     error = validate_delete_offsets(group)
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
-    return work_in_slices(node, ctx, _delete(node, request, ctx, shard, group))
+    return work_in_slices(node, ctx, _delete(node, request, ctx, group))
 
 
-def _delete(
-    node: Node, request: OffsetDeleteRequest, ctx: RequestContext, shard: Shard, group: GroupMetadata
-) -> Work:
+def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, group: GroupMetadata) -> Work:
     refused: dict[str, ResponseTopic] = {}
     taken = []
     for topic in request.topics:
@@ -48,24 +43,21 @@ def _delete(
         existing = [index for index in indexes if known is not None and known.has_partition(index)]
         answers: list[ErrorCode] = []
         for start in range(0, len(existing), ITEMS_PER_SLICE):
-            answers += _delete_some(node, shard, group, topic.name, existing[start : start + ITEMS_PER_SLICE])
+            answers += _delete_some(node, ctx, group, topic.name, existing[start : start + ITEMS_PER_SLICE])
             yield
         if existing:
             taken.append((topic.name, _topic(topic.name, existing, answers)))
         yield
-    ctx.wait_for(group.flush)
     return OffsetDeleteResponse(error_code=0, topics=merge_topics(refused, taken))
 
 
 def _delete_some(
-    node: Node, shard: Shard, group: GroupMetadata, topic: str, indexes: list[int]
+    node: Node, ctx: RequestContext, group: GroupMetadata, topic: str, indexes: list[int]
 ) -> list[ErrorCode]:
     """Raises RequestRefused when the group has gone since the last slice."""
-    if not node.manager.is_served(group):
-        raise RequestRefused(ErrorCode.NOT_COORDINATOR)
+    node.door.check(ctx, group)
     answers, tombstones = delete_offsets(group, topic, indexes)
-    node.manager.append_tombstones(shard, tombstones)
-    node.stats.offset_deletions += len(tombstones)
+    node.door.delete_offsets(ctx, group, tombstones)
     return answers
 
 

@@ -7,10 +7,9 @@ v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-8
 
 from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.offset_fetch_long import answer_in_slices, offsets_wanted
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.door import Absent
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
@@ -45,15 +44,15 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
                     return answer_in_slices(node, request, ctx)
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
-    group = _find(node, request.group_id, ctx)
+    group = node.door.enter(ctx, request.group_id)
     if isinstance(group, ErrorCode):
         if ctx.api_version < TOP_ERROR_FROM:
             node.stats.error(ApiKey.OFFSET_FETCH, group)  # where it stands on top it is counted as such
         return error_response(request, group, ctx.api_version)
-    offsets = {} if group is None else group.offsets
+    offsets = {} if isinstance(group, Absent) else group.offsets
     node.stats.offset_fetches += 1
     if request.topics is None:
-        if group is not None and group.num_offsets > MANY_OFFSETS:
+        if not isinstance(group, Absent) and group.num_offsets > MANY_OFFSETS:
             node.stats.offset_fetches -= 1  # counted there
             return answer_in_slices(node, request, ctx)
         topics = [
@@ -78,28 +77,19 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
 
 def handle_in_steps(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Work:
     """Answer a long request in slices; of what is an error on top, or has no name for it, at once."""
-    if ctx.api_version < GROUPS_FROM and isinstance(_find(node, request.group_id, ctx), ErrorCode):
+    if ctx.api_version < GROUPS_FROM and isinstance(node.door.enter(ctx, request.group_id), ErrorCode):
         return handle(node, request, ctx)
     yield
     return answer_in_slices(node, request, ctx)
 
 
-def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | ErrorCode | None:
-    shard: Shard | ErrorCode = node.manager.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        return shard
-    group = shard.groups.get(group_id)
-    ctx.wait_for(shard.absence_flush if group is None else group.flush)
-    return group
-
-
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
-    group = _find(node, wanted.group_id, ctx)
+    group = node.door.enter(ctx, wanted.group_id)
     if isinstance(group, ErrorCode):
         node.stats.error(ApiKey.OFFSET_FETCH, group)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=group)
     node.stats.offset_fetches += 1
-    offsets = {} if group is None else group.offsets
+    offsets = {} if isinstance(group, Absent) else group.offsets
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     if wanted.topics is None:
         topics = []

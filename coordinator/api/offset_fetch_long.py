@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any, Final
 from uuid import UUID
 
-from coordinator.api.context import Parked, RequestContext, RequestRefused
+from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.door import Absent, RequestRefused
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
@@ -40,7 +40,7 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
         return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
-    group = _find(node, request.group_id, ctx)
+    group = node.door.enter(ctx, request.group_id)
     if isinstance(group, ErrorCode):
         raise RequestRefused(group)
     node.stats.offset_fetches += 1
@@ -56,8 +56,7 @@ def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
         if wanted.topics is None:
             count = counts.get(wanted.group_id)
             if count is None:
-                group = node.manager.get_group(wanted.group_id)
-                count = counts[wanted.group_id] = 0 if group is None else group.num_offsets
+                count = counts[wanted.group_id] = node.door.count_offsets(wanted.group_id)
             total += count
     return total
 
@@ -70,19 +69,10 @@ def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Ite
         yield _group(node, wanted, ctx)
 
 
-def _find(node: Node, group_id: str, ctx: RequestContext) -> GroupMetadata | ErrorCode | None:
-    shard: Shard | ErrorCode = node.manager.shard_for(group_id)
-    if isinstance(shard, ErrorCode):
-        return shard
-    group = shard.groups.get(group_id)
-    ctx.wait_for(shard.absence_flush if group is None else group.flush)
-    return group
-
-
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> Any:
     make = Response.OffsetFetchResponseGroup
     version = ctx.api_version
-    group = _find(node, wanted.group_id, ctx)
+    group = node.door.enter(ctx, wanted.group_id)
     if isinstance(group, ErrorCode):
         return make(version=version, group_id=wanted.group_id, error_code=group, topics=[])
     node.stats.offset_fetches += 1
@@ -91,10 +81,10 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
 
 
 def _topics(
-    node: Node, group: GroupMetadata | None, wanted: Any, make: Any, ctx: RequestContext
+    node: Node, group: GroupMetadata | Absent, wanted: Any, make: Any, ctx: RequestContext
 ) -> Iterator[Any]:
     """The topics that are wanted, all that have offsets for None; by id (v10) those come last that do not exist."""
-    offsets: Offsets = {} if group is None else group.offsets
+    offsets: Offsets = {} if isinstance(group, Absent) else group.offsets
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
     for topic in moments(list(offsets) if wanted is None else wanted):
@@ -131,7 +121,7 @@ def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, par
 
 def _partitions(
     node: Node,
-    group: GroupMetadata | None,
+    group: GroupMetadata | Absent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -144,7 +134,7 @@ def _partitions(
 
 def _many_partitions(
     node: Node,
-    group: GroupMetadata | None,
+    group: GroupMetadata | Absent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -158,12 +148,10 @@ def _many_partitions(
     _still_there(node, group, ctx)
 
 
-def _still_there(node: Node, group: GroupMetadata | None, ctx: RequestContext) -> None:
+def _still_there(node: Node, group: GroupMetadata | Absent, ctx: RequestContext) -> None:
     """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
-    if group is not None:
-        if not node.manager.is_served(group):
-            raise RequestRefused(ErrorCode.NOT_COORDINATOR)
-        ctx.wait_for(group.flush)
+    if not isinstance(group, Absent):
+        node.door.check(ctx, group)
 
 
 def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:

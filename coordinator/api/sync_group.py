@@ -7,6 +7,7 @@ v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible. v5: protocol t
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.groups.sync import sync
 from coordinator.node import Node
+from coordinator.partitions.door import Absent
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -15,19 +16,17 @@ PROTOCOL_REQUIRED_FROM = 5
 
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:
     """Give a member its part of the assignment; a follower waits for the leader to bring it."""
-    manager = node.manager
     if ctx.api_version >= PROTOCOL_REQUIRED_FROM and None in (request.protocol_type, request.protocol_name):
         return error_response(request, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ctx.api_version)
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    shard = manager.shard_for(request.group_id)
-    if isinstance(shard, ErrorCode):
-        return error_response(request, shard, ctx.api_version)
-    group = shard.groups.get(request.group_id)
-    if group is None:
-        ctx.wait_for(shard.absence_flush)
+    door = node.door
+    group = door.enter(ctx, request.group_id)
+    if isinstance(group, ErrorCode):
+        return error_response(request, group, ctx.api_version)
+    if isinstance(group, Absent):
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-    manager.run(shard, group, sync(group, request, ctx, manager.clock.now()))
+    door.run(ctx, group, sync(group, request, ctx, door.clock.now()))
     return PARKED
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from time import perf_counter_ns
 from typing import Any, cast
 
-from coordinator.api.context import PARKED, SILENT, RequestContext, RequestRefused, Work
+from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import handle_in_steps
 from coordinator.api.table import Api, Apis
@@ -28,6 +28,7 @@ from coordinator.net.budget import MEMBERS_APIS, Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
 from coordinator.partitions.committer import Committer
+from coordinator.partitions.door import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.bounds import FRAME_BYTES_MAX

@@ -15,6 +15,7 @@ from coordinator.groups.rebalance import refuse
 from coordinator.groups.state import GroupState
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.shard import Appender, Shard
+from coordinator.partitions.waiting import NO_FLUSH, Flush
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger
@@ -63,7 +64,7 @@ class GroupMetadataManager:
         stats: Stats,
         *,
         num_partitions: int,
-        deliver: Callable[[Reply, int], None],
+        deliver: Callable[[Reply, Flush], None],
     ) -> None:
         self.env = env
         self.clock = clock
@@ -77,7 +78,7 @@ class GroupMetadataManager:
         """Those that are led, but could not be loaded; without their groups."""
         self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
         # those before, and the flushes of their tombstones
-        self._dropped: list[tuple[int, frozenset[str]]] = []
+        self._dropped: list[tuple[Flush, frozenset[str]]] = []
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
@@ -227,9 +228,9 @@ class GroupMetadataManager:
         for member in group.members.values():
             if member.awaiting_join is not None:
                 refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
-                self._deliver(Reply(member.awaiting_join, refusal), 0)
+                self._deliver(Reply(member.awaiting_join, refusal), NO_FLUSH)
             if member.awaiting_sync is not None:
-                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), 0)
+                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), NO_FLUSH)
             member.awaiting_join = member.awaiting_sync = None
 
     # --- running steps ---
@@ -265,7 +266,7 @@ class GroupMetadataManager:
         """Append and apply a group's metadata. Raises RecordTooLarge."""
         group.flush = shard.append((record,))
 
-    def store_offsets(self, shard: Shard, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
+    def store_offsets(self, shard: Shard, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> Flush:
         """Append and apply committed offsets; returns the flush to wait for. Raises RecordTooLarge."""
         flush = shard.append_offsets(group, commits)
         self.stats.offset_commits += sum([len(commit.values) for commit in commits])
@@ -292,25 +293,25 @@ class GroupMetadataManager:
 
     # --- deleting and expiring ---
 
-    def delete_group(self, group_id: str) -> tuple[ErrorCode, int]:
-        """Delete a group and its offsets; returns the answer and the flush that it has to wait for."""
+    def delete_group(self, group_id: str) -> ErrorCode:
+        """Delete a group and its offsets; returns the answer."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
-            return shard, 0
+            return shard
         group = shard.groups.get(group_id)
         if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND, shard.absence_flush
+            return ErrorCode.GROUP_ID_NOT_FOUND
         error = expiry.validate_delete_group(group)
         if error is not ErrorCode.NONE:
-            return error, group.flush
+            return error
         offsets = group.num_offsets
-        flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush
+        self.append_tombstones(shard, expiry.delete_group(group))
         self.stats.offset_deletions += offsets
         shard.remove(group)
         log.info("group deleted", group=group_id)
-        return ErrorCode.NONE, flush
+        return ErrorCode.NONE
 
-    def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, tuple[ErrorCode, int]]:
+    def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
 
         Meanwhile it is Dead: who joins or commits is told to try again, so that a group that is refused to be deleted
@@ -386,7 +387,7 @@ class GroupMetadataManager:
         finally:
             self._dropping = frozenset()
 
-    def reload(self, partition: int, durable: int) -> None:
+    def reload(self, partition: int, durable: Flush) -> None:
         """Load a partition anew whose appends after the flush `durable` were lost.
 
         With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
@@ -413,23 +414,23 @@ class GroupMetadataManager:
                 self.stats.offset_deletions += len(some)
                 yield
 
-    def _note_dropped(self, flush: int, topics: frozenset[str]) -> None:
+    def _note_dropped(self, flush: Flush, topics: frozenset[str]) -> None:
         if self._dropped[-1:] != [(flush, topics)]:
             # A flush gathers while the one before is under way: all others are durable.
             self._dropped = [each for each in self._dropped if each[0] >= flush - 1]
             self._dropped.append((flush, topics))
 
-    def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+    def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> Flush:
         """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.
 
         Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
         """
-        flush = 0
+        flush = NO_FLUSH
         for start in range(0, len(tombstones), TOMBSTONES_PER_APPEND):
             flush = self._append_in_parts(shard, tombstones[start : start + TOMBSTONES_PER_APPEND])
         return flush
 
-    def _append_in_parts(self, shard: Shard, tombstones: Sequence[Record]) -> int:
+    def _append_in_parts(self, shard: Shard, tombstones: Sequence[Record]) -> Flush:
         try:
             return shard.append(tombstones)
         except RecordTooLarge:

@@ -13,6 +13,7 @@ from coordinator.groups.replay import (
 )
 from coordinator.groups.state import GroupState
 from coordinator.groups.usage import Usage
+from coordinator.partitions.waiting import NO_FLUSH, Flush
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -27,10 +28,10 @@ from storage.format.records import (
 class Appender(Protocol):
     """Where a shard's records go."""
 
-    def append(self, records: Sequence[Record]) -> int:
+    def append(self, records: Sequence[Record]) -> Flush:
         """Take the records, all or none, and give the number of the flush that makes them durable."""
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Flush:
         """The same for the offsets of one commit."""
 
 
@@ -64,10 +65,10 @@ class Shard:
         self.appender: Appender | None = None  # while loading there is none
         self.deleted_topics: frozenset[str] = frozenset()
         """Topics that were deleted while this was loading: their offsets go when it is loaded."""
-        self.absence_flush = 0
+        self.absence_flush: Flush = NO_FLUSH
         """The flush that makes the newest removal of a group durable: whoever is told of none waits for it."""
 
-    def append(self, records: Sequence[Record]) -> int:
+    def append(self, records: Sequence[Record]) -> Flush:
         """Append and apply; returns the flush to wait for. Raises RecordTooLarge before anything has changed."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
         flush = self.appender.append(records)
@@ -79,7 +80,7 @@ class Shard:
                 self.absence_flush = flush
         return flush
 
-    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> int:
+    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> Flush:
         """The same for one commit of a group that is in the cache, the hot path."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
         flush = self.appender.append_offsets(commits)

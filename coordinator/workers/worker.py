@@ -25,6 +25,7 @@ from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.config.log_settings import log_settings
 from coordinator.node import EndsByTopic, Node, Partitions
+from coordinator.partitions.waiting import Waiting
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
 from coordinator.topology.view import Broker, Cluster
@@ -32,7 +33,6 @@ from coordinator.workers import messages
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
-from protocol.errors import ErrorCode
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -179,9 +179,10 @@ class Worker:
         self.ended.set_result(0)
 
     def _tell_ends(self, app: WorkerApp, wanted: messages.EndsWanted) -> None:
-        ends, flush = ends_of(app.manager, wanted.group_id, wanted.partitions)
+        waiting = Waiting()
+        ends = ends_of(app.door, waiting, wanted.group_id, wanted.partitions)
         told = messages.EndsTold(wanted.request, ends)
-        if flush <= app.committer.durable:
+        if waiting.flush <= app.committer.durable:
             self._channel.send(told)
             return
         # Nobody may be told of an offset that a crash can take back.
@@ -192,7 +193,7 @@ class Worker:
         self, app: WorkerApp, wanted: messages.EndsWanted, told: messages.EndsTold, _task: Any
     ) -> None:
         """The flush has come to its end; where it failed, the group is not served any more."""
-        lost = isinstance(app.manager.shard_for(wanted.group_id), ErrorCode)
+        lost = not app.door.serves(wanted.group_id)
         self._channel.send(messages.EndsTold(wanted.request, None) if lost else told)
 
     def _orphaned(self, reason: str) -> None:

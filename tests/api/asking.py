@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -19,9 +19,13 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
+from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Ends
+from coordinator.partitions.door import Door
+from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
+from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.topology.view import Broker, Cluster
@@ -36,29 +40,42 @@ CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 ENDPOINT = ("groups.example", 9092)
 
 
-class FakeManager:
-    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it.
+class CountedOffsets(dict[str, dict[int, OffsetAndMetadata]]):
+    """Offsets by topic, and how often those of a topic were looked at."""
 
-    `looked_at` counts how often offsets of a group were looked at.
-    """
+    looked_at = 0
+
+    def get(self, topic: str, default: Any = None) -> Any:
+        self.looked_at += 1
+        return super().get(topic, default)
+
+
+class FakeManager:
+    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it."""
 
     def __init__(self) -> None:
         self.elsewhere: dict[str, ErrorCode] = {}
         self.shard = Shard(0)
-        self.looked_at = 0
+        self.env = Environment(GroupConfig(), lambda: "")
+        self.clock = SystemClock()
 
     def shard_for(self, group_id: str) -> Shard | ErrorCode:
         return self.elsewhere.get(group_id, self.shard)
 
-    def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
-        self.looked_at += 1
-        return group.offsets.get(topic, {})
+    def looked_at(self, group_id: str) -> int:
+        """How often a topic of this group was looked at."""
+        offsets = self.shard.groups[group_id].offsets
+        assert isinstance(offsets, CountedOffsets)
+        return offsets.looked_at
 
     def commit(
         self, group_id: str, topic: str, offsets: Mapping[int, int], *, flush: int = 0, at_ms: int = 0
     ) -> None:
         """Let a group have these offsets."""
-        group = self.shard.groups.setdefault(group_id, GroupMetadata(group_id))
+        group = self.shard.groups.get(group_id)
+        if group is None:
+            group = self.shard.groups[group_id] = GroupMetadata(group_id)
+            group.offsets = CountedOffsets()
         group.flush = flush
         group.offsets[topic] = {
             index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=at_ms)
@@ -94,6 +111,7 @@ class FakeNode:
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()
         self.manager = FakeManager()
+        self.door = Door(cast(GroupMetadataManager, self.manager))
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
         self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))

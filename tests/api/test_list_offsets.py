@@ -186,7 +186,7 @@ def test_a_topic_that_is_named_again_and_again_is_looked_at_once(node: FakeNode)
     wanted.topics *= 250
     answer = told(node.ask(KEY, 11, wanted))
     assert answer == [(index, ErrorCode.INVALID_REQUEST, -1, -1, -1) for index in (0, 1)]
-    assert node.manager.looked_at == 1
+    assert node.manager.looked_at("makers") == 1
 
 
 @EVERY_VERSION

@@ -14,6 +14,7 @@ from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Reply
 from coordinator.groups.state import GroupState
+from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.telemetry.stats import Stats
@@ -183,6 +184,7 @@ class Cluster:
             num_partitions=1,
             deliver=self.deliver,
         )
+        self.door = Door(self.manager)
         self.shard = self.manager.begin_load(0)
         self.serve(self.shard)
 

@@ -24,6 +24,7 @@ from coordinator.net.limits import Admission
 from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
@@ -195,6 +196,7 @@ class Edge:
         turn_ns: int = 1 << 62,
         unsent_bytes_max: int = 1 << 62,
         unread_ms_max: int = 1 << 62,
+        end_group: str | None = None,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -228,14 +230,14 @@ class Edge:
         )
         self.manager.finish_load(self.manager.begin_load(0), self)
         self.thread = ManualThread()
-        settings = Settings(data_dir=data_dir, auto_create_topics_enable=False)
+        settings = Settings(data_dir=data_dir, auto_create_topics_enable=False, end_group=end_group)
         store = CatalogueStore(data_dir, self.thread.submit, fs=UnsyncedFileSystem())
         self.node = Node(
             settings=settings,
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
             cluster=Cluster.alone(Broker(1, "127.0.0.1", 9092)),
-            manager=self.manager,
+            door=Door(self.manager),
             catalogue=store.load(settings.offsets_topic_num_partitions),
             catalogue_store=store,
             timers=self.timers,

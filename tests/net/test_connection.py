@@ -220,10 +220,10 @@ async def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = edge.connect()
-    broken = edge.manager.clock
-    monkeypatch.setattr(edge.manager, "clock", None)
+    clock = edge.node.door.clock
+    monkeypatch.setattr(edge.node.door, "clock", None)
     client.send(requests.commit("g", {0: 1}, 1))
-    monkeypatch.setattr(edge.manager, "clock", broken)
+    monkeypatch.setattr(edge.node.door, "clock", clock)
     (answer,) = client.answers()
     (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, answer).topics
     assert topic.partitions == [hot.OffsetCommitResponsePartition(0, ErrorCode.UNKNOWN_SERVER_ERROR)]

@@ -183,7 +183,7 @@ def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
     group = "g" * 500
     for partition in range(25):
         cluster.commit(1, partition=partition, group=group)
-    assert cluster.manager.delete_group(group)[0] is ErrorCode.NONE
+    assert cluster.manager.delete_group(group) is ErrorCode.NONE
     assert not cluster.log.replay().groups[group].offsets
 
 

@@ -87,8 +87,8 @@ MUTANTS: Final = (
     Mutant(
         "a deleted group leaves its offsets in the log",
         "coordinator.partitions.manager",
-        "flush = self.append_tombstones(shard, expiry.delete_group(group)) or group.flush",
-        "flush = group.flush",
+        "self.append_tombstones(shard, expiry.delete_group(group))\n        self.stats",
+        "self.stats",
     ),
     Mutant(
         "a commit of an old generation is taken",
