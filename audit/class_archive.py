@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from audit.options import AuditOptions
-from audit.run import audit
+from audit.run.audit import audit
 from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, spark_session
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder

@@ -24,6 +24,8 @@ from audit.errors import AuditError
 from audit.options import SEVERITIES, AuditOptions, Limits
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from audit.report.model import Report
 
 EXIT_CLEAN: Final = 0
@@ -35,12 +37,15 @@ _NEEDED: Final = ("jinja2", "numpy", "pyarrow", "pyspark")
 _DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it says otherwise"
 
 
-def main(argv: Sequence[str], prog: str = "groupkeeper audit") -> int:
-    """Audit, and return the exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run."""
+def main(argv: Sequence[str], prog: str = "groupkeeper audit", session: "SparkSession | None" = None) -> int:
+    """Audit, and return the exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.
+
+    A `session` that is given is used, and not ended.
+    """
     arguments = parser(prog).parse_args(list(argv))
     try:
         options = _options(arguments)
-        report = _run(options, arguments.master)
+        report = _run(options, arguments.master, session)
     except AuditError as error:
         print(f"groupkeeper: {_one_line(str(error))}", file=sys.stderr)  # noqa: T201 - a command speaks
         return EXIT_FAILED
@@ -146,7 +151,7 @@ def _limits(given: Sequence[str]) -> Limits:
     return msgspec.convert(values, Limits, strict=False)
 
 
-def _run(options: AuditOptions, master: str | None) -> "Report":
+def _run(options: AuditOptions, master: str | None, session: "SparkSession | None") -> "Report":
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise AuditError(
@@ -158,8 +163,8 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
             "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
             "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
         )
-    from audit.inventory import take_inventory
-    from audit.progress import Progress
+    from audit.facts.inventory import take_inventory
+    from audit.run.progress import Progress
     from audit.source.compacted import check_work_dir
     from audit.source.look import look
     from audit.source.remote import is_url
@@ -177,8 +182,8 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
         from audit.session import spark_session
 
         with ThreadPoolExecutor(1) as starting:
-            started = starting.submit(spark_session, master)
-            from audit.run import audit  # which imports much, while Java starts
+            started = starting.submit(lambda: session or spark_session(master))
+            from audit.run.audit import audit  # which imports much, while Java starts
 
             spark = started.result()
         progress.watch(spark)
@@ -188,7 +193,8 @@ def _run(options: AuditOptions, master: str | None) -> "Report":
             raise AuditError(f"Spark gave up: {error}") from error
         finally:
             progress.close()
-            spark.stop()
+            if session is None:
+                spark.stop()
 
 
 def _has_java() -> bool:

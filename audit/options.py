@@ -38,6 +38,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     growth_bytes: int = 64 << 20
 
 
+class Cutting(msgspec.Struct, frozen=True, kw_only=True):
+    """How the work is cut up; what is found does not depend on it."""
+
+    chunk_rows: int = 500_000
+    """Rows that are folded together."""
+    merged_rows: int = 500_000
+    """Up to so many partial summaries are merged in one task."""
+
+
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     """One audit. `as_of_ms` is its now, in milliseconds since the epoch; `since_ms` leaves older history out.
 
@@ -52,3 +61,4 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int = 0
     num_partitions: int | None = None
     limits: Limits = Limits()
+    cutting: Cutting = Cutting()

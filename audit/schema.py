@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of the data source, as Spark sees them: `file`, `partition`, and what `storage.columns.schema` lists."""
+"""The rows of the log, as Spark sees them: `file`, `partition`, and what `storage.columns.schema` lists."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final

@@ -21,7 +21,7 @@ _SETTINGS = {
     # All large tables are spread alike, by partition of the log, so that joins have both sides where they are.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
-    # What leaves the reading tasks is little: to compile code for it takes longer (see audit.facts).
+    # What leaves the reading tasks is little: to compile code for it takes longer (see audit.facts.facts).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.ui.enabled": "false",
@@ -47,7 +47,7 @@ _LOCAL = {
 }
 _ONE_PROCESS = {
     # Elsewhere the packages may come with --py-files, which only the workers see.
-    "spark.python.daemon.module": "audit.source.daemon",
+    "spark.python.daemon.module": "audit.run.daemon",
     # Each range takes the memory that the one before it had: to give it back between them costs a tenth of the work.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),

@@ -64,6 +64,14 @@ def test_the_import_rules_hold() -> None:
             {"storage/partition/segment.py": "import storage.journal.pending"},
             "The rooms of the storage import downwards only",
         ),
+        (
+            {"audit/facts/state.py": "import audit.run.reading"},
+            "The rooms of the audit import downwards only",
+        ),
+        (
+            {"audit/facts/plan.py": "import threading"},
+            "The audit has threads only where it is run",
+        ),
         ({"protocol/framing.py": "import socket"}, "The protocol touches no files"),
         ({"storage/errors.py": "import asyncio"}, "Storage knows no event loop"),
     ],

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks, one module each. A new one is a new file with a CHECK in it: nothing else has to know."""
+"""The checks: a module each, and a table for those that have no query of their own.
+
+A new check is a new file with a CHECK in it, or an entry of a table (CHECKS): nothing else has to know.
+"""
 
 import pkgutil
 from importlib import import_module
@@ -8,7 +11,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 
 from audit.checks.base import Check
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 FINDING_COLUMNS: Final = ("check", "severity", "partition", "file", "position", "count", "message")
 
@@ -16,9 +19,8 @@ FINDING_COLUMNS: Final = ("check", "severity", "partition", "file", "position", 
 def all_checks() -> list[Check]:
     """Every check, by name."""
     modules = (import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    return sorted(
-        (module.CHECK for module in modules if hasattr(module, "CHECK")), key=lambda check: check.name
-    )
+    found = (getattr(module, "CHECKS", (getattr(module, "CHECK", None),)) for module in modules)
+    return sorted((check for checks in found for check in checks if check), key=lambda check: check.name)
 
 
 def findings(facts: Facts) -> DataFrame:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from audit.facts import Facts
+from audit.facts.facts import Facts
 from audit.options import Severity
 
 FOUND_COLUMNS: Final = "partition, file, position, count, message"
@@ -33,6 +33,11 @@ def sighted(check: str) -> Callable[[Facts], str]:
 def between(where: str, message: str) -> str:
     """One finding for each range for which something is true: mostly of it and the range before it."""
     return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
+
+
+def sighted_or_between(check: str, where: str, message: str) -> str:
+    """For what can stand within a file, where the fold has seen it, or between one range and the next."""
+    return by_file(f"select {FOUND_COLUMNS} from sightings where check = '{check}'", between(where, message))
 
 
 def differing(kind: str) -> Callable[[Facts], str]:

@@ -2,7 +2,7 @@
 """What changed while the log was read."""
 
 from audit.checks.base import FOUND_COLUMNS, Check, differing, sighted
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

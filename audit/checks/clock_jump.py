@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks that were set back."""
 
-from audit.checks.base import Check, between, by_file, said, sighted
-from audit.facts import Facts
+from audit.checks.base import Check, said, sighted_or_between
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
@@ -10,12 +10,12 @@ def _query(facts: Facts) -> str:
         "a batch is %s s older than the one before it",
         "cast((earlier_timestamp - first_max_timestamp) / 1000 as long)",
     )
-    across = between(
+    return sighted_or_between(
+        "clock_jump",
         f"first_max_timestamp >= {facts.options.since_ms}"
         f" and earlier_timestamp - first_max_timestamp > {facts.options.limits.clock_back_ms}",
         message,
     )
-    return by_file(sighted("clock_jump")(facts), across)
 
 
 CHECK = Check(

@@ -2,7 +2,7 @@
 """Keys that compaction left twice."""
 
 from audit.checks.base import Check, by_partition, lookup, quoted, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """Logs that should have been compacted."""
 
 from audit.checks.base import Check, lookup, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """Generations that went back."""
 
 from audit.checks.base import Check, by_partition, quoted, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(_: Facts) -> str:

@@ -3,7 +3,7 @@
 
 from audit.checks.base import Check, by_partition, quoted, said
 from audit.checks.owners import retention_over
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """Growth since the last audit."""
 
 from audit.checks.base import Check, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -2,7 +2,7 @@
 """One partition that gets far more than the others."""
 
 from audit.checks.base import Check, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -6,8 +6,8 @@ compaction has dropped since, which takes delete.retention.ms at least: after th
 """
 
 from audit.checks.base import Check, by_partition, quoted, said
-from audit.facts import Facts
-from audit.state import KEY
+from audit.facts.facts import Facts
+from audit.facts.state import KEY
 
 
 def _query(facts: Facts) -> str:

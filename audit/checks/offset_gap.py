@@ -6,7 +6,7 @@ in every segment but the newest.
 """
 
 from audit.checks.base import FOUND_COLUMNS, Check, between, by_file, lookup, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

@@ -3,7 +3,7 @@
 
 from audit.checks.base import Check, by_partition, quoted, said
 from audit.checks.owners import OWNED
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(_: Facts) -> str:

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 OWNED: Final = """
     select live_offsets.*, last_position as position, state, protocol_type, state_timestamp from live_offsets

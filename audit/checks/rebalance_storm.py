@@ -2,7 +2,7 @@
 """Groups that rebalance again and again."""
 
 from audit.checks.base import Check, by_partition, quoted, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

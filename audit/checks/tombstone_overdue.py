@@ -2,7 +2,7 @@
 """Tombstones that compaction could have dropped."""
 
 from audit.checks.base import Check, by_partition, lookup, quoted, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

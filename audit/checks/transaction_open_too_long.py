@@ -2,7 +2,7 @@
 """Transactions that nobody ended."""
 
 from audit.checks.base import Check, by_partition, said
-from audit.facts import Facts
+from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:

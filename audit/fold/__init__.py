@@ -2,7 +2,7 @@
 """From rows of the log to small partial summaries, in one pass over each range of a file.
 
 Ten million records are read once and never shuffled. What leaves the reading task is a summary of each thing that
-a check asks about, by key and range; Spark merges those in the order of the log (`audit.facts`).
+a check asks about, by key and range; Spark merges those in the order of the log (`audit.facts.facts`).
 
 - `partials` names the kinds of summaries and their columns
 - `log` looks at batches and at records without regard to their group, `transactions` at which of them count
@@ -30,4 +30,4 @@ def _run(batches: Iterator[pa.RecordBatch], rules: str) -> Iterator[pa.RecordBat
 
 
 SUMMARY: Final = Fold(NEEDED, PARTIALS, _run)
-"""For the data source; its rules are a FoldRules as JSON."""
+"""Its rules are a FoldRules as JSON."""

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.checks import all_checks
-from audit.facts import Facts, RunFacts
+from audit.facts.facts import Facts, RunFacts
 from audit.report.model import Finding, Hour, PartitionSize, Report
 
 HOURS_SHOWN = 24 * 14

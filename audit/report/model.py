@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from audit.facts import RunFacts
+from audit.facts.facts import RunFacts
 from audit.options import SEVERITIES, Severity
 
 

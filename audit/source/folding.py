@@ -4,11 +4,10 @@
 Ten million rows cost more on their way into the JVM and back than in reading. So a *fold* sees the rows of one range
 as Arrow batches, in the order of the log, and gives a few rows in their place. Spark then merges those.
 
-This does not go through the data source `consumer_offsets`: Spark starts three more Python processes to plan one.
+This is no data source of Spark's: it would start three more Python processes to plan one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from typing import Final
 
 import msgspec
@@ -16,7 +15,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from audit.errors import AuditError
 from audit.schema import arrow_schema
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
@@ -30,7 +28,7 @@ JOINED_ROWS: Final = 100_000
 class Fold(msgspec.Struct, frozen=True):
     """A summary: the columns that it needs of `audit.schema.SCHEMA`, what its rows look like, and the function.
 
-    `run` gets the batches of one range, each of one file, and the text of the option `fold_rules`. Columns of
+    `run` gets the batches of one range, each of one file, and the rules as text. Columns of
     strings come with a dictionary.
     """
 
@@ -39,21 +37,8 @@ class Fold(msgspec.Struct, frozen=True):
     run: Callable[[Iterator[pa.RecordBatch], str], Iterator[pa.RecordBatch]]
 
 
-FOLDS: Final = {"summary": "audit.fold:SUMMARY"}
-"""By the name that the option `fold` takes: where the Fold is."""
-
-
-def fold_named(name: str) -> Fold:
-    """The fold of this name. Raises AuditError when there is none."""
-    if name not in FOLDS:
-        raise AuditError(f"fold {name!r} is not known; there are {', '.join(sorted(FOLDS))}")
-    module, _, attribute = FOLDS[name].partition(":")
-    found: Fold = getattr(import_module(module), attribute)
-    return found
-
-
 def fold_tasks(
-    spark: SparkSession, log_dirs: Sequence[str], fold: str, rules: str, schema: StructType
+    spark: SparkSession, log_dirs: Sequence[str], fold: Fold, rules: str, schema: StructType
 ) -> DataFrame:
     """The fold of some local directories, read in ranges that are planned now. Raises AuditError."""
     tasks = plan(log_dirs, tasks_wanted=TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
@@ -66,9 +51,9 @@ def fold_tasks(
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, schema)
 
 
-def _fold_task(task: Task, name: str, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
+def _fold_task(task: Task, fold: Fold, rules: str, schema: StructType) -> Iterator[pa.RecordBatch]:
     """What all ranges of a task are folded to, in few batches: each costs its way to the JVM, empty columns as well."""
-    fold, arrow = fold_named(name), arrow_schema(schema)
+    arrow = arrow_schema(schema)
     waiting: list[pa.RecordBatch] = []
     for part in task:
         for batch in fold.run(read_part(part, fold.columns), rules):

@@ -4,7 +4,7 @@
 That reader gives whole files. So there is one task for a segment, which is held in memory a few times over (Java,
 Arrow, Python): FILE_BYTES_MAX is the largest that is taken, and an executor should have four times as much memory for
 each of its cores. Such a log is a copy and does not change while it is read; local directories, which may belong to a
-node that lives, are read by `audit.source.datasource`, in bounded memory.
+node that lives, are read in ranges, in bounded memory.
 """
 
 import re

@@ -8,7 +8,7 @@ from typing import Self
 
 from crc32c import crc32c
 
-from audit.inventory import Inventory, take_inventory
+from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
 from protocol.placement import partition_for

@@ -15,11 +15,11 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.against import Logged, LoggedGroup, LoggedOffset, compare
-from audit.live import Live, LiveGroup, LiveOffset, ask
+from audit.compared.against import Logged, LoggedGroup, LoggedOffset, compare
+from audit.compared.live import Live, LiveGroup, LiveOffset, ask
 from audit.options import AuditOptions
 from audit.report.model import Report
-from audit.run import audit
+from audit.run.audit import audit
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.log_manager import LogManager

@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from audit import facts
 from audit.checks import findings
-from audit.options import AuditOptions
+from audit.options import AuditOptions, Cutting
 from audit.report.collect import collect_findings
 from audit.report.model import Report
-from audit.run import audit
+from audit.run.audit import audit
+from audit.run.reading import gather
 from tests.audit.damaged import ALSO, MUST_FLAG, MUST_PASS, write_all
 from tests.audit.logs import NOW, PARTITIONS, inventory_of
 
@@ -50,42 +50,34 @@ def test_what_is_whole_passes(audited: Audited, name: str) -> None:
     assert audited.checks_in(name) == set()
 
 
-def test_it_is_all_the_same_how_the_files_are_cut(
-    spark: SparkSession, audited: Audited, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_all_the_same_how_the_files_are_cut(spark: SparkSession, audited: Audited) -> None:
     """Every batch in a range of its own: what is seen between ranges is what is seen inside of one."""
-    rules = facts.fold_rules
-    monkeypatch.setattr(
-        facts, "fold_rules", lambda *about: msgspec.structs.replace(rules(*about), chunk_rows=1)
-    )
     options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
-    cut = facts.gather(spark, options, inventory_of(options))
+    inventory = inventory_of(options)
+    cut = gather(spark, msgspec.structs.replace(options, cutting=Cutting(chunk_rows=1)), inventory)
     assert cut.ranges.count() > 300
     found = {(one.check, one.partition) for one in collect_findings(findings(cut))}
     expected = {(one.check, one.partition) for one in audited.report.findings}
     # What changes from one record of a group to the next is not counted across ranges, which have thousands of them.
     by_record = {"rebalance_storm", "members_flapping"}
     assert {one for one in expected if one[0] not in by_record} == found
-    monkeypatch.undo()
-    whole = facts.gather(spark, options, inventory_of(options))
+    whole = gather(spark, options, inventory)
     for name in ("offsets", "groups"):
         tables = [getattr(one, name).drop("back").orderBy("partition", "log_offset") for one in (cut, whole)]
         assertDataFrameEqual(*tables)
 
 
 def test_it_is_all_the_same_in_how_many_tasks_the_summaries_are_merged(
-    spark: SparkSession, audited: Audited, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, audited: Audited
 ) -> None:
     """A log of many groups is merged in several tasks, and with compiled queries."""
     options = AuditOptions(log_dirs=(str(audited.log_dir),), out="", as_of_ms=NOW)
     inventory = inventory_of(options)
-    monkeypatch.setattr(facts, "ROWS_TOGETHER", 100)
-    many = facts.gather(spark, options, inventory)
+    many = gather(spark, msgspec.structs.replace(options, cutting=Cutting(merged_rows=100)), inventory)
     assert many.spread > 2
     assert spark.conf.get("spark.sql.codegen.wholeStage") == "true"
     assert collect_findings(findings(many)) == list(audited.report.findings)
-    monkeypatch.undo()
-    one = facts.gather(spark, options, inventory)
+    one = gather(spark, options, inventory)
     assert one.spread == 1
     for name in ("offsets", "groups", "ranges", "sightings"):
         keys = ["partition", "log_offset" if name in ("offsets", "groups") else "file"]

@@ -17,7 +17,7 @@ from audit import cli
 from audit.checks import FINDING_COLUMNS, all_checks
 from audit.options import AuditOptions, Severity
 from audit.report.model import reaches
-from audit.run import audit
+from audit.run.audit import audit
 from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, DAY, NOW, Log, commit, healthy, member, stored
@@ -38,24 +38,18 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
     )
 
 
-@pytest.fixture
-def in_this_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    """The command uses the session of the tests, and does not end it."""
-    monkeypatch.setattr("audit.session.spark_session", lambda master: spark)
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    return spark
-
-
-def run(log_dir: Path, out: Path, *more: str) -> int:
+def run(spark: SparkSession, log_dir: Path, out: Path, *more: str) -> int:
     return cli.main(
-        ["--log-dirs", str(log_dir), "--out", str(out), "--as-of", AS_OF, "--partitions", "50", *more]
+        ["--log-dirs", str(log_dir), "--out", str(out), "--as-of", AS_OF, "--partitions", "50", *more],
+        session=spark,
     )
 
 
-@pytest.mark.usefixtures("in_this_session")
-def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(tmp_path: Path) -> None:
+def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     log = healthy(Log(tmp_path / "log", 3))
-    assert run(tmp_path / "log", tmp_path / "out", "--compacted") == cli.EXIT_CLEAN
+    assert run(spark, tmp_path / "log", tmp_path / "out", "--compacted") == cli.EXIT_CLEAN
     summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes())
     assert summary["findings"] == []
     assert {name: summary[name] for name in ("partitions", "records", "groups", "offsets")} == {
@@ -67,7 +61,7 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(tmp_
     assert summary["seconds"] > 0
     log.add(commit(log.group, 1))  # less than before: a warning
     flipped_bit(Log(tmp_path / "log", 4))
-    assert run(tmp_path / "log", tmp_path / "out") == cli.EXIT_FINDINGS
+    assert run(spark, tmp_path / "log", tmp_path / "out") == cli.EXIT_FINDINGS
     summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes())
     assert [tuple(finding) for finding in summary["findings"]] == [FINDING_COLUMNS] * 2
     assert [finding["check"] for finding in summary["findings"]] == ["batch_crc", "committed_offset_back"]
@@ -121,7 +115,8 @@ def test_without_java_the_command_says_what_to_install(tmp_path: Path) -> None:
 def test_without_spark_the_command_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for name in ("jinja2", "numpy", "pyarrow", "pyspark"):
+        monkeypatch.setitem(sys.modules, name, None)
     assert cli.main(["--log-dirs", str(tmp_path), "--out", str(tmp_path)]) == cli.EXIT_FAILED
     said = capsys.readouterr().err
     assert "the audit needs jinja2, numpy, pyarrow, pyspark: " in said

@@ -13,11 +13,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compaction import compacted_differences
+from audit.compared.compaction import compacted_differences
 from audit.errors import AuditError
-from audit.facts import gather
 from audit.options import AuditOptions
-from audit.run import audit
+from audit.run.audit import audit
+from audit.run.reading import gather
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
 from storage.cleaner import work

@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from audit.checks import findings
-from audit.facts import Facts, gather
+from audit.facts.facts import Facts
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
+from audit.run.reading import gather
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from audit.errors import AuditError
 from audit.options import AuditOptions
 from audit.report.model import Report
-from audit.run import audit
+from audit.run.audit import audit
 from bench.installed import groupkeeper
 from bench.maven import Missing, locate_jars
 from tests.audit.damaged import write_all

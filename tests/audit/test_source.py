@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data source, through Spark."""
+"""What Spark reads of a log, whole and by columns, from directories and URLs."""
 
+import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from audit.errors import AuditError
-from audit.schema import SCHEMA, subschema
-from audit.source import records
+from audit.schema import SCHEMA, arrow_schema, subschema
+from audit.source import folded
+from audit.source.folding import Fold
+from audit.source.remote import FILE_BYTES_MAX
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
@@ -18,6 +22,12 @@ from storage.settings import LogSettings
 from tests.storage.strategies import batch
 
 NOW = 1_700_000_000_000
+
+
+def records(spark: SparkSession, log_dirs: Sequence[str], columns: Sequence[str] = SCHEMA.names) -> DataFrame:
+    """The rows themselves, which is what a fold makes that changes nothing."""
+    schema = arrow_schema(subschema(columns))
+    return folded(spark, log_dirs, Fold(columns, schema, lambda rows, _: (row.cast(schema) for row in rows)))
 
 
 @pytest.fixture
@@ -104,9 +114,9 @@ def test_a_url_without_a_log(spark: SparkSession, tmp_path: Path) -> None:
         records(spark, [tmp_path.as_uri()])
 
 
-def test_a_segment_that_would_not_fit_into_memory(
-    spark: SparkSession, log_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("audit.source.remote.FILE_BYTES_MAX", 100)
-    with pytest.raises(AuditError, match=r"bytes, and Spark reads whole files, of which 100 bytes are taken"):
+def test_a_segment_that_would_not_fit_into_memory(spark: SparkSession, log_dir: Path) -> None:
+    os.truncate(log_dir / "__consumer_offsets-0" / f"{0:020d}.log", FILE_BYTES_MAX + 1)
+    with pytest.raises(
+        AuditError, match=rf"bytes, and Spark reads whole files, of which {FILE_BYTES_MAX} bytes"
+    ):
         records(spark, [log_dir.as_uri()])

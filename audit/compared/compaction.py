@@ -17,14 +17,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from audit.errors import AuditError
-from audit.facts import Facts, fold_rules, of_kind
+from audit.facts.facts import Facts
+from audit.facts.plan import fold_rules, of_kind
+from audit.facts.state import (
+    GROUP_KEY,
+    KEY,
+    NEWEST_GROUP,
+    NEWEST_OFFSET,
+    groups_state,
+    offsets_state,
+    resolved,
+)
 from audit.fold import PARTIALS, SUMMARY
 from audit.fold.partials import partial_rows
 from audit.schema import DIFFERENCES, arrow_schema, local_table
 from audit.source.compacted import Clean, Gone, compact, copy_log
 from audit.source.plan import Range, plan
 from audit.source.read import read_part
-from audit.state import GROUP_KEY, KEY, NEWEST_GROUP, NEWEST_OFFSET, groups_state, offsets_state, resolved
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import OffsetMapTooSmall, clean
 from storage.disk.layout import OFFSETS_TOPIC

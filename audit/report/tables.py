@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from audit.facts import Facts, RunFacts
+from audit.facts.facts import Facts, RunFacts
 from audit.schema import arrow_schema
 
 DIRECTORY: Final = "tables"

@@ -13,11 +13,12 @@ from typing import Final, Literal
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from audit.facts import Facts, gather
-from audit.live import Live, LiveGroup, LiveOffset, OffsetKey
+from audit.compared.live import Live, LiveGroup, LiveOffset, OffsetKey
+from audit.facts.facts import Facts
+from audit.facts.inventory import Inventory
 from audit.options import AuditOptions
 from audit.schema import local_table
 from protocol.placement import partition_for
@@ -43,6 +44,8 @@ Kind = Literal["differs", "meanwhile", "stuck"]
 Place = tuple[int | None, str | None, int | None]
 """Partition, file and position of what the log says."""
 Ask = Callable[[Collection[str] | None], Live]
+Gather = Callable[[SparkSession, AuditOptions, Inventory], Facts]
+"""Reads a log: `audit.run.reading.gather`."""
 
 
 class LoggedOffset(msgspec.Struct, frozen=True):
@@ -86,8 +89,8 @@ class Difference(msgspec.Struct, frozen=True):
     """Whether what the log says is what the cluster said at one of the looks."""
 
 
-def differences(facts: Facts, before: Live, ask: Ask) -> list[Difference]:
-    """Compare; `before` is what the cluster said before the log was read."""
+def differences(facts: Facts, before: Live, ask: Ask, gather: Gather) -> list[Difference]:
+    """Compare; `before` is what the cluster said before the log was read, `gather` reads parts of it again."""
     after = ask(None)
     suspicious = _suspicious(facts, before, after)
     first = list(compare(logged(facts, suspicious), _only(before, suspicious), _only(after, suspicious)))
@@ -98,7 +101,7 @@ def differences(facts: Facts, before: Live, ask: Ask) -> list[Difference]:
     time.sleep(PAUSE_S)
     looked = ask(again)
     time.sleep(PAUSE_S)
-    second_log = logged(_narrowed(facts, again), again, only=True)
+    second_log = logged(_narrowed(facts, again, gather), again, only=True)
     second = list(compare(second_log, looked, ask(again)))
     stood_still = _stood_still(first, second)
     settled = [found for found in first if found.group not in again]
@@ -127,7 +130,7 @@ def _stood_still(first: Collection[Difference], second: Collection[Difference]) 
     }
 
 
-def _narrowed(facts: Facts, groups: Collection[str]) -> Facts:
+def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
     """The facts of those partitions alone where these groups live, read again."""
     partitions = facts.inventory.num_partitions(facts.options.num_partitions)
     if partitions is None:

@@ -9,18 +9,19 @@ from pathlib import Path
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from audit import tables
-from audit.against import PAUSE_S, differences
 from audit.checks import findings
-from audit.compaction import compacted_differences
+from audit.compared.against import PAUSE_S, differences
+from audit.compared.compaction import compacted_differences
+from audit.compared.live import Live, ask
 from audit.errors import AuditError
-from audit.facts import Facts, Reading, RunFacts
-from audit.inventory import take_inventory
-from audit.live import Live, ask
+from audit.facts.facts import Facts, RunFacts
+from audit.facts.inventory import take_inventory
 from audit.options import AuditOptions
+from audit.report import tables
 from audit.report.collect import collect_findings, collect_report, completed
 from audit.report.model import Report
 from audit.report.write import write_reports
+from audit.run.reading import Reading, gather
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted import check_work_dir
 from audit.source.look import look
@@ -82,7 +83,7 @@ def _to_cluster(facts: Facts, before: Live) -> DataFrame:
     """What differs from the running cluster."""
     address = facts.options.against
     assert address is not None
-    found = differences(facts, before, lambda only: ask(address, only))
+    found = differences(facts, before, lambda only: ask(address, only), gather)
     rows = [(one.kind, *one.place, one.message) for one in found]
     return local_table(facts.spark, DIFFERENCES, rows)
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences to a running cluster and to the compacted copy, where these were asked for."""
+
+from typing import Final
+
+from audit.checks.base import Check, differing
+
+CHECKS: Final = (
+    Check(
+        name="compaction_differs",
+        severity="error",
+        about="A copy of the log, once compacted, says something else: compaction would lose state, or bring it back.",
+        query=differing("compacted"),
+    ),
+    Check(
+        name="state_differs",
+        severity="error",
+        about="What the running coordinators report is not what the log says: one of them has lost something.",
+        query=differing("differs"),
+    ),
+    Check(
+        name="rebalance_stuck",
+        severity="warning",
+        about="A group was in a rebalance before the log was read, and still is: a member does not answer.",
+        query=differing("stuck"),
+    ),
+)

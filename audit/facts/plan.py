@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of Facts, planned from the partial summaries of a log that need not have been read yet."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+
+from audit.facts.facts import Facts, RunFacts
+from audit.facts.inventory import Inventory
+from audit.facts.state import groups_state, offsets_state, resolved
+from audit.fold import FoldRules
+from audit.options import AuditOptions
+
+
+def fold_rules(options: AuditOptions, inventory: Inventory) -> FoldRules:
+    """What the reading tasks need to know."""
+    limits = options.limits
+    return FoldRules(
+        now_ms=options.as_of_ms,
+        cleaned_to=inventory.cleaned_to,
+        num_partitions=inventory.num_partitions(options.num_partitions),
+        metadata_bytes_max=limits.offset_metadata_max_bytes,
+        future_ms=limits.future_ms,
+        clock_back_ms=limits.clock_back_ms,
+        since_ms=options.since_ms,
+        chunk_rows=options.cutting.chunk_rows,
+    )
+
+
+def sightings_by_file(sightings: DataFrame) -> DataFrame:
+    """check, partition, file, position, at_offset, count, message: for each check and file, of the first."""
+    return sightings.sparkSession.sql(
+        """
+        select check, partition, file, first.position, first.at_offset, count, first.message from (
+            select check, partition, file, sum(count) as count,
+                min(struct(at_position as position, at_offset, detail as message)) as first
+            from {sightings} group by check, partition, file
+        )
+        """,
+        sightings=sightings,
+    )
+
+
+def beside_neighbours(ranges: DataFrame) -> DataFrame:
+    """Every range, with its `number` in its partition and what those before it ended with.
+
+    That is null for the first of a partition, and behind damage.
+    """
+    return ranges.sparkSession.sql(
+        """
+        select *,
+            row_number() over in_order as number,
+            lag(next_offset) over in_order as expected_offset,
+            lag(first_base_offset) over in_order as earlier_base_offset,
+            lag(last_max_timestamp) over in_order as earlier_timestamp,
+            max(max_epoch) over earlier as earlier_epoch,
+            max(segment) over (partition by partition) as newest_segment
+        from {ranges} window
+            in_order as (partition by partition order by segment, position),
+            earlier as (partition by partition order by segment, position
+                rows between unbounded preceding and 1 preceding)
+        """,
+        ranges=ranges,
+    )
+
+
+def planned(
+    options: AuditOptions,
+    inventory: Inventory,
+    summary: DataFrame,
+    previous_runs: Sequence[RunFacts],
+    previous_offsets: DataFrame | None,
+    spread: int,
+) -> Facts:
+    """The tables that come of `summary`, the rows of `audit.fold`, over `spread` tasks.
+
+    Nothing is read by this: Spark computes a table when something first asks for it.
+    """
+    keys = summary.where("kind in ('offset', 'group')")
+    # Each partition of the log goes to one task as a whole: then nothing that is asked of a group needs a shuffle.
+    keys = keys.coalesce(1) if spread == 1 else keys.repartition(spread, "partition")
+    small = kept(summary.where("kind not in ('offset', 'group')").coalesce(1))
+    transactions = of_kind(small, "transaction")
+    return Facts(
+        options=options,
+        inventory=inventory,
+        folded=summary,
+        spread=spread,
+        ranges=kept(beside_neighbours(of_kind(small, "range"))),
+        sightings=kept(sightings_by_file(of_kind(small, "sighting"))),
+        hours=of_kind(small, "hour"),
+        rebalances=of_kind(small, "rebalances"),
+        arrivals=of_kind(small, "arrivals"),
+        transactions=transactions,
+        other_groups=of_kind(small, "other").select("partition", "group").distinct(),
+        offsets=kept(offsets_state(resolved(of_kind(keys, "offset"), transactions))),
+        groups=kept(groups_state(of_kind(keys, "group"))),
+        previous_runs=previous_runs,
+        previous_offsets=previous_offsets,
+    )
+
+
+def of_kind(summary: DataFrame, kind: str) -> DataFrame:
+    """The partial summaries of one kind, its columns beside those of the place."""
+    return summary.where(f"kind = '{kind}'").selectExpr(
+        "partition", "file", "segment", "position", f"{kind}.*"
+    )
+
+
+def kept(table: DataFrame) -> DataFrame:
+    """The table, computed once, when it is first asked for; what it comes of is no part of later plans.
+
+    Plans over a cached table would still hold everything below it, and there are dozens of them.
+    """
+    return table.localCheckpoint(eager=False)
