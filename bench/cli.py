@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, compaction, compare, instructions, report
+from bench import audit, code, compaction, compare, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
@@ -44,6 +44,7 @@ or against one that is started for it:
 `python -m bench compare --help`: play them side by side with a real Kafka.
 `python -m bench audit --help`: audit a large log.
 `python -m bench attack --help`: what clients that ask for much do to others.
+`python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
 `python -m bench instructions --help`: count what a request costs the compiled server.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
@@ -51,6 +52,16 @@ bench/README.md explains the numbers.
 
 Exit status: 0 good, 1 errors were counted, 2 wrong usage, 3 the server could not be started or prepared.
 """
+
+
+COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
+    "attack": attack.main,
+    "audit": audit.main,
+    "code": code.main,
+    "compaction": compaction.main,
+    "compare": compare.main,
+    "instructions": instructions.main,
+}
 
 
 class Misused(Exception):
@@ -62,16 +73,8 @@ def main(arguments: Sequence[str]) -> int:
     # SIGTERM ends as an exception, so that servers that we started are ended too.
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if arguments[:1] == ["compare"]:
-            return compare.main(arguments[1:])
-        if arguments[:1] == ["audit"]:
-            return audit.main(arguments[1:])
-        if arguments[:1] == ["attack"]:
-            return attack.main(arguments[1:])
-        if arguments[:1] == ["compaction"]:
-            return compaction.main(arguments[1:])
-        if arguments[:1] == ["instructions"]:
-            return instructions.main(arguments[1:])
+        if arguments and arguments[0] in COMMANDS:
+            return COMMANDS[arguments[0]](arguments[1:])
         return _play_all(_parser().parse_args(arguments))
     except (Misused, Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)
