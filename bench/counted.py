@@ -77,7 +77,7 @@ class Client:
 
     def __init__(self, app: App) -> None:
         assert app.server is not None
-        app.server.turns = Turns(turn_ns=1 << 62)  # the clock on the wall decides on nothing
+        app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 62)  # the clock on the wall decides on nothing
         self._wire = Wire()
         self._connection = Connection(app.server)
         self._connection.connection_made(self._wire)

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, cast
 from bench.servers import Groupkeeper
 from coordinator.app import GC_THRESHOLDS, App
 from coordinator.config import load
+from coordinator.machine import real_machine
 from coordinator.telemetry import logs
 
 CLEAN: Final = signal.SIGUSR1
@@ -103,7 +104,7 @@ async def _serve(arguments: Sequence[str]) -> None:
     settings = load(None, {}, arguments, {})
     logs.configure(settings.log_format, settings.log_level)
     loop = asyncio.get_running_loop()
-    app = App(settings, loop)
+    app = App(settings, loop, real_machine())
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(CLEAN, app.cleaner.run)

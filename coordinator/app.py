@@ -6,7 +6,6 @@ import contextlib
 import gc
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
@@ -14,7 +13,6 @@ from msgspec.structs import asdict
 
 from coordinator.api.context import deliver
 from coordinator.catalogue.fitting import refuse_half_done
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits, Totals
 from coordinator.catalogue.store import CatalogueStore
@@ -99,7 +97,7 @@ def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serv
 
 
 async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int:
-    app = App(settings, asyncio.get_running_loop())
+    app = App(settings, asyncio.get_running_loop(), real_machine())
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     on_stop_signal(loop, stop.set)
@@ -143,13 +141,13 @@ class App:
         self,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
+        machine: Machine,
         log_manager: LogManager | None = None,
         cluster_id: str = "",
-        machine: Machine | None = None,
     ) -> None:
         self.settings = settings
         self.loop = loop
-        self.machine = machine = machine or real_machine()
+        self.machine = machine
         if log_manager is None:
             log_manager, meta = open_log(settings, machine)
             cluster_id = meta.cluster_id
@@ -166,7 +164,7 @@ class App:
         self.unsent = Unsent(
             self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
         )
-        self.turns = Turns()
+        self.turns = Turns(self.clock.nanos)
         self.deadlines = Timers(loop, self.clock, Hearing(self.turns).listen)
         # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
         self.io = machine.thread(loop, "groupkeeper-io")
@@ -284,7 +282,7 @@ class App:
             self.settings.data_dir,
             self.io.submit,
             fs=machine.fs,
-            new_topic_id=partial(random_topic_id, machine.new_uuid),
+            new_topic_id=machine.new_topic_id,
             limits=TopicLimits.of(self.settings),
         )
         try:
@@ -343,6 +341,7 @@ class App:
 
         from coordinator.admin.http import AdminServer
         from coordinator.admin.metrics import NodeCollector
+        from coordinator.admin.scrape import Page
 
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -358,7 +357,8 @@ class App:
             limits=self.limits,
         )
         registry.register(collector)
-        admin = AdminServer(registry, self.readiness, self._preview_expiry, collector.count_groups)
+        page = Page(registry, collector.count_groups, self.clock.nanos)
+        admin = AdminServer(page, self.readiness, self._preview_expiry)
         try:
             port = await admin.start(address.host, address.port)
         except OSError as error:

@@ -11,11 +11,13 @@ import socket
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from coordinator.catalogue.ids import random_topic_id
 from coordinator.config import Address
-from coordinator.net.listener import bind
 from coordinator.runtime.clock import Clock, SystemClock
 from coordinator.runtime.io_thread import IoThread, Thread
+from coordinator.runtime.sockets import bind
 from storage.cleaner.log_cleaner import Runner
 from storage.disk.filesystem import FileSystem, RealFileSystem
 
@@ -35,9 +37,17 @@ class Machine:
     compact: Runner | None = None
     """Does the work of a compaction; None stands for a child process."""
 
+    def now(self) -> datetime:
+        """The wall clock's time, in UTC."""
+        return datetime.fromtimestamp(self.clock.wall_ms() / 1000, UTC)
+
     def new_uuid(self) -> uuid.UUID:
         """A random UUID, version 4."""
         return uuid.UUID(bytes=self.random_bytes(16), version=4)
+
+    def new_topic_id(self) -> bytes:
+        """A random id for a topic."""
+        return random_topic_id(self.new_uuid)
 
     def new_producer_id(self) -> int:
         """A random id for a producer, from 0 to 2**63 - 1: so many that none comes twice, though nobody keeps them."""

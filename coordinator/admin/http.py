@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import msgspec
 from aiohttp import web
-from prometheus_client import CollectorRegistry
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.scrape import Page
@@ -28,14 +27,13 @@ class AdminServer:
 
     def __init__(
         self,
-        registry: CollectorRegistry,
+        page: Page,
         readiness: Callable[[], dict[str, Any]],
         expiring: Callable[[int], Awaitable[object]],
-        before_metrics: Callable[[], Awaitable[None]],
     ) -> None:
         self._readiness = readiness
         self._expiring = expiring
-        self.page = Page(registry, before_metrics)
+        self.page = page
         app = web.Application(middlewares=[self._check])
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)

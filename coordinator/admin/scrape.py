@@ -4,12 +4,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
-from time import perf_counter_ns
 from typing import Final, cast
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+
+from coordinator.runtime.slices import Nanos, Slices
 
 SLICE_NS: Final = 2_000_000
 """A slice of the work that has taken so long is the last one of its turn of the event loop."""
@@ -31,9 +32,17 @@ class Some:
 class Page:
     """/metrics; `prepare` is awaited before each collection."""
 
-    def __init__(self, registry: CollectorRegistry, prepare: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        prepare: Callable[[], Awaitable[None]],
+        nanos: Nanos,
+        slice_ns: int = SLICE_NS,
+    ) -> None:
         self._registry = registry
         self._prepare = prepare
+        self._nanos = nanos
+        self._slice_ns = slice_ns
         self._under_way: dict[str, asyncio.Task[bytes]] = {}
         self.collections = 0
 
@@ -53,12 +62,11 @@ class Page:
         metrics = iter(self._registry.collect())
         parts = []
         is_open = False
-        slice_ns = perf_counter_ns()
+        slices = Slices(self._nanos, self._slice_ns)
         while some := list(islice(metrics, FAMILIES_AT_A_TIME)):
             part = encode(cast(CollectorRegistry, Some(some)))
             is_open = part.endswith(EOF)
             parts.append(part.removesuffix(EOF))
-            if perf_counter_ns() - slice_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                slice_ns = perf_counter_ns()
+            if slices.over:
+                await slices.give_way()
         return b"".join(parts) + (EOF if is_open else b"")

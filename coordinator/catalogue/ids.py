@@ -12,7 +12,7 @@ NO_ID: Final = bytes(16)
 _RESERVED_BELOW: Final = 100
 
 
-def random_topic_id(random: Callable[[], uuid.UUID] = uuid.uuid4) -> bytes:
+def random_topic_id(random: Callable[[], uuid.UUID]) -> bytes:
     """A new id, out of a source of version 4 uuids.
 
     As in Kafka it is no reserved one, and its text starts with no '-', which a tool could take for a flag.

@@ -17,7 +17,6 @@ import msgspec
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.topics import Draft
 from coordinator.telemetry.logs import get_logger
 
@@ -54,7 +53,7 @@ class CatalogueKeeper(ABC):
     no other change is seen: so nobody commits to a new topic of such a name while offsets in the old one are dropped.
     """
 
-    def __init__(self, path: Path, *, new_topic_id: Callable[[], bytes] = random_topic_id) -> None:
+    def __init__(self, path: Path, new_topic_id: Callable[[], bytes]) -> None:
         self.path = path
         self.later: Callable[[Callable[[], None]], object] | None = None
         """Calls something in another turn of the event loop; without it nothing gives way."""

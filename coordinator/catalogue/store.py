@@ -9,13 +9,12 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import CatalogueKeeper, T
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.filesystem import FileSystem
 
 log = get_logger("catalogue")
 
@@ -34,12 +33,12 @@ class CatalogueStore(CatalogueKeeper):
         data_dir: Path,
         submit: Submit,
         *,
-        fs: FileSystem | None = None,
-        new_topic_id: Callable[[], bytes] = random_topic_id,
+        fs: FileSystem,
+        new_topic_id: Callable[[], bytes],
         limits: TopicLimits = DEFAULT_LIMITS,
     ) -> None:
-        self._file = CatalogueFile(fs or RealFileSystem(), data_dir)
-        super().__init__(self._file.path, new_topic_id=new_topic_id)
+        self._file = CatalogueFile(fs, data_dir)
+        super().__init__(self._file.path, new_topic_id)
         self._submit = submit
         self._limits = limits
 

@@ -89,19 +89,18 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
 
 def _read(data_dir: str, within_ms: int) -> "Preview":
     """What a stopped node's directory holds; the directory is not changed."""
-    import time
-
     from coordinator.jobs.expiry_preview import Preview, preview_of
+    from coordinator.machine import real_machine
     from coordinator.partitions.offline import read_shard
-    from storage.disk.filesystem import RealFileSystem
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
     from storage.format.loader import RecordLoader
     from storage.recovery.check import check_directory
 
-    fs, settings = RealFileSystem(), settings_for(data_dir)
+    machine, settings = real_machine(), settings_for(data_dir)
+    fs = machine.fs
     directory = existing(settings.data_dir)
-    preview = Preview(time.time_ns() // 1_000_000, within_ms, settings.offsets_retention_ms)
+    preview = Preview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
     try:
         found = check_directory(fs, directory)
         if found.in_use is not None:

@@ -3,7 +3,6 @@
 
 import sys
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,24 +39,23 @@ def import_broker(
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys
         from coordinator.importer.target import Identity, make
-        from storage.disk.filesystem import RealFileSystem
+        from coordinator.machine import real_machine
         from storage.errors import StorageError
 
-        fs, settings = RealFileSystem(), settings_for(data_dir)
+        machine, settings = real_machine(), settings_for(data_dir)
         log_dirs = [Path(text) for text in from_log_dirs.split(",") if text]
         if not log_dirs:
             raise CommandError("--from-log-dirs: expected one directory or more", EXIT_USAGE)
         imported = None
         try:
             with ExitStack() as stack:
-                sources.hold(fs, log_dirs, stack)
-                source = sources.find(fs, log_dirs)
+                sources.hold(machine.fs, log_dirs, stack)
+                source = sources.find(machine.fs, log_dirs)
                 _check_setting(settings, source)
-                survey = surveys.take(fs, source.offsets, source.num_partitions)
+                survey = surveys.take(machine.fs, source.offsets, source.num_partitions)
                 if not dry_run:
                     identity = Identity(settings.node_id, settings.cluster_id or source.cluster_id)
-                    now = datetime.now(UTC)
-                    imported = make(fs, settings.data_dir, source, survey, identity, force=force, now=now)
+                    imported = make(machine, settings.data_dir, source, survey, identity, force=force)
         except (StorageError, sources.CannotImport) as error:
             raise CommandError(str(error)) from error
         _print(source, survey, imported, settings.data_dir)

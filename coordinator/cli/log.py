@@ -2,7 +2,6 @@
 """`groupkeeper log check` and `groupkeeper log repair`: the files of the log, with no node in between."""
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,10 +10,11 @@ import typer
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 from coordinator.config import Settings
-from storage.disk.filesystem import RealFileSystem
 
 if TYPE_CHECKING:
     from coordinator.importer.lost_catalogue import LostCatalogue
+    from coordinator.machine import Machine
+    from storage.disk.filesystem import FileSystem
     from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
     from storage.recovery.journal_loss import AcceptedLoss
     from storage.recovery.repair import Repair
@@ -39,12 +39,13 @@ def check_log(
     """
     with one_line_errors():
         from coordinator.cli import render
+        from coordinator.machine import real_machine
         from storage.errors import StorageError
         from storage.recovery.check import check_directory
 
         directory = existing(settings_for(data_dir).data_dir)
         try:
-            found = check_directory(RealFileSystem(), directory, partition)
+            found = check_directory(real_machine().fs, directory, partition)
         except StorageError as error:
             raise CommandError(str(error), EXIT_USAGE) from error
         if partition is not None and not found.partitions:
@@ -92,46 +93,48 @@ def repair_log(
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
         from coordinator.importer.source import CannotImport
+        from coordinator.machine import real_machine
         from storage.disk.lock import DirectoryLock
         from storage.errors import StorageError
 
         settings = settings_for(data_dir)
         directory = existing(settings.data_dir)
         accept = accept_loss and not dry_run
+        machine = real_machine()
         try:
             if catalogue and accept:
-                _settle_journals(settings)
-            lock = DirectoryLock.acquire(RealFileSystem(), directory)
+                _settle_journals(machine.fs, settings)
+            lock = DirectoryLock.acquire(machine.fs, directory)
             try:
                 if partition is not None:
-                    _mend_partition(directory, partition, dry_run=dry_run)
+                    _mend_partition(machine, directory, partition, dry_run=dry_run)
                 elif journal:
-                    _mend_journals(settings, accept=accept)
+                    _mend_journals(machine, settings, accept=accept)
                 else:
-                    _mend_catalogue(settings, accept=accept)
+                    _mend_catalogue(machine, settings, accept=accept)
             finally:
                 lock.release()
         except (StorageError, CannotImport, OSError) as error:
             raise CommandError(str(error)) from error
 
 
-def _mend_partition(directory: Path, partition: int, *, dry_run: bool) -> None:
+def _mend_partition(machine: "Machine", directory: Path, partition: int, *, dry_run: bool) -> None:
     from storage.recovery.repair import carry_out, plan_repair
 
-    fs = RealFileSystem()
+    fs = machine.fs
     repair = plan_repair(fs, directory, partition)
     if not dry_run:
-        repair = carry_out(fs, directory, repair, datetime.now(UTC))
+        repair = carry_out(fs, directory, repair, machine.now())
     _print_repair(repair, partition, dry_run=dry_run)
 
 
-def _mend_journals(settings: Settings, *, accept: bool) -> None:
+def _mend_journals(machine: "Machine", settings: Settings, *, accept: bool) -> None:
     from coordinator.config.log_settings import log_settings
     from storage.recovery.journal_loss import AcceptedLoss, accept_loss, find_damage
 
-    fs, how = RealFileSystem(), log_settings(settings)
+    fs, how = machine.fs, log_settings(settings)
     if accept:
-        done = accept_loss(fs, settings.data_dir, how, datetime.now(UTC))
+        done = accept_loss(fs, settings.data_dir, how, machine.now())
     else:
         done = AcceptedLoss(find_damage(fs, settings.data_dir, how.topic))
     _print_loss(done, accepted=accept)
@@ -139,24 +142,23 @@ def _mend_journals(settings: Settings, *, accept: bool) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _settle_journals(settings: Settings) -> None:
+def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     """Bring what a crash has left in journals to the segments, as a start does. Raises StorageError."""
     from coordinator.catalogue.fitting import refuse_half_done
     from coordinator.config.log_settings import log_settings
     from storage.log_manager import LogManager
 
-    fs = RealFileSystem()
     refuse_half_done(fs, settings.data_dir)
     LogManager.open(settings.data_dir, log_settings(settings), fs).close()
 
 
-def _mend_catalogue(settings: Settings, *, accept: bool) -> None:
+def _mend_catalogue(machine: "Machine", settings: Settings, *, accept: bool) -> None:
     from coordinator.importer.lost_catalogue import carry_out, plan
 
-    fs, count = RealFileSystem(), settings.offsets_topic_num_partitions
-    lost = plan(fs, settings.data_dir, count)
+    count = settings.offsets_topic_num_partitions
+    lost = plan(machine, settings.data_dir, count)
     if lost is not None and accept:
-        carry_out(fs, settings.data_dir, lost, count, datetime.now(UTC))
+        carry_out(machine, settings.data_dir, lost, count)
     _print_catalogue(lost, count, accepted=accept)
     if lost is not None and not accept:
         raise typer.Exit(EXIT_FAILED)

@@ -4,7 +4,6 @@
 The ids of topics and whatever else was set for them are lost then, and so are topics in which nothing is committed.
 """
 
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.importer.survey import Survey, take
 from coordinator.importer.target import topics_of
+from coordinator.machine import Machine
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError, storage_error
 from storage.recovery.recovery import partitions_on_disk, topic_id_on_disk
@@ -45,11 +45,12 @@ def find_damage(fs: FileSystem, data_dir: Path) -> StorageError | None:
     return None
 
 
-def plan(fs: FileSystem, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
+def plan(machine: Machine, data_dir: Path, num_partitions: int) -> LostCatalogue | None:
     """What a new catalogue would hold; None where none is needed. Changes nothing.
 
     Raises CannotImport where groups are in other partitions than with this number of them, and StorageError.
     """
+    fs = machine.fs
     damage = find_damage(fs, data_dir)
     if damage is None:
         return None
@@ -59,13 +60,12 @@ def plan(fs: FileSystem, data_dir: Path, num_partitions: int) -> LostCatalogue |
         raise storage_error(data_dir, error, "looking for partitions") from error
     survey = take(fs, dict.fromkeys(partitions, data_dir), num_partitions)
     skipped: list[str] = []
-    return LostCatalogue(damage, list(topics_of({}, survey, skipped)), skipped, survey)
+    return LostCatalogue(damage, list(topics_of({}, survey, skipped, machine.new_topic_id)), skipped, survey)
 
 
-def carry_out(
-    fs: FileSystem, data_dir: Path, lost: LostCatalogue, num_partitions: int, now: datetime
-) -> None:
+def carry_out(machine: Machine, data_dir: Path, lost: LostCatalogue, num_partitions: int) -> None:
     """Put the new catalogue in place; a damaged one is kept beside it. Raises StorageError."""
+    fs, now = machine.fs, machine.now()
     file = CatalogueFile(fs, data_dir)
     try:
         topic_id = topic_id_on_disk(fs, data_dir, OFFSETS_TOPIC)

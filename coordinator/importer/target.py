@@ -5,7 +5,7 @@ It is built in `importing/` within the data directory, recovered there as after 
 renames, the catalogue last. A node does not start where that has been left half done.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -14,11 +14,11 @@ import msgspec
 
 from coordinator.catalogue.file import FILE_NAME, CatalogueFile
 from coordinator.catalogue.fitting import STAGING
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import Topic
 from coordinator.importer.source import CannotImport, FoundTopic, Source
 from coordinator.importer.survey import Survey
+from coordinator.machine import Machine
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -59,26 +59,26 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def make(
-    fs: FileSystem,
+    machine: Machine,
     data_dir: Path,
     source: Source,
     survey: Survey,
     identity: Identity,
     *,
     force: bool,
-    now: datetime,
 ) -> Imported:
     """Import into `data_dir`. Raises CannotImport when something is there and not `force`, and StorageError."""
+    fs = machine.fs
     try:
         fs.mkdir(data_dir)
         lock = DirectoryLock.acquire(fs, data_dir)
         try:
-            set_aside = _make_room(fs, data_dir, force=force, now=now)
+            set_aside = _make_room(fs, data_dir, force=force, now=machine.now())
             staging = data_dir / STAGING
             fs.mkdir(staging)
             for partition, log_dir in source.offsets.items():
                 _copy_partition(fs, log_dir, staging, partition)
-            imported = _settle(fs, staging, source, survey, identity)
+            imported = _settle(machine, staging, source, survey, identity)
             _move_in(fs, staging, data_dir)
         finally:
             lock.release()
@@ -127,8 +127,9 @@ def _copy(fs: FileSystem, origin: Path, path: Path) -> None:
         read.close()
 
 
-def _settle(fs: FileSystem, staging: Path, source: Source, survey: Survey, identity: Identity) -> Imported:
+def _settle(machine: Machine, staging: Path, source: Source, survey: Survey, identity: Identity) -> Imported:
     """Recover the copies, as a node does that starts after a crash, and write the catalogue and whose they are."""
+    fs = machine.fs
     topic_id = topic_id_on_disk(fs, staging, OFFSETS_TOPIC)
     manager = LogManager.open(staging, LogSettings(), fs)
     failed = {partition: str(damage) for partition, damage in manager.failed_partitions.items()}
@@ -137,12 +138,14 @@ def _settle(fs: FileSystem, staging: Path, source: Source, survey: Survey, ident
     manager.close()
     load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
     skipped: list[str] = []
-    topics = list(topics_of(source.topics, survey, skipped))
+    topics = list(topics_of(source.topics, survey, skipped, machine.new_topic_id))
     CatalogueFile(fs, staging).make(offsets_topic, topics)
     return Imported(len(topics), skipped, cuts, failed)
 
 
-def topics_of(known: Mapping[str, FoundTopic], survey: Survey, skipped: list[str]) -> Iterator[Topic]:
+def topics_of(
+    known: Mapping[str, FoundTopic], survey: Survey, skipped: list[str], new_topic_id: Callable[[], bytes]
+) -> Iterator[Topic]:
     """Topics that are known, and those that only offsets name: clients could not commit to them otherwise.
 
     Those that cannot be had here are added to `skipped`.
@@ -158,7 +161,7 @@ def topics_of(known: Mapping[str, FoundTopic], survey: Survey, skipped: list[str
         found = known.get(name)
         partitions = max(found.partitions if found else 0, survey.topics.get(name, 0))
         topic_id = found.id if found and found.id not in (None, *ids) else None
-        topic_id = topic_id or random_topic_id()
+        topic_id = topic_id or new_topic_id()
         keys.add(collision_key(name))
         ids.add(topic_id)
         yield Topic(name=name, id=topic_id, partitions=partitions)

@@ -52,6 +52,7 @@ class CleanerTask:
         self._on_log_failed = on_log_failed
         self._thread = thread
         self._busy = False
+        self._began_ms = 0
         self._closed = False
 
     def run(self) -> None:
@@ -59,6 +60,7 @@ class CleanerTask:
         if not self._busy and not self._closed:
             self._busy = True
             self._stats.cleaner_last_run_ms = self._clock.wall_ms()
+            self._began_ms = self._clock.mono_ms()
             self._thread.submit(self._cleaner.clean_dirtiest, self._done)
 
     def close(self) -> None:
@@ -91,7 +93,7 @@ class CleanerTask:
                 bytes_after=result.bytes_after,
                 records_before=result.records_before,
                 records_after=result.records_after,
-                milliseconds=result.milliseconds,
+                milliseconds=self._clock.mono_ms() - self._began_ms,
             )
             # There may be another one, or another round of this one.
             self.run()

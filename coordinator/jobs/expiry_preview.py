@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the expiry task will remove, and when, if the groups stay as they are."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
-from time import perf_counter_ns
 from typing import Final
 
 import msgspec
@@ -13,9 +11,8 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock
+from coordinator.runtime.slices import Slices
 
-SLICE_NS: Final = 5_000_000
-"""For how long one slice of the search may keep the event loop."""
 ROWS_MAX: Final = 20_000
 """So many rows are listed at most; all are counted."""
 
@@ -102,12 +99,11 @@ async def preview_expiry(
     """Look at every group of the owned partitions, in slices that leave the event loop to others."""
     preview = Preview(clock.wall_ms(), within_ms, manager.env.config.offsets_retention_ms)
     preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
-    slice_ns = perf_counter_ns()
+    slices = Slices(clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):
             if group.state is not GroupState.DEAD and not shard.is_lost:
                 preview.add(group)
-            if perf_counter_ns() - slice_ns > SLICE_NS:
-                await asyncio.sleep(0)
-                slice_ns = perf_counter_ns()
+            if slices.over:
+                await slices.give_way()
     return preview

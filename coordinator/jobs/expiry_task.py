@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The task that removes expired offsets every `offsets.retention.check.interval.ms`."""
 
-import asyncio
-from time import perf_counter_ns
 from typing import Final
 
 from coordinator.groups.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock
+from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from storage.errors import RecordTooLarge
 
 log = get_logger("expiry")
-
-SLICE_NS: Final = 5_000_000
-"""For how long one slice of the search may keep the event loop."""
 
 
 LOG_LINE: Final = "Removed {} expired offsets in {} milliseconds."
@@ -29,7 +25,7 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     began_ms = clock.mono_ms()
     now_wall_ms = clock.wall_ms()
     removed = 0
-    slice_ns = perf_counter_ns()
+    slices = Slices(clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for group in list(shard.groups.values()):
             if group.state is GroupState.DEAD or shard.is_lost:
@@ -37,9 +33,8 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
             try:
                 for expired in manager.cleanup_steps(shard, group, now_wall_ms):
                     removed += expired
-                    if perf_counter_ns() - slice_ns > SLICE_NS:
-                        await asyncio.sleep(0)
-                        slice_ns = perf_counter_ns()
+                    if slices.over:
+                        await slices.give_way()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
                 log.error("expired offsets stay", group=group.group_id, reason=str(error))

@@ -17,7 +17,6 @@ A request that breaks the protocol ends the connection after the answers to thos
 import asyncio
 from collections import deque
 from collections.abc import Mapping
-from time import perf_counter_ns
 from typing import Any, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
@@ -97,6 +96,7 @@ class Server:
         self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
         self.turns = turns
+        self.nanos = turns.nanos
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
         self.longest: set[Connection] = set()  # the few whose answers may become very long now
@@ -290,11 +290,11 @@ class Connection:
 
     def _handle_all(self, frames: list[bytes]) -> None:
         out: list[bytes] = []
-        turns = self._server.turns
+        server = self._server
+        turns, nanos, unsent = server.turns, server.nanos, server.unsent
         ends_ns = turns.ends_ns
-        unsent = self._server.unsent
         for index, frame in enumerate(frames):
-            now_ns = perf_counter_ns()
+            now_ns = nanos()
             if (
                 self._parked is not None
                 or self._owed_bytes > ANSWERS_BYTES_MAX
@@ -446,7 +446,7 @@ class Connection:
         if not self._may_work():
             self._server.turns.go_on_later(self._go_on_working, again=True)
             return
-        ends_ns = perf_counter_ns() + self._server.turns.share_ns
+        ends_ns = self._server.nanos() + self._server.turns.share_ns
         self._working = True
         try:
             result = self._work_until(ends_ns)
@@ -500,7 +500,7 @@ class Connection:
                 self._work = None
                 self._server.longest.discard(self)
                 raise
-            if perf_counter_ns() >= ends_ns:
+            if self._server.nanos() >= ends_ns:
                 break
         return None
 
@@ -687,12 +687,12 @@ class Connection:
             return
         self._send_ready()
         out: list[bytes] = []
-        ends_ns = perf_counter_ns() + self._server.turns.share_ns
+        ends_ns = self._server.nanos() + self._server.turns.share_ns
         while self._backlog and not self._is_blocked():
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
             self._handle(frame, out)
-            if perf_counter_ns() >= ends_ns:
+            if self._server.nanos() >= ends_ns:
                 break
         self._write(out)
         self._after_sending(again=True)

@@ -4,8 +4,9 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Final
+
+from coordinator.runtime.slices import Nanos
 
 TURN_NS: Final = 10_000_000
 """What clients have sent ahead must not keep timers, flushes and loading waiting for longer."""
@@ -21,11 +22,12 @@ class Turns:
     plenty, or what takes long, keeps nobody's heartbeat waiting. They get half of a turn at most.
     """
 
-    def __init__(self, turn_ns: int = TURN_NS) -> None:
+    def __init__(self, nanos: Nanos, turn_ns: int = TURN_NS) -> None:
+        self.nanos: Final = nanos
         self._turn_ns = turn_ns
         self.share_ns: Final = turn_ns // SHARES
-        self.ends_ns = perf_counter_ns() + turn_ns
-        """From when on (`perf_counter_ns`) no further request is handled before the loop has turned.
+        self.ends_ns = nanos() + turn_ns
+        """From when on (`nanos`) no further request is handled before the loop has turned.
 
         Nobody tells when a turn begins, so it may have turned since it was set. Whoever is late goes on later, and
         that turn sets it anew: this costs one turn at most in that time, and most requests nothing.
@@ -49,22 +51,22 @@ class Turns:
 
     def _next(self) -> None:
         self._scheduled = False
-        began_ns = perf_counter_ns()
+        began_ns = self.nanos()
         self.ends_ns = began_ns + self._turn_ns
         again = len(self._again)  # those who come back for more wait for the turn after this
         try:
             try:
-                _run(self._first, len(self._first), self.ends_ns)
+                _run(self._first, len(self._first), self.ends_ns, self.nanos)
             finally:
-                _run(self._again, again, began_ns + self._turn_ns // 2)
+                _run(self._again, again, began_ns + self._turn_ns // 2, self.nanos)
         finally:
             if self._first or self._again:
                 self._schedule()
 
 
-def _run(waiting: deque[Callable[[], None]], count: int, ends_ns: int) -> None:
+def _run(waiting: deque[Callable[[], None]], count: int, ends_ns: int, nanos: Nanos) -> None:
     """Call so many of those who wait, in order and one at least, until the time is over."""
     for _ in range(count):
         waiting.popleft()()
-        if perf_counter_ns() >= ends_ns:
+        if nanos() >= ends_ns:
             break

@@ -11,7 +11,6 @@ one that is on disk. A reply carries the number of the flush that it depends on 
 import asyncio
 import enum
 from collections.abc import Callable, Sequence
-from time import perf_counter_ns
 from typing import Protocol
 
 from coordinator.runtime.clock import Clock
@@ -113,6 +112,7 @@ class Committer:
         self._log = log
         self._io = io
         self._clock = clock
+        self._nanos = clock.nanos
         self._stats = stats
         self._synced = mode is FlushMode.ALWAYS
         self._batch_bytes_max = batch_bytes_max
@@ -162,7 +162,7 @@ class Committer:
         writers, self._dirty = self._dirty, []
         self._under_way = writers
         self.gathering += 1
-        self._began_ns = perf_counter_ns()
+        self._began_ns = self._nanos()
         try:
             entries = self._entries(writers)
         except Exception as error:
@@ -198,7 +198,7 @@ class Committer:
             self._fail(writers, result)
             return
         self.durable = self.gathering - 1
-        self._stats.flushed(perf_counter_ns() - self._began_ns, self._began_wall_ms)
+        self._stats.flushed(self._nanos() - self._began_ns, self._began_wall_ms)
         self.on_flushed()
         if self._drained:
             self._tell_drained()

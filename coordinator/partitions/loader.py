@@ -3,7 +3,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from time import perf_counter_ns
 from typing import Final
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Thread
+from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from storage.errors import CorruptBatch, CorruptLog, CorruptRecord
@@ -21,9 +21,6 @@ from storage.format.transactions import LogReplay
 from storage.log_manager import LogManager
 
 log = get_logger("loader")
-
-SLICE_NS: Final = 5_000_000
-"""For how long one slice of a load may keep the event loop."""
 
 SIDE_BY_SIDE: Final = 4
 """So many partitions load at a time: enough that reading never makes the others wait; the first ones serve early."""
@@ -64,6 +61,7 @@ class Loader:
         self._read_bytes_max = read_bytes_max
         self._records = RecordLoader()
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._slices = Slices(clock.nanos)
         self._slice = asyncio.Lock()  # the loop turns between two slices, whosever they are
         self.progress: dict[int, LoadProgress] = {}
 
@@ -161,12 +159,6 @@ class Loader:
         more = True
         while more and still_wanted():
             async with self._slice:
-                more = take_slice(steps)
+                more = self._slices.take(steps)
                 # Still holding the lock, so that nobody else's slice is in the same turn.
                 await asyncio.sleep(0)
-
-
-def take_slice(steps: Iterator[None]) -> bool:
-    """Take steps for the time of a slice; returns whether there may be more."""
-    began_ns = perf_counter_ns()
-    return any(perf_counter_ns() - began_ns > SLICE_NS for _ in steps)

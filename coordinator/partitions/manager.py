@@ -3,7 +3,6 @@
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from time import perf_counter_ns
 from typing import Final
 
 from coordinator.groups import expiry, timeouts
@@ -192,7 +191,7 @@ class GroupMetadataManager:
                 shard.appender = None
                 self._unloading.append(shard)
         if self._unloading and not self._unloads_later:
-            now_ns = perf_counter_ns()
+            now_ns = self.clock.nanos()
             if now_ns - self._unloaded_ns > TURN_NS:
                 self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, now_ns
             self._unload_some()
@@ -204,7 +203,7 @@ class GroupMetadataManager:
 
     def _unload_more(self, _: None) -> None:
         self._unloads_later = False
-        self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, perf_counter_ns()
+        self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, self.clock.nanos()
         self._unload_some()
 
     def _unload_some(self) -> None:

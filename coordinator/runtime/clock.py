@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two clocks of a node."""
+"""The clocks of a node."""
 
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from coordinator.groups.outcome import Instant
 
 
 class Clock(Protocol):
-    """Time in whole milliseconds."""
+    """Time in whole milliseconds, and a finer one for what takes less."""
 
     def mono_ms(self) -> int:
         """For deadlines: never goes back."""
@@ -19,9 +20,18 @@ class Clock(Protocol):
     def now(self) -> Instant:
         """Both at once."""
 
+    def nanos(self) -> int:
+        """For how long something took: nanoseconds since any moment, which never go back.
+
+        Bind it once where it is read for each request: it may be the system's function itself.
+        """
+
 
 class SystemClock:
     """The machine's clocks."""
+
+    def __init__(self) -> None:
+        self.nanos: Callable[[], int] = time.perf_counter_ns
 
     def mono_ms(self) -> int:
         """Milliseconds of the monotonic clock."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What makes the ids of new members unique."""
 
-import os
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +12,7 @@ DRAWN_AT_ONCE: Final = 256
 class MemberIdSuffixes:
     """Gives random UUIDs (version 4), the same kind as uuid.uuid4 in a fifth of the time."""
 
-    def __init__(self, random_bytes: Callable[[int], bytes] = os.urandom) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         self._random_bytes = random_bytes
         self._drawn = b""
         self._at = 0

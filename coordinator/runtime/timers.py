@@ -4,16 +4,13 @@
 import heapq
 from collections.abc import Callable
 from itertools import count
-from time import perf_counter_ns
 from typing import Any, Protocol
 
 from coordinator.runtime.clock import Clock
+from coordinator.runtime.slices import SLICE_NS
 from coordinator.telemetry.logs import get_logger
 
 log = get_logger("timers")
-
-SLICE_NS = 5_000_000
-"""For how long calls that are due may keep the event loop in one of its turns."""
 
 Listen = Callable[[Callable[[], None]], None]
 """Calls what it is given once everything that clients had sent by now has been handled."""
@@ -79,6 +76,7 @@ class Timers:
     ) -> None:
         self._loop = loop
         self._clock = clock
+        self._nanos = clock.nanos
         self._slice_ns = slice_ns
         self._listen = listen
         self._heap: list[tuple[int, int, Timer]] = []
@@ -143,13 +141,13 @@ class Timers:
     def _run(self) -> None:
         """Make the calls that are due, and those that a slice has no time for in the next turn."""
         heap = self._heap
-        ends_ns = perf_counter_ns() + self._slice_ns
+        ends_ns = self._nanos() + self._slice_ns
         while heap and heap[0][0] <= self._due_ms:
             try:
                 heapq.heappop(heap)[2].call()
             except Exception:
                 log.exception("a timer's call failed")  # those after it are due all the same
-            if perf_counter_ns() >= ends_ns:
+            if self._nanos() >= ends_ns:
                 self._handle = self._loop.call_later(0, self._run)
                 return
         self._busy = False

@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's answers to its supervisor's pings, from a thread of its own: the rule is in `liveness.py`.
-
-A ping is any byte; the answer is how often the event loop has come round and the nanoseconds of processor time that
-its thread has used, as two int64.
-"""
+"""A worker's answers to its supervisor's pings, from a thread of its own: the rule is in `liveness.py`."""
 
 import asyncio
 import socket
 import threading
 import time
 from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
-ANSWER: Final = Struct(">qq")
-PING: Final = b"?"
+from coordinator.workers.launcher import ANSWER
+
 BEAT_S: Final = 0.05
 """How often the loop is asked to come round; well below the least `worker.timeout.ms`."""
 

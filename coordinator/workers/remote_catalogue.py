@@ -34,9 +34,10 @@ class RemoteCatalogueStore(CatalogueKeeper):
         path: Path,
         offsets_topic: Topic,
         send: Callable[[Any], None],
+        new_topic_id: Callable[[], bytes],
         limits: TopicLimits = DEFAULT_LIMITS,
     ) -> None:
-        super().__init__(path)
+        super().__init__(path, new_topic_id)
         self._catalogue = Catalogue(offsets_topic, limits=limits)
         self._send = send
         self._version = UNKNOWN

@@ -4,7 +4,6 @@
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -12,12 +11,13 @@ from typing import Final
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
+from coordinator.machine import Machine, real_machine
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.messages import Serves
+from coordinator.workers.subprocesses import Subprocesses, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerFailed, tell_settled
-from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
 from storage.recovery.shared import SharedDirectory
@@ -34,30 +34,36 @@ def serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) 
     Returns the exit code: 1, after one line on stderr, if they cannot start.
     """
     try:
-        shared, meta = open_directory(settings)
-        return asyncio.run(_serve(settings, shared, meta, announce))
+        return asyncio.run(_open_and_serve(settings, announce))
     except (StorageError, WorkerFailed, OSError) as error:
         sys.stderr.write(f"groupkeeper: {error}\n")
         return 1
 
 
-def open_directory(settings: Settings) -> tuple[SharedDirectory, MetaProperties]:
-    """Lock the data directory and settle what was left in it. Raises StorageError."""
-    deadline = time.monotonic() + ORPHANS_WAIT_S
+async def _open_and_serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) -> int:
+    machine = real_machine()
+    shared, meta = await open_directory(settings, machine)
+    return await _serve(settings, machine, shared, meta, announce)
+
+
+async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDirectory, MetaProperties]:
+    """Lock the data directory and settle what was left in it, which blocks. Raises StorageError."""
+    loop, fs = asyncio.get_running_loop(), machine.fs
+    deadline = loop.time() + ORPHANS_WAIT_S
     while True:
         try:
-            refuse_half_done(RealFileSystem(), settings.data_dir)
-            shared, settled = SharedDirectory.open(settings.data_dir, log_settings(settings))
+            refuse_half_done(fs, settings.data_dir)
+            shared, settled = SharedDirectory.open(settings.data_dir, log_settings(settings), fs)
             break
         except DirectoryLocked as locked:
-            if locked.pid is None or _is_alive(locked.pid) or time.monotonic() > deadline:
+            if locked.pid is None or is_alive(locked.pid) or loop.time() > deadline:
                 raise
             # Who locked it is gone: its workers, which have the lock from it, are about to go, too.
-            time.sleep(0.05)
+            await asyncio.sleep(0.05)
     tell_settled(settled)
     try:
         meta = load_or_create_meta(
-            RealFileSystem(), settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
+            fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
         )
     except StorageError:
         shared.close(clean=False)
@@ -65,18 +71,9 @@ def open_directory(settings: Settings) -> tuple[SharedDirectory, MetaProperties]
     return shared, meta
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 async def _serve(
     settings: Settings,
+    machine: Machine,
     shared: SharedDirectory,
     meta: MetaProperties,
     announce: Callable[[Mapping[int, Serves]], None],
@@ -86,7 +83,8 @@ async def _serve(
     on_stop_signal(loop, stop.set)
     clean = True
     try:
-        supervisor = Supervisor(settings, shared, meta.cluster_id)
+        launch = Subprocesses(shared.lock_descriptors)
+        supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id)
         control = ControlSocket(supervisor, settings.data_dir)
         try:
             await control.start()

@@ -4,6 +4,10 @@
 It holds the data directory's lock, says who leads what (`assignment`), keeps the topic catalogue, and settles what a
 dead worker's journal still holds. It serves no Kafka client, and no commit passes through it.
 
+It starts no process, opens no socket and reads no clock by itself: workers come from a `Launcher`, everything else from
+a `Machine` and the event loop. So several nodes and their supervisor run in one process on simulated time, where a
+test gives it a launcher of its own (`launcher.py` says how); `serve.py` gives it the real ones.
+
 What keeps two nodes from writing the same partition is that nothing is given away before its owner has released it,
 or has ended for good: a worker that is dead (`liveness`) is killed and waited for. So a worker needs no lease, and one
 that was stopped and goes on later is one that was not killed yet, and leads what it has. Workers that lose their
@@ -19,20 +23,20 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
-from coordinator.runtime.io_thread import IoThread
+from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.topology.view import NOBODY, Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, Lead
 from coordinator.workers.ends import Ends
+from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.placement import partition_for
-from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared import Settled, SharedDirectory
 
@@ -50,17 +54,35 @@ class WorkerFailed(Exception):
 
 
 class Supervisor:
-    """The workers of one data directory, which is open and settled."""
+    """The workers of one data directory, which is open and settled.
 
-    def __init__(self, settings: Settings, shared: SharedDirectory, cluster_id: str) -> None:
+    `start` it, let the loop run, and `stop` it; then `shared` is to be closed, clean if `stop` has returned True.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        loop: asyncio.AbstractEventLoop,
+        machine: Machine,
+        launch: Launcher,
+        shared: SharedDirectory,
+        cluster_id: str,
+    ) -> None:
         self.settings = settings
         self.shared = shared
         self.cluster_id = cluster_id
-        self.loop = asyncio.get_running_loop()
-        self.io = IoThread(self.loop, "groupkeeper-io")
-        self.fs = RealFileSystem()
+        self.loop = loop
+        self.io = machine.thread(loop, "groupkeeper-io")
+        self.fs = machine.fs
+        self._launch = launch
         self.nodes = [settings.node_id + index for index in range(settings.workers)]
-        self.store = CatalogueStore(settings.data_dir, self.io.submit, limits=TopicLimits.of(settings))
+        self.store = CatalogueStore(
+            settings.data_dir,
+            self.io.submit,
+            fs=machine.fs,
+            new_topic_id=machine.new_topic_id,
+            limits=TopicLimits.of(settings),
+        )
         self.store.load(settings.offsets_topic_num_partitions)
         self.store.later = self.loop.call_soon
         self.feed = TopicFeed(lambda: self.store.catalogue)
@@ -141,7 +163,7 @@ class Supervisor:
     async def _start_worker(self, node: int) -> None:
         liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
         worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
-        await worker.start(self.shared.lock_descriptors())
+        await worker.start(self._launch)
         self.workers[node] = worker
         worker.send(
             messages.Welcome(

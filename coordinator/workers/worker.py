@@ -1,67 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's process: a node like one that is alone, but for what its supervisor decides.
+"""A worker: a node like one that is alone, but for what its supervisor decides.
 
-Started by `worker_process` as `python -m coordinator.workers.worker SOCKET PULSE PARENT NODE`. It ends when its
-supervisor does: at once and without giving anything back, as in a crash, since whoever comes next settles its journal.
+`worker_main` gives it a process of its own; a simulation has several in one.
 """
 
 import asyncio
-import ctypes
-import gc
-import os
-import signal
-import socket
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NoReturn
-
-import uvloop
+from typing import Any, Final, Protocol
 
 from coordinator.api.ends import ends_of
-from coordinator.app import GC_THRESHOLDS, App, CannotStart
+from coordinator.app import App, CannotStart
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits
+from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
+from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.waiting import Waiting
-from coordinator.runtime.stop_signals import ignore_stop_signals
-from coordinator.telemetry import logs
 from coordinator.topology.view import Broker, Cluster
 from coordinator.workers import messages
-from coordinator.workers.pulse import Pulse
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
-log = logs.get_logger("worker")
-
 EXIT_FAILED: Final = 1
-EXIT_ORPHANED: Final = 3
-LAST_LINES_S: Final = 0.1
-_PR_SET_PDEATHSIG: Final = 1
+
+
+class Surroundings(Protocol):
+    """What a worker does to the process that it is in."""
+
+    def configure(self, settings: Settings) -> None:
+        """What the process has from its settings, such as the form of its log, is known now."""
+
+    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+        """Have `on_stall` called on the event loop when that was held for longer than this."""
+
+    def orphaned(self, reason: str) -> None:
+        """The supervisor is gone: end the worker in the middle of what it does, so that it writes nothing more."""
 
 
 class WorkerApp(App):
     """A node whose partitions, topics and neighbours are its supervisor's business."""
 
     def __init__(
-        self, welcome: messages.Welcome, loop: asyncio.AbstractEventLoop, send: Callable[[Any], None]
+        self,
+        welcome: messages.Welcome,
+        loop: asyncio.AbstractEventLoop,
+        machine: Machine,
+        send: Callable[[Any], None],
     ) -> None:
         settings = welcome.settings
         try:
             log_manager = LogManager.open_share(
-                settings.data_dir, log_settings(settings), welcome.topic_id, settings.node_id
+                settings.data_dir, log_settings(settings), welcome.topic_id, settings.node_id, machine.fs
             )
         except StorageError as error:
             raise CannotStart(str(error)) from error
-        super().__init__(settings, loop, log_manager, welcome.cluster_id)
+        super().__init__(settings, loop, machine, log_manager, welcome.cluster_id)
         self.stats.worker_restarts = welcome.restarts
         self.cluster = Cluster(welcome.view)
         self.catalogue_store = RemoteCatalogueStore(
-            settings.data_dir / CATALOGUE_FILE, welcome.offsets_topic, send, TopicLimits.of(settings)
+            settings.data_dir / CATALOGUE_FILE,
+            welcome.offsets_topic,
+            send,
+            machine.new_topic_id,
+            TopicLimits.of(settings),
         )
         self.share = Share(self.leadership, self.committer, self.log, self.io, self.stats, send)
         self.ends = RemoteEnds(send)
@@ -109,26 +115,26 @@ class RemoteEnds:
 
 
 class Worker:
-    """The socket to the supervisor, and the node that does what comes from it."""
+    """The channel to the supervisor, and the node that does what comes over it.
 
-    def __init__(self, node_id: int, loop: asyncio.AbstractEventLoop, pulse: Pulse) -> None:
-        self._node_id = node_id
+    Connect `channel`, and await `ended`, the exit status; then `close` it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, machine: Machine, surroundings: Surroundings) -> None:
         self._loop = loop
-        self._pulse = pulse
-        self._channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
-        self._app: WorkerApp | None = None
+        self._machine = machine
+        self._surroundings = surroundings
+        self.channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
+        self.app: WorkerApp | None = None
+        """The node, once the supervisor has said what it is."""
         self._starting: asyncio.Task[None] | None = None
         self.ended: asyncio.Future[int] = loop.create_future()
-
-    async def connect(self, sock: socket.socket) -> None:
-        """Listen to the supervisor."""
-        await self._loop.create_connection(lambda: self._channel, sock=sock)
 
     def _got(self, message: Any) -> None:
         if isinstance(message, messages.Welcome):
             self._welcome(message)
-        elif self._app is not None:
-            self._do(self._app, message)
+        elif self.app is not None:
+            self._do(self.app, message)
 
     def _do(self, app: WorkerApp, message: Any) -> None:
         match message:
@@ -151,17 +157,17 @@ class Worker:
 
     def _welcome(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings
-        logs.configure(settings.log_format, settings.log_level, node=self._node_id, queued=True)
+        self._surroundings.configure(settings)
         try:
-            app = self._app = WorkerApp(welcome, self._loop, self._channel.send)
+            app = self.app = WorkerApp(welcome, self._loop, self._machine, self.channel.send)
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self._pulse.watch(settings.worker_timeout_ms, app.loop_stalled)
+        self._surroundings.watch(settings.worker_timeout_ms, app.loop_stalled)
         self._starting = self._loop.create_task(self._start(app))
 
     def _cannot_serve(self, error: CannotStart) -> None:
-        self._channel.send(messages.CannotServe(str(error)))
+        self.channel.send(messages.CannotServe(str(error)))
         self.ended.set_result(EXIT_FAILED)
 
     async def _start(self, app: WorkerApp) -> None:
@@ -171,7 +177,7 @@ class Worker:
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self._channel.send(messages.Serves(serving.listen, serving.advertised, serving.metrics))
+        self.channel.send(messages.Serves(serving.listen, serving.advertised, serving.metrics))
 
     async def _stop(self, app: WorkerApp) -> None:
         app.share.close()
@@ -183,7 +189,7 @@ class Worker:
         ends = ends_of(app.door, waiting, wanted.group_id, wanted.partitions)
         told = messages.EndsTold(wanted.request, ends)
         if waiting.flush <= app.committer.durable:
-            self._channel.send(told)
+            self.channel.send(told)
             return
         # Nobody may be told of an offset that a crash can take back.
         task = self._loop.create_task(app.committer.drained())
@@ -194,53 +200,12 @@ class Worker:
     ) -> None:
         """The flush has come to its end; where it failed, the group is not served any more."""
         lost = not app.door.serves(wanted.group_id)
-        self._channel.send(messages.EndsTold(wanted.request, None) if lost else told)
+        self.channel.send(messages.EndsTold(wanted.request, None) if lost else told)
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():
-            log.error("the supervisor is gone", reason=reason)
-            exit_at_once(EXIT_ORPHANED)
+            self._surroundings.orphaned(reason)
 
     def close(self) -> None:
         """Say what is left to say."""
-        self._channel.close()
-
-
-def exit_at_once(status: int) -> NoReturn:
-    """End without writing anything more to the data directory."""
-    logs.drain(LAST_LINES_S)
-    os._exit(status)
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket tells."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it was faster
-        exit_at_once(EXIT_ORPHANED)
-
-
-async def _run(sock: socket.socket, pulse_sock: socket.socket, node_id: int) -> int:
-    loop = asyncio.get_running_loop()
-    pulse = Pulse(loop, pulse_sock)
-    pulse.start()
-    worker = Worker(node_id, loop, pulse)
-    await worker.connect(sock)
-    status = await worker.ended
-    worker.close()
-    await asyncio.sleep(0)
-    return status
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the worker that these arguments describe; returns its exit status."""
-    descriptor, pulse, parent, node_id = map(int, arguments)
-    die_with(parent)
-    # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
-    ignore_stop_signals()
-    gc.set_threshold(*GC_THRESHOLDS)
-    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        self.channel.close()

@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker as its supervisor has it: a process and the socket to it. Started once, and gone for good once it ends."""
+"""One worker as its supervisor has it: a process and the channel to it. Started once, gone for good once it ends."""
 
 import asyncio
-import os
-import signal
-import socket
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 import msgspec
 
-import coordinator
 from coordinator.telemetry.logs import get_logger
-from coordinator.workers.liveness import Liveness, ProcessFacts, Verdict
+from coordinator.workers.launcher import ANSWER, PING, Launcher, Process
+from coordinator.workers.liveness import Liveness, Verdict
 from coordinator.workers.messages import Channel, FromWorker
-from coordinator.workers.pulse import ANSWER, PING
 
 log = get_logger("supervisor")
 
@@ -26,9 +20,6 @@ STARTS_WITHIN_S: Final = 60.0
 
 class WorkerProcess:
     """A worker of `node_id`. Callbacks come on the event loop; `on_exit` is the last one, and always comes."""
-
-    module = "coordinator.workers.worker"
-    """What the process runs."""
 
     def __init__(
         self,
@@ -43,7 +34,8 @@ class WorkerProcess:
         self._on_exit = on_exit
         self._liveness = liveness
         self._start_until_s = 0.0
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
+        self._ended = False
         self._waiting: asyncio.Task[None] | None = None
         self.channel = Channel(FromWorker, on_message, self._lost)
         self._pulse = PulseReader(liveness)
@@ -59,29 +51,16 @@ class WorkerProcess:
         """Whether the process has answered a ping since it was started."""
         return self._liveness.has_answered
 
-    async def start(self, lock_descriptors: Sequence[int]) -> None:
-        """Start the process, which inherits the data directory's lock. Raises OSError."""
-        ours, theirs = socket.socketpair()
-        our_pulse, their_pulse = socket.socketpair()
-        with theirs, their_pulse:
-            command = [sys.executable, "-m", self.module]
-            command += [str(theirs.fileno()), str(their_pulse.fileno()), str(os.getpid()), str(self.node_id)]
-            self._process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), their_pulse.fileno(), *lock_descriptors),
-                # Where its modules are found first, whatever lies in the directory that we were started in.
-                cwd=Path(coordinator.__file__).parents[1],
-            )
+    async def start(self, launch: Launcher) -> None:
+        """Start the process. Raises OSError."""
+        self._process = await launch(self.node_id, self.channel, self._pulse)
         loop = asyncio.get_running_loop()
         self._start_until_s = loop.time() + STARTS_WITHIN_S
-        await loop.create_connection(lambda: self.channel, sock=ours)
-        await loop.create_connection(lambda: self._pulse, sock=our_pulse)
-        self._waiting = loop.create_task(self._wait())
+        self._waiting = loop.create_task(self._wait(self._process))
 
-    async def _wait(self) -> None:
-        assert self._process is not None
-        status = await self._process.wait()
+    async def _wait(self, process: Process) -> None:
+        status = await process.wait()
+        self._ended = True
         self.channel.close()
         self._pulse.close()
         self._on_exit(status)
@@ -92,8 +71,9 @@ class WorkerProcess:
 
     def ping(self) -> None:
         """Ask whether it is alive, and end it when it is not, by the rule of `liveness.py`."""
+        assert self._process is not None, "not started"
         if self.serves or asyncio.get_running_loop().time() > self._start_until_s:
-            self._judge(self._liveness.pinged(process_facts(self.pid)))
+            self._judge(self._liveness.pinged(self._process.facts()))
         self._pulse.ping()
 
     def _judge(self, verdict: Verdict) -> None:
@@ -107,11 +87,11 @@ class WorkerProcess:
                 pass
 
     def kill(self, reason: str) -> None:
-        """SIGKILL, which reaches a stopped process, too; `on_exit` follows once it is gone."""
-        assert self._process is not None
-        if self._process.returncode is None:
+        """End it at once, even where it is stopped; `on_exit` follows once it is gone."""
+        assert self._process is not None, "not started"
+        if not self._ended:
             log.warning("killing a worker", node=self.node_id, pid=self.pid, reason=reason)
-            self._process.send_signal(signal.SIGKILL)
+            self._process.kill()
 
     async def gone(self) -> None:
         """Return once the process has ended and `on_exit` was called."""
@@ -119,8 +99,7 @@ class WorkerProcess:
             await asyncio.shield(self._waiting)
 
     def _lost(self, reason: str) -> None:
-        assert self._process is not None
-        if self._process.returncode is None:
+        if not self._ended:
             # It ends by itself without its supervisor's socket; but it must not take its time.
             log.debug("lost the connection to a worker", node=self.node_id, reason=reason)
             asyncio.get_running_loop().call_later(1.0, self.kill, "it closed its connection")
@@ -155,12 +134,3 @@ class PulseReader(asyncio.Protocol):
         """Close the socket."""
         if self._transport is not None:
             self._transport.close()
-
-
-def process_facts(pid: int) -> ProcessFacts | None:
-    """The state and the processor time of a process; None where there is no /proc, or no such process."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return ProcessFacts(fields[0], int(fields[11]) + int(fields[12]))

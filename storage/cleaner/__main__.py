@@ -3,11 +3,13 @@
 
 import os
 import sys
+import time
+from functools import partial
 
 import msgspec
 
 from storage.cleaner.child import NICENESS, Answer, Failure, GivenFiles, Request, Success
-from storage.cleaner.work import Aborted, OffsetMapTooSmall, clean
+from storage.cleaner.work import Aborted, OffsetMapTooSmall, Throttle, clean
 from storage.errors import CorruptLog
 
 
@@ -17,7 +19,10 @@ def main() -> None:
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer: Answer
     try:
-        result = clean(GivenFiles(request.files), request.job, lambda: os.getppid() == request.parent)
+        job = request.job
+        still_wanted = partial(_is_child_of, request.parent)
+        throttle = Throttle(job.io_bytes_per_second, still_wanted, time.monotonic, time.sleep)
+        result = clean(GivenFiles(request.files), job, throttle)
         answer = Success(result)
     except CorruptLog as error:
         answer = Failure("corrupt", error.reason, path=error.path, position=error.position)
@@ -28,6 +33,10 @@ def main() -> None:
     except OSError as error:
         answer = Failure("system", error.strerror or str(error), errno=error.errno)
     sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+def _is_child_of(parent: int) -> bool:
+    return os.getppid() == parent
 
 
 main()

@@ -6,7 +6,6 @@ goes on where the other has stopped.
 """
 
 import contextlib
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -31,7 +30,6 @@ class Cleaning(msgspec.Struct, frozen=True):
     bytes_after: int
     records_before: int
     records_after: int
-    milliseconds: int
 
 
 class CleaningFailed(StorageError):
@@ -42,10 +40,6 @@ class CleaningFailed(StorageError):
         self.partition = partition
 
 
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class LogCleaner:
     """Cleans the logs of a manager, one at a time. One thread at a time may use it, but for `stop`."""
 
@@ -53,8 +47,8 @@ class LogCleaner:
         self,
         manager: LogManager,
         settings: CleanerSettings,
-        run: Runner | None = None,
-        now_ms: Callable[[], int] = _wall_ms,
+        run: Runner | None,
+        now_ms: Callable[[], int],
     ) -> None:
         self.max_dirty_ratio = 0.0
         """That of the dirtiest log, when it was last looked at."""
@@ -104,7 +98,6 @@ class LogCleaner:
 
     def _clean(self, found: Candidate) -> Cleaning | None:
         manager, rolled = self._manager, found.rolled
-        began = time.monotonic()
         manager.remove_cleaned(rolled)
         try:
             result = self._work(found)
@@ -129,7 +122,6 @@ class LogCleaner:
             sum(cleaned.bytes_after for cleaned in result.segments),
             sum(cleaned.records_before for cleaned in result.segments),
             sum(cleaned.records_after for cleaned in result.segments),
-            int((time.monotonic() - began) * 1000),
         )
 
     def _work(self, found: Candidate) -> Result:

@@ -6,7 +6,6 @@ begins; the dirty part fills the offset map, as far as that has room; and all se
 the map knows are written again without what is superseded. Nothing that others read is changed here.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,12 +77,20 @@ class OffsetMapTooSmall(ValueError):
 
 
 class Throttle:
-    """Sleeps so that reads and writes together stay within a rate."""
+    """Keeps reads and writes together within a rate by `sleep`; `now_s` is monotonic."""
 
-    def __init__(self, bytes_per_second: float | None, still_wanted: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        bytes_per_second: float | None,
+        still_wanted: Callable[[], bool],
+        now_s: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
         self._rate = bytes_per_second
         self._still_wanted = still_wanted
-        self._began = time.monotonic()
+        self._now_s = now_s
+        self._sleep = sleep
+        self._began_s = now_s()
         self._bytes = 0
 
     def add(self, size: int) -> None:
@@ -92,17 +99,18 @@ class Throttle:
             raise Aborted
         self._bytes += size
         if self._rate is not None:
-            early = self._bytes / self._rate - (time.monotonic() - self._began)
+            early = self._bytes / self._rate - (self._now_s() - self._began_s)
             if early > 0:
-                time.sleep(early)
+                self._sleep(early)
 
 
-def clean(fs: FileSystem, job: Job, still_wanted: Callable[[], bool] = lambda: True) -> Result:
+def clean(fs: FileSystem, job: Job, throttle: Throttle | None = None) -> Result:
     """Do a job. Its `.cleaned` files are on disk on return; their names are for the caller to sync.
 
-    Raises Aborted once it is not `still_wanted`, CorruptLog for damage, OffsetMapTooSmall, and OSError.
+    Without a `throttle` nothing holds it up. Raises Aborted once that does not want the result any more, CorruptLog for
+    damage, OffsetMapTooSmall, and OSError.
     """
-    return _Cleaner(fs, job, Throttle(job.io_bytes_per_second, still_wanted)).run()
+    return _Cleaner(fs, job, throttle or Throttle(None, lambda: True, lambda: 0.0, lambda _s: None)).run()
 
 
 class _Cleaner:

@@ -107,6 +107,9 @@ class FileSystem(Protocol):
     def boot_id(self) -> bytes:
         """16 bytes that stay the same until the machine starts again: so long nothing that was written is lost."""
 
+    def random_bytes(self, size: int) -> bytes:
+        """So many bytes that no other file or machine has: for ids, and for the salts of checksums."""
+
 
 class RealFile:
     """A file of the operating system."""
@@ -315,6 +318,10 @@ class RealFileSystem:
         """See FileSystem."""
         return _boot_id()
 
+    def random_bytes(self, size: int) -> bytes:
+        """See FileSystem."""
+        return os.urandom(size)
+
 
 @cache
 def _boot_id() -> bytes:
@@ -322,6 +329,11 @@ def _boot_id() -> bytes:
         return uuid.UUID(_BOOT_ID_FILE.read_text().strip()).bytes
     except (OSError, ValueError):
         return os.urandom(16)  # of no other process: each start may be after a power loss
+
+
+def new_uuid(fs: FileSystem) -> bytes:
+    """A random UUID, version 4, as its 16 bytes."""
+    return uuid.UUID(bytes=fs.random_bytes(16), version=4).bytes
 
 
 def read_file(fs: FileSystem, path: Path) -> bytes:

@@ -3,13 +3,12 @@
 
 import base64
 import re
-import uuid
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from storage.disk.filesystem import FileSystem, atomic_write, read_file
+from storage.disk.filesystem import FileSystem, atomic_write, new_uuid, read_file
 from storage.disk.layout import META_FILE
 from storage.errors import CorruptLog, StorageError, storage_error
 
@@ -29,10 +28,10 @@ class WrongDirectory(StorageError):
     """The data directory belongs to another cluster or node."""
 
 
-def random_id() -> str:
+def random_id(fs: FileSystem) -> str:
     """A new random id as Kafka prints its `Uuid`: 22 characters, URL-safe base64."""
     while True:
-        text = encode_uuid(uuid.uuid4().bytes)
+        text = encode_uuid(new_uuid(fs))
         # KAFKA-14392: an id that starts with a dash looks like an option on a command line.
         if not text.startswith("-"):
             return text
@@ -73,7 +72,7 @@ def load_or_create_meta(
     try:
         stored = _load(fs, path)
         if stored is None:
-            stored = MetaProperties(cluster_id or random_id(), node_id, random_id())
+            stored = MetaProperties(cluster_id or random_id(fs), node_id, random_id(fs))
             fs.mkdir(data_dir)
             _store(fs, path, stored)
     except OSError as error:

@@ -24,7 +24,6 @@ To change this format, raise VERSION, and let the reader take both.
 """
 
 import errno
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
@@ -100,7 +99,7 @@ class Journal:
         """
         spare = directory / SPARE_JOURNAL
         path = directory / journal_name(number)
-        salt = os.urandom(8)
+        salt = fs.random_bytes(8)
         file = fs.open(spare, create=True)
         try:
             file.allocate(max(step_bytes, HEADER_BLOCK_BYTES))

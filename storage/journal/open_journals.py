@@ -101,7 +101,7 @@ def leave_closed(fs: FileSystem, data_dir: Path, directory: Path) -> None:
 
     Raises OSError.
     """
-    stop = random_id()
+    stop = random_id(fs)
     atomic_write(fs, open_journals_file(directory), msgspec.json.encode(Note(closed=stop)))
     # Kafka (CleanShutdownFileHandler) takes a mark with a field that it does not know for one without an epoch.
     mark = {"version": 0, "brokerEpoch": -1, "id": stop}

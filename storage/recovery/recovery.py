@@ -8,7 +8,6 @@ after a failed fsync a page can look fine and still never have reached the disk.
 whole batch is kept, and only a torn tail is cut.
 """
 
-import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -23,7 +22,7 @@ from storage.disk.checkpoint_file import (
     write_offsets,
     write_positions,
 )
-from storage.disk.filesystem import FileSystem, read_file
+from storage.disk.filesystem import FileSystem, new_uuid, read_file
 from storage.disk.layout import (
     JOURNAL_DIR,
     PARTITION_METADATA_FILE,
@@ -313,7 +312,7 @@ def topic_id_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> bytes:
                     break
     if unreadable is not None:
         raise unreadable
-    return uuid.uuid4().bytes
+    return new_uuid(fs)
 
 
 def _fail_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequence[int]) -> None:

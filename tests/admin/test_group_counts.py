@@ -4,19 +4,17 @@
 import asyncio
 from collections import Counter
 
-import pytest
-
 from coordinator.groups.state import GroupState
-from coordinator.jobs import group_counts
 from coordinator.jobs.group_counts import GroupCounts, count_groups
+from coordinator.runtime.slices import SLICE_NS
 from tests.groups.harness import Cluster
 
 GROUPS = 20
 
 
-async def test_groups_are_counted_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_counts, "SLICE_NS", -1)  # give way after every group
+async def test_groups_are_counted_in_slices() -> None:
     cluster = Cluster()
+    cluster.clock.look_ns = SLICE_NS + 1  # it gives way after every group
     cluster.stable_group(2)
     for number in range(GROUPS - 1):
         cluster.commit(number, group=f"simple-{number}")

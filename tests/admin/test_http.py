@@ -13,14 +13,15 @@ from prometheus_client.exposition import choose_encoder
 from coordinator.admin import guard, scrape
 from coordinator.admin.http import names_loopback
 from coordinator.admin.scrape import Page
+from tests.groups.harness import FakeClock
 from tests.partitions.running import Running, eventually, node
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    async with node(tmp_path / "data", monkeypatch, metrics=True) as running:
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", metrics=True) as running:
         yield running
 
 
@@ -215,9 +216,7 @@ async def test_scrapes_at_the_same_time_share_one_collection(
 
 
 @pytest.mark.parametrize("accept", ["*/*", OPENMETRICS])
-async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(
-    accept: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(accept: str) -> None:
     registry = CollectorRegistry()
     for number in range(41):
         counter = Counter(f"counter_{number}", "Counts.", ["label"], registry=registry)
@@ -232,9 +231,8 @@ async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(
 
     async def nothing() -> None: ...
 
-    monkeypatch.setattr(scrape, "SLICE_NS", 0)
     turning = asyncio.create_task(turn())
-    body, content_type = await Page(registry, nothing).get(accept)
+    body, content_type = await Page(registry, nothing, FakeClock().nanos, slice_ns=0).get(accept)
     turning.cancel()
     encode, expected_type = choose_encoder(accept)
     assert (body, content_type) == (encode(registry), expected_type)

@@ -33,8 +33,8 @@ DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    async with node(tmp_path / "data", monkeypatch, metrics=True) as running:
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", metrics=True) as running:
         yield running
 
 
@@ -68,13 +68,11 @@ async def metric(running: Running, name: str, **labels: str) -> float:
 # --- readiness ---
 
 
-async def test_a_node_that_loads_is_alive_and_not_ready(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
     last = PARTITIONS - 1
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         await (await running.client()).commit(running.group_in(last), 0, 1)
-    async with node(tmp_path / "data", monkeypatch, held_partition=last, metrics=True) as running:
+    async with node(tmp_path / "data", held_partition=last, metrics=True) as running:
         assert await get(running, "/health") == (
             200,
             "application/json; charset=utf-8",
@@ -123,10 +121,8 @@ async def test_periodic_jobs_tell_how_often_and_how_long_they_ran_and_what_faile
     assert await metric(running, "job_failures_total", job="write_behind") == failures + 1
 
 
-async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_says_why(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         for offset in range(3):
             await client.commit(running.group_in(1), 0, offset)
@@ -134,7 +130,7 @@ async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_say
     data = bytearray(segment.read_bytes())
     data[80] ^= 0xFF
     segment.write_bytes(data)
-    async with node(tmp_path / "data", monkeypatch, loaded=False, metrics=True) as running:
+    async with node(tmp_path / "data", loaded=False, metrics=True) as running:
         await eventually(lambda: not running.app.manager.loading_partitions, "the loads to end")
         status, _, body = await get(running, "/ready")
         state = json.loads(body)
@@ -146,12 +142,8 @@ async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_say
         assert await metric(running, "partition_load_failures_total") == 1
 
 
-async def test_ready_says_what_cannot_be_written_and_what_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=100, metrics=True
-    ) as running:
+async def test_ready_says_what_cannot_be_written_and_what_fails(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", journal_checkpoint_interval_ms=100, metrics=True) as running:
         client = await running.client()
         assert (await get(running, "/ready?strict=1"))[0] == 200
         running.disk.fail(WRITES, where="recovery-point")
@@ -269,8 +261,8 @@ async def test_requests_errors_and_bytes(running: Running) -> None:
     assert await metric(running, "sent_bytes_total") == sent + answer_bytes
 
 
-async def test_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with node(tmp_path / "data", monkeypatch, max_connections_per_ip=2, metrics=True) as running:
+async def test_connections(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", max_connections_per_ip=2, metrics=True) as running:
         first, second = await running.client(), await running.client()
         for client in (first, second):
             await client.ask(requests.api_versions())
@@ -300,8 +292,8 @@ async def test_requests_that_break_the_protocol(running: Running) -> None:
     assert await metric(running, "connections") == 0
 
 
-async def test_idle_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with node(tmp_path / "data", monkeypatch, connections_max_idle_ms=1, metrics=True) as running:
+async def test_idle_connections(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", connections_max_idle_ms=1, metrics=True) as running:
         client = await running.client()
         await client.until_closed()
         assert await metric(running, "connections_idle_closed_total") == 1
@@ -344,10 +336,8 @@ async def test_offsets_and_groups(running: Running) -> None:
     assert await metric(running, "members") == 0
 
 
-async def test_expirations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, offsets_retention_check_interval_ms=20, metrics=True
-    ) as running:
+async def test_expirations(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", offsets_retention_check_interval_ms=20, metrics=True) as running:
         client = await running.client()
         await client.ask(requests.commit("a", {0: 1, 1: 1}, version=4, retention_ms=0))
         await eventually(lambda: running.app.stats.groups_expired, "the group to expire")
@@ -371,8 +361,8 @@ async def test_flushes_and_the_journal(running: Running) -> None:
     assert await metric(running, "flush_duration_seconds_count") == count + 5, "a failed flush is no flush"
 
 
-async def test_loads_and_records_of_unknown_kinds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         for group in ("a", "b", "c"):
             await client.commit(group, 0, 1)
@@ -383,7 +373,7 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path, monkeypatch: p
         builder.append(unknown)
         (batch,) = builder.build(log.end_offset(0), 0, 1)
         log.append([(0, log.end_offset(0), batch)], sync=True)
-    async with node(tmp_path / "data", monkeypatch, metrics=True) as running:
+    async with node(tmp_path / "data", metrics=True) as running:
         assert await metric(running, "partition_loads_total") == PARTITIONS
         assert await metric(running, "loaded_records_total") == 4
         assert await metric(running, "unknown_records_total") == 1
@@ -494,12 +484,8 @@ async def test_a_node_that_refuses_commits_says_so_as_long_as_it_does(running: R
     assert await metric(running, "last_flush_timestamp_seconds") > good
 
 
-async def test_checkpoints_that_fail_again_and_again_show_since_when(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=100, metrics=True
-    ) as running:
+async def test_checkpoints_that_fail_again_and_again_show_since_when(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", journal_checkpoint_interval_ms=100, metrics=True) as running:
         job = running.app.scheduler.jobs["checkpoint"]
         client = await running.client()
         running.disk.fail(WRITES, where="recovery-point")

@@ -35,6 +35,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import CLASSES
 from storage.format.records import OffsetAndMetadata
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+from tests.support.ids import new_topic_id
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 ENDPOINT = ("groups.example", 9092)
@@ -106,7 +107,11 @@ class FakeNode:
         self.settings = msgspec.structs.replace(Settings(data_dir=data_dir), **settings)
         self.thread = ManualThread()
         self.catalogue_store = CatalogueStore(
-            data_dir, self.thread.submit, fs=UnsyncedFileSystem(), limits=TopicLimits.of(self.settings)
+            data_dir,
+            self.thread.submit,
+            fs=UnsyncedFileSystem(),
+            new_topic_id=new_topic_id,
+            limits=TopicLimits.of(self.settings),
         )
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()

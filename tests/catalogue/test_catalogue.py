@@ -17,11 +17,11 @@ from coordinator.catalogue.changes import (
     Grown,
     Misfit,
 )
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import MESSAGE_LENGTH_MAX, Refusal, Topic
 from protocol.errors import ErrorCode
+from tests.support.ids import new_topic_id
 
 OFFSETS_ID = bytes(15) + b"\x99"
 
@@ -212,14 +212,14 @@ def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, r
 def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
     catalogue = new_catalogue()
     for number in range(600):
-        catalogue.create(f"t{number}", 1, topic_id=random_topic_id())
+        catalogue.create(f"t{number}", 1, topic_id=new_topic_id())
     draft = catalogue.draft()
     for number in range(300):
         draft.delete(f"t{number}")
         draft.create_partitions(f"t{300 + number}", 2)
     for number in range(900):
         long = {"cleanup.policy": "compact" + 900 * " "} if number % 3 == 0 else {}
-        draft.create(f"new{number}", 1, topic_id=random_topic_id(), configs=long)
+        draft.create(f"new{number}", 1, topic_id=new_topic_id(), configs=long)
     changes = draft.changes()
     pieces = list(changes.pieces())
     assert len(pieces) > 6
@@ -244,7 +244,7 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
 
     def create(name: str, partitions: int = 1, **configs: str) -> Topic | Refusal:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
-        return catalogue.create(name, partitions, topic_id=random_topic_id(), configs=settings)
+        return catalogue.create(name, partitions, topic_id=new_topic_id(), configs=settings)
 
     def is_refused(result: Topic | Refusal, error: ErrorCode, setting: str) -> bool:
         return isinstance(result, Refusal) and result.error is error and f"({setting})" in str(result.message)
@@ -322,7 +322,7 @@ class CatalogueMachine(RuleBasedStateMachine):
             and name != "__cluster_metadata"
             and partitions > 0
         )
-        result = self.draft.create(name, partitions, topic_id=random_topic_id())
+        result = self.draft.create(name, partitions, topic_id=new_topic_id())
         assert isinstance(result, Topic) == possible
         if possible:
             self.model[name] = partitions

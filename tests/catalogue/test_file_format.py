@@ -18,6 +18,7 @@ from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
 from storage.disk.properties import encode_uuid
+from tests.support.ids import new_topic_id
 
 PATH = Path("data/catalogue.json")
 VERSION_1 = b"""\
@@ -319,4 +320,4 @@ def test_a_new_id_is_not_reserved_and_starts_with_no_dash() -> None:
     ]
     assert encode_uuid(candidates[3].bytes).startswith("-")
     assert random_topic_id(iter(candidates).__next__) == candidates[4].bytes
-    assert random_topic_id() != random_topic_id()
+    assert new_topic_id() != new_topic_id()

@@ -15,17 +15,25 @@ import pytest
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE, Steps
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
-from storage.disk.filesystem import FileSystem
+from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.errors import StorageError, StorageFull
 from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
 from tests.catalogue.test_file_format import VERSION_1
+from tests.support.ids import new_topic_id
+
+
+def store_in(
+    data_dir: Path, fs: FileSystem | None = None, thread: ManualThread | None = None
+) -> CatalogueStore:
+    """A store that was not loaded yet."""
+    submit = (thread or ManualThread()).submit
+    return CatalogueStore(data_dir, submit, fs=fs or RealFileSystem(), new_topic_id=new_topic_id)
 
 
 class Bench:
@@ -33,7 +41,7 @@ class Bench:
 
     def __init__(self, data_dir: Path, fs: FileSystem | None = None) -> None:
         self.thread = ManualThread()
-        self.store = CatalogueStore(data_dir, self.thread.submit, fs=fs)
+        self.store = store_in(data_dir, fs, self.thread)
         self.catalogue = self.store.load(50)
         self.told: list[Any] = []
 
@@ -53,7 +61,7 @@ class Bench:
 
 
 def names_on_disk(data_dir: Path) -> list[str]:
-    stored = CatalogueStore(data_dir, ManualThread().submit).load(50)
+    stored = store_in(data_dir).load(50)
     return [topic.name for topic in stored if topic.name != OFFSETS_TOPIC]
 
 
@@ -66,7 +74,7 @@ def test_a_new_directory_gets_a_catalogue_whose_ids_stay(tmp_path: Path) -> None
     first = Bench(tmp_path)
     assert first.names() == []
     assert first.catalogue.offsets_topic.partitions == 50
-    again = CatalogueStore(tmp_path, ManualThread().submit).load(50)
+    again = store_in(tmp_path).load(50)
     assert again.offsets_topic == first.catalogue.offsets_topic
 
 
@@ -76,7 +84,7 @@ def test_a_file_that_is_gone_is_not_made_anew(bench: Bench, tmp_path: Path) -> N
     kept = bench.store.path.read_bytes()
     bench.store.path.unlink()
     with pytest.raises(MissingCatalogue, match="missing") as caught:
-        CatalogueStore(tmp_path, ManualThread().submit).load(50)
+        store_in(tmp_path).load(50)
     assert str(caught.value).startswith(str(bench.store.path))
     assert not bench.store.path.exists()
     bench.store.path.write_bytes(kept)
@@ -88,7 +96,7 @@ def test_a_first_start_that_was_interrupted_can_be_repeated(tmp_path: Path, oper
     (tmp_path / "__consumer_offsets-7").mkdir()  # a broker's
     fs = FragileFileSystem(operations)
     with suppress(PowerLoss):
-        CatalogueStore(tmp_path, ManualThread().submit, fs=fs).load(50)
+        store_in(tmp_path, fs).load(50)
     assert names_on_disk(tmp_path) == []
     (tmp_path / "catalogue.json").unlink()
     with pytest.raises(MissingCatalogue):
@@ -157,7 +165,7 @@ def test_a_write_that_the_system_refuses_is_a_storage_error(tmp_path: Path) -> N
         def fsync_dir(self, path: Path) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    store = CatalogueStore(tmp_path, ManualThread().submit, fs=Full(1000))
+    store = store_in(tmp_path, Full(1000))
     with pytest.raises(StorageFull, match=r"catalogue\.json: writing the catalogue failed: No space left"):
         store.load(50)
 
@@ -269,21 +277,21 @@ def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropp
 def test_another_number_of_offsets_partitions_is_refused(tmp_path: Path) -> None:
     Bench(tmp_path)
     with pytest.raises(OffsetsTopicChanged, match=r"is 60, but this data was made with 50"):
-        CatalogueStore(tmp_path, ManualThread().submit).load(60)
+        store_in(tmp_path).load(60)
 
 
 def test_a_damaged_file_refuses_the_start_and_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.json"
     path.write_bytes(b'{"version": 1, oops')
     with pytest.raises(CorruptCatalogue, match=r"catalogue\.json at byte 15: JSON is malformed"):
-        CatalogueStore(tmp_path, ManualThread().submit).load(50)
+        store_in(tmp_path).load(50)
     assert path.read_bytes() == b'{"version": 1, oops'
 
 
 def test_a_file_that_cannot_be_read_refuses_the_start(tmp_path: Path) -> None:
     (tmp_path / "catalogue.json").mkdir()
     with pytest.raises(StorageError, match="reading the catalogue failed"):
-        CatalogueStore(tmp_path, ManualThread().submit).load(50)
+        store_in(tmp_path).load(50)
 
 
 def crashed_after(data_dir: Path, operations: int, torn_bytes: int) -> tuple[FragileFileSystem, list[Any]]:
@@ -375,7 +383,7 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
 
 def create_many(number: int, draft: Draft) -> None:
     for index in range(100):
-        draft.create(f"{number}-{index}-{'x' * 200}", 1, topic_id=random_topic_id())
+        draft.create(f"{number}-{index}-{'x' * 200}", 1, topic_id=new_topic_id())
 
 
 def delete_many(number: int, draft: Draft) -> None:
@@ -445,7 +453,7 @@ def test_an_edit_of_many_topics_gives_way_and_is_kept_as_a_whole(bench: Bench) -
 
     def create_hundreds(draft: Draft) -> Steps[int]:
         for number in range(500):
-            draft.create(f"t{number:03}", 1, topic_id=random_topic_id())
+            draft.create(f"t{number:03}", 1, topic_id=new_topic_id())
             if number % 10 == 9:
                 yield
         return len(draft.changes().created)

@@ -41,10 +41,12 @@ WALL_START_MS = 1_700_000_000_000
 
 
 class FakeClock:
-    """Both clocks, which stand still until they are moved."""
+    """Clocks that stand still until they are moved; each look at the fine one takes `look_ns`."""
 
-    def __init__(self) -> None:
+    def __init__(self, look_ns: int = 1) -> None:
         self.passed_ms = 0
+        self.look_ns = look_ns
+        self._looked_ns = 0
 
     def mono_ms(self) -> int:
         return self.passed_ms
@@ -54,6 +56,10 @@ class FakeClock:
 
     def now(self) -> Instant:
         return Instant(self.mono_ms(), self.wall_ms())
+
+    def nanos(self) -> int:
+        self._looked_ns += self.look_ns
+        return self.passed_ms * 1_000_000 + self._looked_ns
 
 
 class FakeTimers:

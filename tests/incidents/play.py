@@ -17,8 +17,6 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.incidents.recording import Recording
@@ -170,18 +168,17 @@ async def running_node(
     work: Path, **settings: int
 ) -> AsyncIterator[tuple[Running, Recording, Callable[[], Awaitable[None]]]]:
     """A node in this process, on a disk that can be made to fail; what it says, and what commits to it."""
-    with pytest.MonkeyPatch.context() as patch:
-        async with node(work / "data", patch, metrics=True, **settings) as running:  # type: ignore[arg-type]
-            assert running.app.serving is not None
-            assert running.app.serving.metrics is not None
-            client = await running.client()
-            numbers = count()
+    async with node(work / "data", metrics=True, **settings) as running:  # type: ignore[arg-type]
+        assert running.app.serving is not None
+        assert running.app.serving.metrics is not None
+        client = await running.client()
+        numbers = count()
 
-            async def commit() -> None:
-                for group in range(10):
-                    await client.commit(f"group-{group}", 0, next(numbers))
+        async def commit() -> None:
+            for group in range(10):
+                await client.commit(f"group-{group}", 0, next(numbers))
 
-            yield running, Recording(running.app.serving.metrics), commit
+        yield running, Recording(running.app.serving.metrics), commit
 
 
 def recording_of(service: Service) -> Recording:

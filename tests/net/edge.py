@@ -36,6 +36,7 @@ from storage.format.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
+from tests.support.ids import new_topic_id
 
 PEER = ("127.0.0.1", 50_000)
 WRITE_BUFFER_MAX = 64 * 1024
@@ -231,7 +232,9 @@ class Edge:
         self.manager.finish_load(self.manager.begin_load(0), self)
         self.thread = ManualThread()
         settings = Settings(data_dir=data_dir, auto_create_topics_enable=False, end_group=end_group)
-        store = CatalogueStore(data_dir, self.thread.submit, fs=UnsyncedFileSystem())
+        store = CatalogueStore(
+            data_dir, self.thread.submit, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
+        )
         self.node = Node(
             settings=settings,
             node_id=1,
@@ -255,7 +258,7 @@ class Edge:
             self.unsent,
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
-            turns=Turns(turn_ns),
+            turns=Turns(self.clock.nanos, turn_ns),
         )
         self.committer.on_flushed = self.server.on_flushed
         self.error = ErrorCode.NOT_COORDINATOR

@@ -28,11 +28,9 @@ SESSION_MS = 1_500
 MEMBERS = 20
 
 
-async def test_a_heartbeat_that_waits_in_the_socket_keeps_the_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_heartbeat_that_waits_in_the_socket_keeps_the_session(tmp_path: Path) -> None:
     clock = FakeClock()
-    async with node(tmp_path, monkeypatch, clock=clock) as running:
+    async with node(tmp_path, clock=clock) as running:
         member, silent = await running.client(), await running.client()
         member_id, generation = await member.join_alone("speaks")
         gone_id, gone_generation = await silent.join_alone("is-silent")
@@ -54,7 +52,7 @@ def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        hearing = Hearing(Turns())
+        hearing = Hearing(Turns(FakeClock().nanos))
         ours, theirs = os.pipe()
         heard: list[str] = []
         judged = loop.create_future()
@@ -86,7 +84,7 @@ def test_what_waits_in_a_socket_is_heard_first_on_any_loop(
 
 
 async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
-    turns_of_one = Turns(0)
+    turns_of_one = Turns(FakeClock().nanos, 0)
     hearing = Hearing(turns_of_one)
     heard: list[str] = []
 

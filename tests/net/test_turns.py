@@ -5,6 +5,7 @@ import asyncio
 from pathlib import Path
 
 from coordinator.net.turns import Turns
+from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 
@@ -102,7 +103,7 @@ async def test_an_error_in_one_does_not_keep_the_others_waiting() -> None:
     loop = asyncio.get_running_loop()
     told: list[object] = []
     loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
-    turns = Turns()
+    turns = Turns(FakeClock().nanos)
     went_on: list[int] = []
 
     def fail() -> None:

@@ -14,6 +14,7 @@ from coordinator.groups.state import GroupState
 from coordinator.jobs import expiry_task
 from coordinator.partitions import manager as manager_module
 from coordinator.partitions.shard import Shard
+from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
 from storage.format.records import (
     GroupMetadataRecord,
@@ -257,12 +258,10 @@ async def test_the_log_line_is_exactly_kafkas(lines: RecordingLog) -> None:
     ]
 
 
-async def test_others_run_while_many_groups_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
-) -> None:
+async def test_others_run_while_many_groups_are_looked_at(lines: RecordingLog) -> None:
     """And what happens to the groups meanwhile does no harm: their partition may be lost, or they deleted."""
-    monkeypatch.setattr(expiry_task, "SLICE_NS", -1)  # give way after every group
     cluster = Cluster()
+    cluster.clock.look_ns = SLICE_NS + 1  # it gives way after every group
     for number in range(10):
         cluster.commit(1, group=f"g{number}")
     cluster.clock.passed_ms += RETENTION_MS
@@ -285,9 +284,9 @@ async def test_a_group_of_many_offsets_is_looked_at_in_steps(
     monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
 ) -> None:
     """What is committed meanwhile stays, and so does the group then."""
-    monkeypatch.setattr(expiry_task, "SLICE_NS", -1)
     monkeypatch.setattr(manager_module, "OFFSETS_PER_STEP", 10)
     cluster = Cluster()
+    cluster.clock.look_ns = SLICE_NS + 1
     cluster.commit_all({topic: dict.fromkeys(range(25), 1) for topic in ("t", "u")})
     cluster.clock.passed_ms += RETENTION_MS
     task = asyncio.create_task(expiry_task.delete_expired_offsets(cluster.manager, cluster.clock))
@@ -303,14 +302,14 @@ async def test_a_group_of_many_offsets_is_looked_at_in_steps(
 
 
 async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
+    tmp_path: Path, lines: RecordingLog
 ) -> None:
-    async with node(tmp_path / "data", monkeypatch, offsets_retention_check_interval_ms=20) as running:
+    async with node(tmp_path / "data", offsets_retention_check_interval_ms=20) as running:
         client = await running.client()
         await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=1))
         await eventually(lambda: running.app.stats.offset_expirations == 1, "the offset to expire")
         assert await client.fetch("g") == {}
         assert running.app.manager.get_group("g") is None
         assert any(event.startswith("Removed 1 expired offsets in ") for _, event, _ in lines.lines)
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         assert running.app.manager.get_group("g") is None

@@ -41,6 +41,9 @@ class Clocks:
     def wall_ms(self) -> int:
         return self.wall
 
+    def nanos(self) -> int:
+        return self.mono * 1_000_000
+
     def pass_by(self, mono_ms: int, jump_ms: int = 0) -> None:
         self.mono += mono_ms
         self.wall += mono_ms + jump_ms
@@ -110,14 +113,14 @@ class JumpingClock:
     def now(self) -> Instant:
         return Instant(self.mono_ms(), self.wall_ms())
 
+    def nanos(self) -> int:
+        return self.real.nanos()
 
-async def test_a_node_expires_nothing_while_its_clock_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
-) -> None:
+
+async def test_a_node_expires_nothing_while_its_clock_is_wrong(tmp_path: Path, lines: RecordingLog) -> None:
     clock = JumpingClock()
     async with node(
         tmp_path / "data",
-        monkeypatch,
         metrics=True,
         clock=clock,
         offsets_retention_check_interval_ms=3_600_000,
@@ -208,15 +211,13 @@ async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(monkeypatch: pyt
 # --- topics that go while a partition loads ---
 
 
-async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         groups = [running.group_in(partition) for partition in range(4)]
         for group in groups:
             assert await client.commit(group, 0, 7) is ErrorCode.NONE
-    async with node(tmp_path / "data", monkeypatch, held_partition=3) as running:
+    async with node(tmp_path / "data", held_partition=3) as running:
         list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
         running.disk.let_go()
         await running.loaded()
@@ -226,7 +227,7 @@ async def test_a_topic_deleted_while_a_partition_loads_takes_its_offsets_with_it
         assert running.app.stats.offset_deletions == 4
         # A topic of that name that is made later is another one.
         assert await client.commit(groups[3], 0, 1) is ErrorCode.NONE
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         assert [await client.fetch(group) for group in groups] == [{}, {}, {}, {0: 1}]
 

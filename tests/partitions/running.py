@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
@@ -157,7 +155,6 @@ async def turns(count: int = 50) -> None:
 @asynccontextmanager
 async def node(
     data_dir: Path,
-    monkeypatch: pytest.MonkeyPatch,
     *,
     loaded: bool = True,
     metrics: bool = False,
@@ -185,7 +182,7 @@ async def node(
         **settings,
     }
     machine = Machine(disk, clock or SystemClock())
-    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine=machine)
+    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
     app.leadership.retry_s = 0.01
     if held_partition is not None:
         disk.hold_back(READS, f"__consumer_offsets-{held_partition}/")

@@ -65,10 +65,8 @@ def in_log(running: Running) -> list[int]:
     return [running.app.log.end_offset(partition) for partition in range(4)]
 
 
-async def test_a_commit_that_fits_in_no_batch_is_refused_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, message_max_bytes=BATCH_BYTES_MAX) as running:
+async def test_a_commit_that_fits_in_no_batch_is_refused_whole(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", message_max_bytes=BATCH_BYTES_MAX) as running:
         client = await running.client()
         assert await client.commit("g", 0, 1) is E.NONE
         before = in_log(running)
@@ -84,10 +82,8 @@ async def test_a_commit_that_fits_in_no_batch_is_refused_whole(
         assert await client.fetch("g") == {0: 3}
 
 
-async def test_a_refused_first_commit_leaves_no_group_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, message_max_bytes=BATCH_BYTES_MAX) as running:
+async def test_a_refused_first_commit_leaves_no_group_behind(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", message_max_bytes=BATCH_BYTES_MAX) as running:
         client = await running.client()
         frame = requests.commit("new", {0: 2}, metadata=TOO_LONG)
         assert error_of(await client.ask(frame)) is E.INVALID_COMMIT_OFFSET_SIZE
@@ -95,10 +91,8 @@ async def test_a_refused_first_commit_leaves_no_group_behind(
         assert list(running.app.manager.current_groups()) == []
 
 
-async def test_a_commit_with_others_in_its_flush_does_not_spoil_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, message_max_bytes=BATCH_BYTES_MAX) as running:
+async def test_a_commit_with_others_in_its_flush_does_not_spoil_theirs(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", message_max_bytes=BATCH_BYTES_MAX) as running:
         client = await running.client()
         client.send(
             requests.commit("g", {0: 1}, 1),
@@ -117,10 +111,8 @@ async def sync_with(client: Client, member_id: str, generation: int, part: bytes
     return answer
 
 
-async def test_an_assignment_that_fits_in_no_batch_makes_the_group_start_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, message_max_bytes=BATCH_BYTES_MAX) as running:
+async def test_an_assignment_that_fits_in_no_batch_makes_the_group_start_over(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", message_max_bytes=BATCH_BYTES_MAX) as running:
         client, other = await running.client(), await running.client()
         joined = requests.answer(ApiKey.JOIN_GROUP, 3, await client.ask(requests.join("g", version=3)))
         before = in_log(running)
@@ -142,16 +134,14 @@ async def test_an_assignment_that_fits_in_no_batch_makes_the_group_start_over(
         assert (again.error_code, again.generation_id) == (E.NONE, 2)
         assert (await sync_with(client, joined.member_id, 2, b"little")).assignment == b"little"
         assert await client.heartbeat("g", joined.member_id, 2) is E.NONE
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         group = running.app.manager.get_group("g")
         assert group is not None
         assert (group.generation_id, [m.assignment for m in group.members.values()]) == (2, [b"little"])
 
 
-async def test_a_subscription_that_fits_in_no_batch_is_refused_at_the_sync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, message_max_bytes=BATCH_BYTES_MAX) as running:
+async def test_a_subscription_that_fits_in_no_batch_is_refused_at_the_sync(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", message_max_bytes=BATCH_BYTES_MAX) as running:
         client = await running.client()
         frame = await client.ask(requests.join("g", version=3, metadata=bytes(3_000)))
         joined = requests.answer(ApiKey.JOIN_GROUP, 3, frame)

@@ -189,7 +189,7 @@ async def test_no_reply_leaves_before_the_flush_that_it_depends_on(
     assert not await answered_early(edge, request_)
 
 
-async def test_a_handler_that_waits_for_nothing_is_found(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_handler_that_waits_for_nothing_is_found(edge: Edge) -> None:
     def handle(_node: Any, request: HeartbeatRequest, _ctx: RequestContext) -> HeartbeatResponse:
         group = edge.manager.get_group(request.group_id)
         error = ErrorCode.UNKNOWN_MEMBER_ID if group else ErrorCode.INVALID_GROUP_ID

@@ -21,8 +21,8 @@ NONE = ErrorCode.NONE
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    async with node(tmp_path / "data", monkeypatch, log_flush="always") as running:
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", log_flush="always") as running:
         yield running
 
 
@@ -155,35 +155,29 @@ async def test_commits_that_come_while_a_flush_is_under_way_share_the_next_one(r
 
 
 @pytest.mark.parametrize("mode", ["os", "interval"])
-async def test_without_always_nobody_waits_for_a_sync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, log_flush=mode) as running:
+async def test_without_always_nobody_waits_for_a_sync(tmp_path: Path, mode: str) -> None:
+    async with node(tmp_path / "data", log_flush=mode) as running:
         client = await running.client()
         with running.disk.hold():
             assert await client.commit("g", 0, 1) is NONE
             assert await client.fetch("g") == {0: 1}
 
 
-async def test_interval_syncs_by_the_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, log_flush="interval", log_flush_interval_ms=20
-    ) as running:
+async def test_interval_syncs_by_the_clock(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", log_flush="interval", log_flush_interval_ms=20) as running:
         client = await running.client()
         before = running.disk.count("fdatasync")
         await client.commit("g", 0, 1)
         await eventually(lambda: running.disk.count("fdatasync") > before, "the journal to be synced")
 
 
-async def test_what_was_acknowledged_is_there_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         for number in range(20):
             await client.commit(f"group-{number}", number, number * 10)
         await client.join_alone("members")
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         for number in range(20):
             assert await client.fetch(f"group-{number}") == {number: number * 10}

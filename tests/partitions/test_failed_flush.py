@@ -43,8 +43,8 @@ every_fault = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    async with node(tmp_path / "data", monkeypatch, log_flush="always") as running:
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", log_flush="always") as running:
         yield running
 
 
@@ -86,16 +86,16 @@ async def test_a_commit_that_cannot_be_written_is_refused_and_never_seen(
 
 @every_fault
 async def test_what_was_refused_is_not_there_after_a_restart_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, object]
+    tmp_path: Path, fault: dict[str, object]
 ) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         await client.commit("g", 0, 1)
         await client.commit("g", 1, 1)
         running.disk.fail(SYNCS, times=1, **fault)  # type: ignore[arg-type]
         assert await client.commit("g", 0, 2) is NOT_COORDINATOR
         await commit_until_taken(client, "g", 1, 5)
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         assert await client.fetch("g") == {0: 1, 1: 5}
 
@@ -174,10 +174,9 @@ async def test_other_partitions_serve_on(running: Running) -> None:
     await running.loaded()
 
 
-async def test_waiting_joins_and_syncs_are_sent_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_joins_and_syncs_are_sent_on(tmp_path: Path) -> None:
     async with node(
         tmp_path / "data",
-        monkeypatch,
         group_initial_rebalance_delay_ms=60_000,
         offsets_topic_num_partitions=1,
     ) as running:
@@ -306,10 +305,8 @@ async def test_failures_in_a_row_lose_nothing_that_was_acknowledged(running: Run
 
 
 @pytest.mark.parametrize("mode", ["os", "interval"])
-async def test_modes_that_do_not_sync_come_back_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, log_flush=mode) as running:
+async def test_modes_that_do_not_sync_come_back_as_well(tmp_path: Path, mode: str) -> None:
+    async with node(tmp_path / "data", log_flush=mode) as running:
         client = await running.client()
         await client.commit("g", 0, 1)
         running.disk.fail(WRITES, times=1, code=errno.ENOSPC)
@@ -318,12 +315,8 @@ async def test_modes_that_do_not_sync_come_back_as_well(
         await commit_until_taken(client, "g", 0, 3)
 
 
-async def test_a_sync_by_the_clock_that_fails_ends_in_a_node_that_serves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(
-        tmp_path / "data", monkeypatch, log_flush="interval", log_flush_interval_ms=20
-    ) as running:
+async def test_a_sync_by_the_clock_that_fails_ends_in_a_node_that_serves(tmp_path: Path) -> None:
+    async with node(tmp_path / "data", log_flush="interval", log_flush_interval_ms=20) as running:
         client = await running.client()
         running.disk.fail(SYNCS, times=1)
         await client.commit("g", 0, 1)
@@ -333,12 +326,10 @@ async def test_a_sync_by_the_clock_that_fails_ends_in_a_node_that_serves(
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-async def test_segments_that_cannot_be_written_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+async def test_segments_that_cannot_be_written_lose_nothing(tmp_path: Path, code: int) -> None:
     """Commits are safe in the journal; the segments follow when they can."""
     async with node(
-        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=100, offsets_topic_num_partitions=1
+        tmp_path / "data", journal_checkpoint_interval_ms=100, offsets_topic_num_partitions=1
     ) as running:
         client = await running.client()
         await client.commit("g", 0, 1)
@@ -349,5 +340,5 @@ async def test_segments_that_cannot_be_written_lose_nothing(
         await commit_until_taken(client, "g", 0, 3)
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
         assert await fetch_until_told(client, "g") == {0: 3}
-    async with node(tmp_path / "data", monkeypatch, offsets_topic_num_partitions=1) as running:
+    async with node(tmp_path / "data", offsets_topic_num_partitions=1) as running:
         assert await (await running.client()).fetch("g") == {0: 3}

@@ -20,12 +20,10 @@ NONE = ErrorCode.NONE
 CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 
 
-async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(tmp_path: Path) -> None:
     # Not even the cleaner, which would find it out, too.
     async with node(
-        tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50, log_cleaner_enable=False
+        tmp_path / "data", journal_checkpoint_interval_ms=50, log_cleaner_enable=False
     ) as running:
         client = await running.client()
         member_id, generation = await client.join_alone("g")
@@ -42,11 +40,9 @@ async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(
         assert await client.fetch("g") == {0: 2}
 
 
-async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"log_flush": "interval", "log_flush_interval_ms": 20}
-    async with node(tmp_path / "data", monkeypatch, log_cleaner_enable=False, **settings) as running:
+    async with node(tmp_path / "data", log_cleaner_enable=False, **settings) as running:
         client = await running.client()
         running.disk.fail(SYNCS, times=1)
         assert await client.commit("g", 0, 1) is NONE
@@ -57,13 +53,9 @@ async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(
         assert await client.fetch("g") == {0: 1, 1: 5}
 
 
-async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: Path) -> None:
     """What was accepted without a sync may be gone: then nobody goes on reading it from memory."""
-    async with node(
-        tmp_path / "data", monkeypatch, log_flush="interval", log_flush_interval_ms=3_600_000
-    ) as running:
+    async with node(tmp_path / "data", log_flush="interval", log_flush_interval_ms=3_600_000) as running:
         client = await running.client()
         group, other = running.group_in(1), running.group_in(2)
         assert await client.commit(group, 0, 1) is NONE
@@ -85,16 +77,14 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(
         assert await client.fetch(other) == {0: 7}
         assert await client.commit(group, 0, 3) is NONE
         assert await client.fetch(group) == {0: 3}
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         assert await (await running.client()).fetch(group) == {0: 3}
 
 
 @CODES
-async def test_a_roll_that_fails_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+async def test_a_roll_that_fails_loses_nothing(tmp_path: Path, code: int) -> None:
     settings: dict[str, Any] = {"offsets_topic_num_partitions": 1, "offsets_topic_segment_bytes": 200}
-    async with node(tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50, **settings) as running:
+    async with node(tmp_path / "data", journal_checkpoint_interval_ms=50, **settings) as running:
         client = await running.client()
         running.disk.fail(frozenset({"truncate"}), where=SEGMENTS, code=code, times=2)
         for offset in range(1, 6):
@@ -103,16 +93,14 @@ async def test_a_roll_that_fails_loses_nothing(
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
         assert len(running.app.log.log(0).segments) > 1
         assert await fetch_until_told(client, "g") == {0: 5}
-    async with node(tmp_path / "data", monkeypatch, **settings) as running:
+    async with node(tmp_path / "data", **settings) as running:
         assert await (await running.client()).fetch("g") == {0: 5}
 
 
 @CODES
-async def test_a_new_journal_that_cannot_be_made_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+async def test_a_new_journal_that_cannot_be_made_loses_nothing(tmp_path: Path, code: int) -> None:
     """A checkpoint begins with one; until there is room commits go into the old one."""
-    async with node(tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50) as running:
+    async with node(tmp_path / "data", journal_checkpoint_interval_ms=50) as running:
         client = await running.client()
         running.disk.fail(frozenset({"allocate", "pwrite"}), where="/journal/", code=code, times=2)
         for offset in range(1, 200):
@@ -122,33 +110,29 @@ async def test_a_new_journal_that_cannot_be_made_loses_nothing(
         await eventually(lambda: running.disk.failures == 2, "two journals to fail")
         await commit_until_taken(client, "g", 0, 500)
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         assert await (await running.client()).fetch("g") == {0: 500}
 
 
 @CODES
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "recovery-point-positions"])
-async def test_notes_that_cannot_be_written_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, name: str
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, journal_checkpoint_interval_ms=50) as running:
+async def test_notes_that_cannot_be_written_lose_nothing(tmp_path: Path, code: int, name: str) -> None:
+    async with node(tmp_path / "data", journal_checkpoint_interval_ms=50) as running:
         client = await running.client()
         running.disk.fail(WRITES, where=name, code=code, times=2)
         await commit_until_taken(client, "g", 0, 1)
         await eventually(lambda: running.disk.failures == 2, "two notes to fail")
         await commit_until_taken(client, "g", 0, 2)
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         assert await (await running.client()).fetch("g") == {0: 2}
 
 
-async def test_a_load_that_cannot_read_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_a_load_that_cannot_read_is_tried_again(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         group = running.group_in(1)
         await commit_until_taken(await running.client(), group, 0, 7)
-    async with node(tmp_path / "data", monkeypatch, held_partition=1) as running:
+    async with node(tmp_path / "data", held_partition=1) as running:
         where = "__consumer_offsets-1/"
         running.disk.fail(READS, where=where, times=3)
         running.disk.let_go()
@@ -159,17 +143,15 @@ async def test_a_load_that_cannot_read_is_tried_again(
 
 
 @pytest.mark.parametrize("killed", [False, True])
-async def test_a_partition_that_a_start_cannot_read_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_a_partition_that_a_start_cannot_read_is_tried_again(tmp_path: Path, killed: bool) -> None:
+    async with node(tmp_path / "data") as running:
         group = running.group_in(1)
         for offset in range(1, 8):
             await commit_until_taken(await running.client(), group, 0, offset)
         if killed:
             shutil.copytree(tmp_path / "data", tmp_path / "image")
     data_dir = tmp_path / ("image" if killed else "data")
-    async with node(data_dir, monkeypatch, unreadable_partition=1) as running:
+    async with node(data_dir, unreadable_partition=1) as running:
         stats = running.app.stats
         await eventually(lambda: stats.partition_load_failures >= 3, "loads to fail")
         assert running.app.leadership.failed_partitions.keys() <= {1}
@@ -179,17 +161,17 @@ async def test_a_partition_that_a_start_cannot_read_is_tried_again(
         assert await (await running.client()).fetch(group) == {0: 7}
         assert await (await running.client()).commit(group, 0, 8) is NONE
     assert (data_dir / ".kafka_cleanshutdown").exists()
-    async with node(data_dir, monkeypatch) as running:
+    async with node(data_dir) as running:
         assert await (await running.client()).fetch(group) == {0: 8}
 
 
 async def test_topics_deleted_before_a_partition_can_be_read_take_their_offsets_with_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         group = running.group_in(1)
         await commit_until_taken(await running.client(), group, 0, 7)
-    async with node(tmp_path / "data", monkeypatch, unreadable_partition=1) as running:
+    async with node(tmp_path / "data", unreadable_partition=1) as running:
         await eventually(lambda: running.app.leadership.failed_partitions, "a load to fail")
         list(running.app.manager.delete_offsets_of_topics(frozenset({requests.TOPIC})))
         running.disk.heal()
@@ -197,13 +179,11 @@ async def test_topics_deleted_before_a_partition_can_be_read_take_their_offsets_
         assert await (await running.client()).fetch(group) == {}
 
 
-async def test_a_partition_that_is_lost_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_a_partition_that_is_lost_is_not_tried_again(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         group = running.group_in(1)
         await commit_until_taken(await running.client(), group, 0, 7)
-    async with node(tmp_path / "data", monkeypatch, held_partition=1) as running:
+    async with node(tmp_path / "data", held_partition=1) as running:
         leadership = running.app.leadership
         running.disk.fail(READS, where="__consumer_offsets-1/")
         running.disk.let_go()

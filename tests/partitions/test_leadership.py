@@ -10,13 +10,14 @@ import pytest
 
 from coordinator.groups.member import NEVER
 from coordinator.groups.state import GroupState
-from coordinator.partitions import loader
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node, turns
+from tests.support.clocks import SlowLook
 
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -25,8 +26,8 @@ LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 @pytest.fixture
-async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
-    async with node(tmp_path / "data", monkeypatch, group_initial_rebalance_delay_ms=60_000) as running:
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", group_initial_rebalance_delay_ms=60_000) as running:
         yield running
 
 
@@ -37,11 +38,9 @@ async def io_is_idle(running: Running) -> None:
         await running.app.io.run(lambda: None)
 
 
-async def with_offsets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, counts: Sequence[int] = (1,) * PARTITIONS
-) -> list[str]:
+async def with_offsets(tmp_path: Path, *, counts: Sequence[int] = (1,) * PARTITIONS) -> list[str]:
     """Leave a data directory with a group in each partition, with so many offsets; returns the groups."""
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         client = await running.client()
         groups = [running.group_in(partition) for partition in range(PARTITIONS)]
         for group, count in zip(groups, counts, strict=True):
@@ -53,12 +52,10 @@ async def with_offsets(
 # --- gaining ---
 
 
-async def test_a_partition_that_loads_says_so_and_the_others_serve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = await with_offsets(tmp_path, monkeypatch)
+async def test_a_partition_that_loads_says_so_and_the_others_serve(tmp_path: Path) -> None:
+    groups = await with_offsets(tmp_path)
     # The partitions are read one after the other: when the last one is held the others have come.
-    async with node(tmp_path / "data", monkeypatch, held_partition=LAST) as running:
+    async with node(tmp_path / "data", held_partition=LAST) as running:
         client = await running.client()
         loading, loaded = groups[-1], groups[0]
 
@@ -83,12 +80,10 @@ async def test_a_partition_that_loads_says_so_and_the_others_serve(
         assert running.app.readiness()["ready"]
 
 
-async def test_members_that_were_loaded_get_a_full_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_members_that_were_loaded_get_a_full_session(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         member_id, generation = await (await running.client()).join_alone("g")
-    async with node(tmp_path / "data", monkeypatch) as running:
+    async with node(tmp_path / "data") as running:
         group = running.app.manager.get_group("g")
         assert group is not None
         assert group.state is GroupState.STABLE
@@ -100,10 +95,10 @@ async def test_members_that_were_loaded_get_a_full_session(
 
 
 async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_then_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     groups = [f"group-{number}" for number in range(20)]
-    async with node(tmp_path / "data", monkeypatch, offsets_topic_num_partitions=1) as running:
+    async with node(tmp_path / "data", offsets_topic_num_partitions=1) as running:
         client = await running.client()
         for group in groups:
             await client.join_alone(group)
@@ -122,8 +117,8 @@ async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_the
                     made_ready.setdefault(group_id, (turn, manager.shard_for(group_id) is LOADING))
         loop.call_soon(look, manager)
 
-    monkeypatch.setattr(loader, "SLICE_NS", -1)  # every slice is one step long
-    async with node(tmp_path / "data", monkeypatch, loaded=False, offsets_topic_num_partitions=1) as running:
+    slow = SlowLook(SLICE_NS + 1)  # every slice is one step long
+    async with node(tmp_path / "data", loaded=False, clock=slow, offsets_topic_num_partitions=1) as running:
         look(running.app.manager)
         await running.loaded()
         assert made_ready.keys() == set(groups)
@@ -132,15 +127,13 @@ async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_the
         assert all(loading)
 
 
-async def test_a_damaged_partition_is_away_and_the_others_serve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = await with_offsets(tmp_path, monkeypatch, counts=(1, 3, 1, 1))
+async def test_a_damaged_partition_is_away_and_the_others_serve(tmp_path: Path) -> None:
+    groups = await with_offsets(tmp_path, counts=(1, 3, 1, 1))
     segment = tmp_path / "data" / "__consumer_offsets-1" / f"{0:020}.log"
     data = bytearray(segment.read_bytes())
     data[80] ^= 0xFF  # in the first of three batches: no torn tail
     segment.write_bytes(data)
-    async with node(tmp_path / "data", monkeypatch, loaded=False) as running:
+    async with node(tmp_path / "data", loaded=False) as running:
         await eventually(lambda: not running.app.manager.loading_partitions, "the loads to end")
         client = await running.client()
         assert await client.commit(groups[1], 0, 1) is NOT_COORDINATOR
@@ -185,10 +178,8 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
     assert running.app.leadership.ready  # what it leads is loaded
 
 
-async def test_waiting_syncs_of_a_lost_partition_are_sent_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with node(tmp_path / "data", monkeypatch) as running:
+async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
         leader, follower = await running.client(), await running.client()
         first = requests.answer(ApiKey.JOIN_GROUP, 3, await leader.ask(requests.join("g", version=3)))
         follower.send(requests.join("g", version=3))
@@ -240,11 +231,9 @@ async def test_an_old_epoch_changes_nothing(running: Running) -> None:
         await client.fetch(group)
 
 
-async def test_a_partition_that_is_lost_while_it_loads_is_not_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = await with_offsets(tmp_path, monkeypatch)
-    async with node(tmp_path / "data", monkeypatch, held_partition=LAST) as running:
+async def test_a_partition_that_is_lost_while_it_loads_is_not_served(tmp_path: Path) -> None:
+    groups = await with_offsets(tmp_path)
+    async with node(tmp_path / "data", held_partition=LAST) as running:
         running.app.leadership.resign(LAST, 1)
         running.disk.let_go()
         await io_is_idle(running)
@@ -269,10 +258,8 @@ async def test_a_partition_that_comes_back_has_all_that_was_acknowledged(running
 
 
 @pytest.mark.parametrize("mode", ["always", "os"])
-async def test_a_new_epoch_loads_what_is_still_on_its_way_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    async with node(tmp_path / "data", monkeypatch, log_flush=mode) as running:
+async def test_a_new_epoch_loads_what_is_still_on_its_way_to_the_disk(tmp_path: Path, mode: str) -> None:
+    async with node(tmp_path / "data", log_flush=mode) as running:
         client = await running.client()
         group = running.group_in(2)
         await client.commit(group, 0, 1)
@@ -317,12 +304,10 @@ async def commit_when_possible(running: Running, group: str) -> ErrorCode:
 
 
 async def test_a_flush_that_fails_while_another_partition_loads_does_not_spoil_that_load(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    groups = await with_offsets(tmp_path, monkeypatch, counts=(1, 1, 1, 50))
-    async with node(
-        tmp_path / "data", monkeypatch, held_partition=LAST, offsets_load_buffer_size=200
-    ) as running:
+    groups = await with_offsets(tmp_path, counts=(1, 1, 1, 50))
+    async with node(tmp_path / "data", held_partition=LAST, offsets_load_buffer_size=200) as running:
         disk, client = running.disk, await running.client()
         disk.fail(SYNCS | WRITES, code=errno.EIO)
         assert await client.commit(groups[0], 0, 8) is NOT_COORDINATOR

@@ -23,6 +23,9 @@ class Clock:
     def now(self) -> Instant:
         return Instant(self.ms, self.ms)
 
+    def nanos(self) -> int:
+        return self.ms * 1_000_000
+
 
 class Timed:
     """A scheduler whose clock a test moves."""

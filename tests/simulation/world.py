@@ -63,6 +63,9 @@ class SimulatedClock:
     def now(self) -> Instant:
         return Instant(self.mono_ms(), self.wall_ms())
 
+    def nanos(self) -> int:
+        return self._loop.now_ns
+
 
 class SimulatedThread:
     """Runs calls one after the other, each after a while, and tells of each after another while."""
@@ -219,7 +222,7 @@ class World:
         small = msgspec.structs.replace(log_settings(settings), journal_step_bytes=16_384)
         log = LogManager.open(ROOT, small, fs)
         meta = load_or_create_meta(fs, ROOT, node_id=settings.node_id, cluster_id="c2ltdWxhdGVkLW5vZGUxMjM")
-        return App(settings, self.loop, log, meta.cluster_id, machine)
+        return App(settings, self.loop, machine, log, meta.cluster_id)
 
     async def _topic(self, app: App) -> None:
         assert app.server is not None

@@ -107,6 +107,7 @@ class FaultyFileSystem:
 
     def __init__(self, root: Path, rng: random.Random | None = None) -> None:
         self.rng = rng or random.Random(0)
+        self._ids = random.Random(0)
         self.operations = 0
         self.fail_at: int | None = None
         self.fault = Fault.IO_ERROR
@@ -293,6 +294,9 @@ class FaultyFileSystem:
         """The lock on a directory was closed."""
         for name in [name for name, lock in self._locked_dirs.items() if lock is file]:
             del self._locked_dirs[name]
+
+    def random_bytes(self, size: int) -> bytes:
+        return self._ids.randbytes(size)
 
     def boot_id(self) -> bytes:
         """See FileSystem."""

@@ -355,7 +355,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
         jobs.append(job)
         return clean(bench.fs, job)
 
-    LogCleaner(bench.manager, CleanerSettings(min_cleanable_dirty_ratio=0), run).clean_dirtiest()
+    LogCleaner(bench.manager, CleanerSettings(min_cleanable_dirty_ratio=0), run, lambda: NOW).clean_dirtiest()
     assert jobs[0].first_dirty_offset == starts_at
     assert read_offsets(bench.fs, CHECKPOINT) == {KEY: 100, ("a-topic", 3): 7}
 
@@ -403,7 +403,7 @@ def fill(manager: LogManager, count: int = 500) -> History:
 def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS)
     history = fill(manager)
-    cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0))
+    cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0), None, lambda: NOW)
     cleaning = cleaner.clean_dirtiest()
     assert cleaning is not None
     assert cleaning.bytes_after < cleaning.bytes_before / 10
@@ -422,7 +422,7 @@ def test_the_child_tells_of_damage(tmp_path: Path) -> None:
     data[500] ^= 1
     path.write_bytes(data)
     with pytest.raises(CleaningFailed, match=rf"{path.name} at byte \d+: checksum"):
-        LogCleaner(manager, CleanerSettings()).clean_dirtiest()
+        LogCleaner(manager, CleanerSettings(), None, lambda: NOW).clean_dirtiest()
     assert not list(path.parent.glob("*.cleaned"))
     manager.close()
 
@@ -430,7 +430,7 @@ def test_the_child_tells_of_damage(tmp_path: Path) -> None:
 def test_a_cleaner_that_is_stopped_starts_no_child(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS)
     fill(manager)
-    cleaner = LogCleaner(manager, CleanerSettings())
+    cleaner = LogCleaner(manager, CleanerSettings(), None, lambda: NOW)
     cleaner.stop()
     assert cleaner.clean_dirtiest() is None
     manager.close()
@@ -445,7 +445,7 @@ def test_a_child_never_writes_into_a_file_that_is_there(tmp_path: Path) -> None:
         jobs.append(job)
         raise Aborted
 
-    LogCleaner(manager, CleanerSettings(), take).clean_dirtiest()
+    LogCleaner(manager, CleanerSettings(), take, lambda: NOW).clean_dirtiest()
     path = tmp_path / "__consumer_offsets-0" / f"{0:020d}.log.cleaned"
     path.write_bytes(b"somebody else's")
     with pytest.raises(FileExistsError):

@@ -139,7 +139,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
             first[group] = 7_000
             append(manager, group, 7_000, 100)
         manager.checkpoint()
-        cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0.01), now_ms=lambda: 1 << 42)
+        cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0.01), None, lambda: 1 << 42)
         cleaning = cleaner.clean_dirtiest()
         assert cleaning is not None
         assert cleaning.end_offset > by_broker

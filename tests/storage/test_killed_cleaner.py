@@ -15,7 +15,7 @@ from tests.storage.cleaning import content, replay
 from tests.storage.test_index import check
 
 WORK = """
-import itertools, os, sys, threading
+import itertools, os, sys, threading, time
 from pathlib import Path
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
@@ -24,7 +24,8 @@ from storage.settings import LogSettings
 from tests.storage.cleaning import build
 
 manager = LogManager.open(Path(sys.argv[1]), LogSettings(segment_bytes=4_000, journal_step_bytes=65_536))
-cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0, delete_retention_ms=0))
+settings = CleanerSettings(min_cleanable_dirty_ratio=0, delete_retention_ms=0)
+cleaner = LogCleaner(manager, settings, None, lambda: time.time_ns() // 1_000_000)
 
 def clean():
     while True:

@@ -30,7 +30,7 @@ def test_ids_read_back(value: bytes) -> None:
 
 
 def test_random_ids_look_like_kafkas() -> None:
-    ids = {random_id() for _ in range(200)}
+    ids = {random_id(RealFileSystem()) for _ in range(200)}
     assert len(ids) == 200
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", one) for one in ids)
 

@@ -198,7 +198,9 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         history.value(f"k{number % 4}", str(number))
     first.checkpoint()
     options = CleanerSettings(min_cleanable_dirty_ratio=0.5)
-    cleaning = LogCleaner(first, options, lambda job: clean(fs, job)).clean_dirtiest()
+    cleaning = LogCleaner(
+        first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000
+    ).clean_dirtiest()
     assert cleaning is not None
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) is None
     if ends == "killed":
@@ -207,7 +209,10 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     else:
         shared.note(3, first.release(3))
         # Nothing may be swapped into a partition that is not this node's any more.
-        assert LogCleaner(first, options, lambda job: clean(fs, job)).clean_dirtiest() is None
+        assert (
+            LogCleaner(first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000).clean_dirtiest()
+            is None
+        )
         first.close()
         shared.settle(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
@@ -224,5 +229,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     for number in range(30):
         history.value(f"k{number % 4}", str(number))
     second.checkpoint()
-    LogCleaner(second, CleanerSettings(min_cleanable_dirty_ratio=0), note).clean_dirtiest()
+    LogCleaner(
+        second, CleanerSettings(min_cleanable_dirty_ratio=0), note, lambda: 1_700_000_000_000
+    ).clean_dirtiest()
     assert [job.first_dirty_offset for job in jobs] == [cleaning.end_offset]

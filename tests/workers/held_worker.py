@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from coordinator.workers.pulse import Pulse
-from coordinator.workers.worker import die_with
+from coordinator.workers.worker_main import die_with
 
 
 def compute() -> None:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from coordinator.workers.launcher import ANSWER, PING
 from coordinator.workers.liveness import (
     PINGS_PER_TIMEOUT,
     SILENCE_UNEXPLAINED,
@@ -20,7 +21,8 @@ from coordinator.workers.liveness import (
     ProcessFacts,
     Verdict,
 )
-from coordinator.workers.pulse import ANSWER, PING, Pulse
+from coordinator.workers.pulse import Pulse
+from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.worker_process import WorkerProcess
 from tests.workers import held_worker
 
@@ -119,20 +121,14 @@ def answer_of(sock: socket.socket) -> tuple[int, int]:
     return turns, loop_cpu_ns
 
 
-class HeldWorker(WorkerProcess):
-    """A process whose loop is held, with the supervisor's side of it."""
-
-    module = held_worker.__name__
-
-
 @asynccontextmanager
-async def held(how: int) -> AsyncIterator[tuple[HeldWorker, asyncio.Future[int]]]:
+async def held(how: int) -> AsyncIterator[tuple[WorkerProcess, asyncio.Future[int]]]:
     """A held worker that must answer, and its exit status to come."""
     ended = asyncio.get_running_loop().create_future()
-    worker = HeldWorker(how, liveness(), lambda _message: None, ended.set_result)
+    worker = WorkerProcess(how, liveness(), lambda _message: None, ended.set_result)
     reader, writer = os.pipe()
     try:
-        await worker.start((reader,))
+        await worker.start(Subprocesses(lambda: (reader,), held_worker.__name__))
         await first_answer(worker)
         worker.serves = True
         yield worker, ended
@@ -143,7 +139,7 @@ async def held(how: int) -> AsyncIterator[tuple[HeldWorker, asyncio.Future[int]]
         await worker.gone()
 
 
-async def first_answer(worker: HeldWorker) -> None:
+async def first_answer(worker: WorkerProcess) -> None:
     """Return once the process has been started, and answers."""
     for _ in range(3_000):
         worker.ping()
@@ -153,7 +149,7 @@ async def first_answer(worker: HeldWorker) -> None:
     raise AssertionError("the process does not answer")
 
 
-async def ping(worker: HeldWorker, ended: asyncio.Future[int], times: int) -> None:
+async def ping(worker: WorkerProcess, ended: asyncio.Future[int], times: int) -> None:
     """As the supervisor does, but no more often than `times`; ends when the worker does."""
     for _ in range(times):
         worker.ping()

@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import PIECE_TOPICS_MAX, Changes
-from coordinator.catalogue.ids import random_topic_id
 from coordinator.catalogue.keeper import STEPS_PER_SLICE, Steps
 from coordinator.catalogue.limits import DEFAULT_LIMITS
 from coordinator.catalogue.topic import Refusal, Topic
@@ -24,6 +23,7 @@ from coordinator.catalogue.topics import Draft, Topics
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.config import Address, Settings
+from coordinator.machine import real_machine
 from coordinator.node import End
 from coordinator.topology import leaders_file
 from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
@@ -33,6 +33,7 @@ from coordinator.workers.ends import Ends
 from coordinator.workers.orders import ListPartitions, socket_path
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
+from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.supervisor import Supervisor, worker_settings
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
@@ -44,6 +45,7 @@ from storage.disk.filesystem import RealFileSystem
 from storage.errors import StorageError
 from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
+from tests.support.ids import new_topic_id
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -131,7 +133,9 @@ class Master:
         self.stores = []
         for index in range(workers):
             send = partial(self._got, index)
-            self.stores.append(RemoteCatalogueStore(tmp_path, self.catalogue.offsets_topic, send))
+            self.stores.append(
+                RemoteCatalogueStore(tmp_path, self.catalogue.offsets_topic, send, new_topic_id)
+            )
             self.send_everything(index)
 
     def _got(self, index: int, message: Any) -> None:
@@ -265,7 +269,7 @@ class Fed:
     def create(self, *names: str) -> None:
         draft = self.catalogue.draft()
         for name in names:
-            draft.create(name, 1, topic_id=random_topic_id())
+            draft.create(name, 1, topic_id=new_topic_id())
         changes = draft.changes()
         self.catalogue.apply(changes)
         self.feed.changed(changes)
@@ -286,7 +290,7 @@ class Fed:
 async def test_topics_are_sent_in_pieces_and_then_a_change_costs_what_it_changes(tmp_path: Path) -> None:
     fed = Fed(20_000)
     sizes: list[int] = []
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     while not store.arrived.is_set():
         await asyncio.sleep(0)
         sizes += map(len, fed.reader.frames)
@@ -308,7 +312,7 @@ async def test_one_who_reads_nothing_gets_no_more_and_everything_anew_if_too_muc
     tmp_path: Path,
 ) -> None:
     fed = Fed(10)
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     await fed.has_read(store)
     fed.reader.room.clear()
     fed.create("first")
@@ -325,7 +329,7 @@ async def test_one_who_reads_nothing_gets_no_more_and_everything_anew_if_too_muc
 
 async def test_changes_during_the_first_sending_come_after_it(tmp_path: Path) -> None:
     fed = Fed(2_000)
-    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None)
+    store = RemoteCatalogueStore(tmp_path, fed.catalogue.offsets_topic, lambda _message: None, new_topic_id)
     turns = 0
     while not store.arrived.is_set():
         fed.create(f"new{turns}")
@@ -453,7 +457,9 @@ class HearingWorker:
 
 async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_changed(tmp_path: Path) -> None:
     shared, _ = SharedDirectory.open(tmp_path, LogSettings())
-    supervisor = Supervisor(Settings(data_dir=tmp_path, workers=2), shared, "cluster")
+    settings = Settings(data_dir=tmp_path, workers=2)
+    loop, machine, launch = asyncio.get_running_loop(), real_machine(), Subprocesses(shared.lock_descriptors)
+    supervisor = Supervisor(settings, loop, machine, launch, shared, "cluster")
     try:
         last, following = HearingWorker(), HearingWorker()
         draft = supervisor.store.catalogue.draft()

@@ -16,6 +16,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
+from coordinator.machine import real_machine
 from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
@@ -110,7 +111,7 @@ async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, 1),) * PARTITIONS)
     welcome = messages.Welcome(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
     said: list[Any] = []
-    app = WorkerApp(welcome, asyncio.get_running_loop(), said.append)
+    app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), said.append)
     topics = list(catalogue.unsorted())
     app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
     played = Played(app, shared)

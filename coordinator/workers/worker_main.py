@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's process, which `subprocesses` starts as `python -m ... SOCKET PULSE PARENT NODE`.
+
+It ends when its supervisor does: at once and without giving anything back, as in a crash, since whoever comes next
+settles its journal.
+"""
+
+import asyncio
+import ctypes
+import gc
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
+
+import uvloop
+
+from coordinator.app import GC_THRESHOLDS
+from coordinator.config import Settings
+from coordinator.machine import real_machine
+from coordinator.runtime.stop_signals import ignore_stop_signals
+from coordinator.telemetry import logs
+from coordinator.workers.pulse import Pulse
+from coordinator.workers.worker import Worker
+
+log = logs.get_logger("worker")
+
+EXIT_ORPHANED: Final = 3
+LAST_LINES_S: Final = 0.1
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class OwnProcess:
+    """What a worker does to the process that it has for itself."""
+
+    def __init__(self, node_id: int, pulse: Pulse) -> None:
+        self._node_id = node_id
+        self._pulse = pulse
+
+    def configure(self, settings: Settings) -> None:
+        """Log as the settings say, and with the node's id."""
+        logs.configure(settings.log_format, settings.log_level, node=self._node_id, queued=True)
+
+    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+        """Have `on_stall` called when the event loop was held for longer than this."""
+        self._pulse.watch(stall_ms, on_stall)
+
+    def orphaned(self, reason: str) -> NoReturn:
+        """End: the supervisor is gone."""
+        log.error("the supervisor is gone", reason=reason)
+        exit_at_once(EXIT_ORPHANED)
+
+
+def exit_at_once(status: int) -> NoReturn:
+    """End without writing anything more to the data directory."""
+    logs.drain(LAST_LINES_S)
+    os._exit(status)
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket tells."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was faster
+        exit_at_once(EXIT_ORPHANED)
+
+
+async def _run(sock: socket.socket, pulse_sock: socket.socket, node_id: int) -> int:
+    loop = asyncio.get_running_loop()
+    pulse = Pulse(loop, pulse_sock)
+    pulse.start()
+    worker = Worker(loop, real_machine(), OwnProcess(node_id, pulse))
+    await loop.create_connection(lambda: worker.channel, sock=sock)
+    status = await worker.ended
+    worker.close()
+    await asyncio.sleep(0)
+    return status
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the worker that these arguments describe; returns its exit status."""
+    descriptor, pulse, parent, node_id = map(int, arguments)
+    die_with(parent)
+    # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
+    ignore_stop_signals()
+    gc.set_threshold(*GC_THRESHOLDS)
+    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A supervisor and its workers in one process, on simulated time, a disk in memory and a network in memory."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.catalogue.topics import Draft
+from coordinator.config import Address, Settings
+from coordinator.config.log_settings import log_settings
+from coordinator.machine import Machine
+from coordinator.workers.supervisor import Supervisor
+from protocol.errors import ErrorCode
+from protocol.placement import partition_for
+from storage.cleaner.work import clean
+from storage.recovery.shared import SharedDirectory
+from tests.net import requests
+from tests.partitions.running import commit_error, fetched
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.network import Network
+from tests.simulation.world import SimulatedClock
+from tests.storage.faulty import FaultyFileSystem
+from tests.workers.in_process import InProcess, LoopThread
+
+ROOT: Final = Path("/data")
+PORT: Final = 9092
+PARTITIONS: Final = 4
+SETTINGS: Final = Settings(
+    workers=2,
+    listen=Address("127.0.0.1", PORT),
+    metrics_listen=None,
+    data_dir=ROOT,
+    offsets_topic_num_partitions=PARTITIONS,
+    group_initial_rebalance_delay_ms=0,
+    auto_create_topics_enable=False,
+    log_cleaner_enable=False,
+    worker_timeout_ms=2_000,
+    shutdown_timeout_ms=1_000,
+)
+
+
+class Host:
+    """One host: its disk, its network, and who runs on it."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.loop = loop
+        self.network = loop.network = Network(loop, 0)
+        self.fs = FaultyFileSystem(ROOT, random.Random(0))
+        self.clock = SimulatedClock(loop)
+        self.launch = InProcess(loop, self._machine, lambda node: self.network.cut_all(port_of(node)))
+        self.supervisor: Supervisor
+
+    def _machine(self, node: int, dead: asyncio.Event) -> Machine:
+        return Machine(
+            self.fs,
+            self.clock,
+            random.Random(f"{node}/{self.launch.launches}").randbytes,
+            lambda loop, _name: LoopThread(loop, dead),
+            self.network.bind,
+            lambda job: clean(self.fs, job),
+        )
+
+    async def start(self) -> None:
+        """Start the supervisor, and wait until every partition is served."""
+        self.shared, _ = SharedDirectory.open(ROOT, log_settings(SETTINGS), self.fs)
+        machine = self._machine(0, asyncio.Event())
+        self.supervisor = Supervisor(SETTINGS, self.loop, machine, self.launch, self.shared, "cluster")
+        await self.supervisor.start()
+        created: asyncio.Future[Any] = self.loop.create_future()
+
+        def create(draft: Draft) -> None:
+            draft.create(requests.TOPIC, 100, topic_id=machine.new_topic_id())
+
+        self.supervisor.store.change(create, created.set_result)
+        assert await created is None
+        await self.until_served()
+
+    async def until_served(self) -> None:
+        await self.until(self._all_served, "every partition to be served")
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Let simulated time pass until `condition` is true."""
+        for _ in range(10_000):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"gave up waiting for {what}")
+
+    def _all_served(self) -> bool:
+        places = self.supervisor.assignment.places
+        loaded = self.supervisor.loaded
+        return all(
+            place.leads and number in loaded and loaded[number].leader_epoch == place.epoch
+            for number, place in enumerate(places)
+        )
+
+    def leader(self, partition: int) -> int:
+        owner = self.supervisor.assignment.places[partition].owner
+        assert owner is not None
+        return owner
+
+    async def ask(self, partition: int, frame: bytes) -> bytes:
+        """The answer of the node that leads a partition."""
+        client = self.network.connect(port_of(self.leader(partition)))
+        client.send(frame)
+        answer = await client.receive(10.0)
+        client.drop()
+        return answer
+
+    async def commit(self, partition: int, offset: int) -> ErrorCode:
+        return commit_error(await self.ask(partition, requests.commit(group_in(partition), {0: offset})))
+
+    async def fetch(self, partition: int) -> dict[int, int]:
+        return fetched(await self.ask(partition, requests.fetch_offsets(group_in(partition))))
+
+    async def stop(self) -> None:
+        """Stop in good order: nothing is left to recover."""
+        clean = await self.supervisor.stop()
+        assert clean
+        self.shared.close(clean=clean)
+        assert not [name for name in self.fs.listdir(ROOT) if name.startswith("journal")]
+
+
+def port_of(node: int) -> int:
+    return PORT + node - SETTINGS.node_id
+
+
+def group_in(partition: int) -> str:
+    names = (f"group-{number}" for number in range(1_000))
+    return next(name for name in names if partition_for(name, PARTITIONS) == partition)
+
+
+def simulate(story: Callable[[Host], Awaitable[None]]) -> float:
+    """Play on a host that was started, and stop it; returns how many simulated seconds that took."""
+
+    async def play() -> None:
+        host = Host(loop)
+        await host.start()
+        await story(host)
+        await host.stop()
+
+    loop = SimulatedLoop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(play())
+        return loop.time()
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def test_each_worker_serves_its_partitions_and_no_others() -> None:
+    async def story(host: Host) -> None:
+        assert {host.leader(partition) for partition in range(PARTITIONS)} == {1, 2}
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 7) is ErrorCode.NONE
+            assert await host.fetch(partition) == {0: 7}
+        other = host.network.connect(port_of(3 - host.leader(0)))
+        other.send(requests.commit(group_in(0), {0: 8}))
+        assert commit_error(await other.receive(10.0)) is ErrorCode.NOT_COORDINATOR
+
+    simulate(story)
+
+
+def test_what_a_killed_worker_acknowledged_is_served_by_its_replacement() -> None:
+    async def story(host: Host) -> None:
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 10 + partition) is ErrorCode.NONE
+        had = [partition for partition in range(PARTITIONS) if host.leader(partition) == 1]
+        epochs = [place.epoch for place in host.supervisor.assignment.places]
+        host.launch.running[1].kill()
+        await host.until(lambda: host.launch.launches == 3, "another process")
+        await host.until_served()
+        for partition in range(PARTITIONS):
+            assert await host.fetch(partition) == {0: 10 + partition}
+            more = host.supervisor.assignment.places[partition].epoch - epochs[partition]
+            assert more == (1 if partition in had else 0)
+        assert host.supervisor.restarts.total(1) == 1
+
+    simulate(story)
+
+
+def test_a_stopped_worker_is_killed_after_its_timeout_and_replaced() -> None:
+    async def story(host: Host) -> None:
+        hung = host.launch.running[2]
+        hung.pulse.stopped = True
+        stopped_at = host.loop.time()
+        await host.until(hung.dead.is_set, "the worker's end")
+        waited_ms = (host.loop.time() - stopped_at) * 1_000
+        assert SETTINGS.worker_timeout_ms <= waited_ms < 2 * SETTINGS.worker_timeout_ms
+        await host.until(lambda: host.launch.running[2] is not hung, "another process")
+        await host.until_served()
+        assert await host.commit(3, 1) is ErrorCode.NONE
+
+    simulate(story)
+
+
+def test_a_partition_moves_and_keeps_what_was_acknowledged() -> None:
+    async def story(host: Host) -> None:
+        before = host.leader(0)
+        for offset in range(20):
+            assert await host.commit(0, offset) is ErrorCode.NONE
+        host.supervisor.assignment.move(0, 3 - before)
+        host.supervisor.advance()
+        await host.until_served()
+        assert host.leader(0) == 3 - before
+        assert await host.fetch(0) == {0: 19}
+
+    simulate(story)
+
+
+def test_a_worker_that_dies_again_and_again_loses_its_partitions_to_the_other() -> None:
+    async def story(host: Host) -> None:
+        for _ in range(4):
+            host.launch.running[1].kill()
+            launches = host.launch.launches
+            await host.until(lambda more=launches: host.launch.launches > more, "another process")  # type: ignore[misc]
+        await host.until(lambda: host.leader(0) == host.leader(1) == 2, "the other to lead all")
+
+    assert simulate(story) > 1, "it is started again ever later"
