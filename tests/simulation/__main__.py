@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.simulation`: fresh seeds for `--seconds`, one `--seed` again, or `--mutants`, which must be caught.
 
-A seed that failed goes into `seeds.txt`; the suite runs all of those.
+README.md says how to read a failure. A seed that failed goes into `seeds.txt`; the suite runs all of those.
 """
 
 import argparse
@@ -14,45 +14,69 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from coordinator.telemetry import logs
 from tests.simulation import mutants
 
 SIMULATED_S = 300.0
 MUTANT_S = 60.0
-"""How long a mutant may go uncaught."""
+"""How much processor time a mutant may take before it is caught."""
+LAST_EVENTS = 12
+"""So many are shown of a seed that failed among fresh ones."""
 
 
-def run(seed: int, simulated_s: float, *, show: bool = False) -> tuple[Counter[str], Exception | None]:
-    """One world; returns what happened in it and what was broken."""
+class Ran(NamedTuple):
+    """One world: what happened in it, and what was broken."""
+
+    counts: Counter[str]
+    events: list[str]
+    broken: Exception | None
+
+
+def run(seed: int, simulated_s: float, *, trace: bool = False, keep: Path | None = None) -> Ran:
+    """Run one world; `keep` is a directory for its disk as it is at the end."""
     from tests.simulation.world import World  # after a mutant was loaded
 
-    world = World(seed)
+    world = World(seed, tracing=trace)
     broken = None
     try:
         world.run(simulated_s)
     except Exception as error:  # noqa: BLE001 - whatever it is, this seed shows it
         broken = error
-    if show:
-        sys.stdout.write("\n".join(world.events) + "\n")
-    return Counter(world.history.counts), broken
+    if keep is not None:
+        world.disk.copy_to(keep)
+    return Ran(Counter(world.history.counts), world.events, broken)
 
 
-def run_seeds(seeds: Iterator[int], seconds: float, simulated_s: float) -> int:
+def run_seeds(
+    seeds: Iterator[int], seconds: float, simulated_s: float, clock: Callable[[], float] = time.monotonic
+) -> int:
     """Run worlds until the time is over or something is broken; returns the exit status."""
-    began, total, simulated = time.monotonic(), Counter[str](), 0.0
-    while time.monotonic() - began < seconds:
+    began, worked, total, simulated = clock(), time.process_time(), Counter[str](), 0.0
+    while clock() - began < seconds:
         seed = next(seeds)
-        counts, error = run(seed, simulated_s)
+        ran = run(seed, simulated_s)
         simulated += simulated_s
-        total += counts
-        if error is not None:
-            sys.stdout.write(f"seed {seed}: {type(error).__name__}: {error}\n")
+        total += ran.counts
+        if ran.broken is not None:
+            again = f"python -m tests.simulation --simulated {simulated_s:.0f} --seed {seed} --trace"
+            say(f"seed {seed}: {type(ran.broken).__name__}: {ran.broken}")
+            say(*ran.events[-LAST_EVENTS:], f"step by step: {again}")
             return 1
-    took = time.monotonic() - began
-    sys.stdout.write(f"{simulated:.0f} simulated seconds in {took:.0f} s: {dict(total)}\n")
+    took, worked = clock() - began, time.process_time() - worked
+    say(
+        f"{simulated:.0f} simulated seconds in {took:.0f} s, {simulated / worked:.0f} a second of work: {dict(total)}"
+    )
     return 0
+
+
+def say(*lines: str) -> None:
+    """Print lines."""
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
 
 
 def run_mutants(names: list[str]) -> int:
@@ -69,11 +93,10 @@ def run_mutants(names: list[str]) -> int:
         caught = done.returncode == 1 and done.stdout.startswith("seed ")
         survivors += not caught
         how = (done.stdout + done.stderr[-2_000:]).strip().splitlines()
-        sys.stdout.write(
+        say(
             f"{'caught' if caught else 'SURVIVED'} after {time.monotonic() - began:4.0f} s: {mutant.name}"
-            f"  [{how[0][:150] if how else ''}]\n"
+            f"  [{how[0][:150] if how else ''}]"
         )
-        sys.stdout.flush()
     return 1 if survivors else 0
 
 
@@ -85,7 +108,13 @@ def main() -> int:
     parser.add_argument(
         "--simulated", type=float, default=SIMULATED_S, help="simulated seconds for each seed"
     )
-    parser.add_argument("--log", action="store_true", help="with --seed: show the node's log as well")
+    parser.add_argument("--log", action="store_true", help="with --seed: show the nodes' logs as well")
+    parser.add_argument(
+        "--trace", action="store_true", help="with --seed: show every request, answer and disk operation"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="with --seed: write the disk there at the end"
+    )
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="run all mutants, or these")
     parser.add_argument("--mutant", metavar="NAME", help="run seeds 1, 2, ... with this bug in the code")
     options = parser.parse_args()
@@ -102,16 +131,22 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if options.mutant:
         mutants.load(options.mutant)
-        return run_seeds(iter(range(1, 1 << 32)), options.seconds, options.simulated)
+        return run_seeds(iter(range(1, 1 << 32)), options.seconds, options.simulated, time.process_time)
     if options.seed is None:
         chance = random.SystemRandom()
         fresh = iter(lambda: chance.randrange(1 << 32), None)
         return run_seeds(fresh, options.seconds, options.simulated)
-    counts, error = run(options.seed, options.simulated, show=True)
-    sys.stdout.write(f"{dict(counts)}\n")
-    if error is not None:
-        traceback.print_exception(error)
-    return 1 if error is not None else 0
+    return show_seed(options)
+
+
+def show_seed(options: argparse.Namespace) -> int:
+    """Run one seed, and show all that happened; returns the exit status."""
+    ran = run(options.seed, options.simulated, trace=options.trace, keep=options.keep)
+    say(*ran.events, str(dict(ran.counts)))
+    if ran.broken is not None:
+        traceback.print_exception(ran.broken)
+        say(f"seed {options.seed}: {type(ran.broken).__name__}: {ran.broken}")
+    return 1 if ran.broken is not None else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold inside of a node, whatever its clients saw."""
 
+from typing import TYPE_CHECKING
+
 from coordinator.app import App
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
@@ -9,67 +11,129 @@ from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.transactions import LogReplay
-from tests.simulation.clients import REBALANCE_MS, SESSION_MS
 from tests.simulation.history import Broken
+from tests.simulation.ledger import RETENTION_MS, PartitionBook
+from tests.simulation.node import SimulatedNode
+from tests.simulation.serdes import GroupValue, OffsetValue
+from tests.simulation.settings import EXPIRY_INTERVAL_MS, REBALANCE_MS, SESSION_MS
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 REBALANCE_S_MAX = REBALANCE_MS / 1000 + SESSION_MS / 1000 + 5
 """A join phase, a sync phase that begins when it ends, and the time between two looks."""
 SILENCE_S_MAX = SESSION_MS / 1000 + REBALANCE_S_MAX
 """A session, and, where the end came within a rebalance, what that may take."""
+LOAD_S_MAX = 30.0
+"""Longer than the slowest disk takes for a partition of a simulation."""
+EXPIRES_LATE_S_MAX = 4 * EXPIRY_INTERVAL_MS / 1000
+"""Two checks by which a clock is believed again, one that deletes, and some time for that."""
+
+Facts = tuple[object, ...]
 
 
-def inspect(app: App, since: dict[str, float], served_since: float, now: float) -> None:
-    """Check every group; `since` remembers how long each has been rebalancing. What stood still counts anew."""
-    rebalancing = set()
-    for group in app.manager.current_groups():
-        _check_books(group)
-        if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
-            key = f"{group.group_id} {group.state.value} {group.generation_id}"
-            rebalancing.add(key)
-            took = now - max(since.setdefault(key, now), served_since)
-            if took > REBALANCE_S_MAX and not app.manager.loading_partitions:
-                raise Broken("no rebalance lasts longer than its timeouts", f"{key}: {took:.0f} s")
-    for key in set(since) - rebalancing:
-        del since[key]
+class Inspector:
+    """Looks into a world's nodes, from time to time; what it has seen before tells how long something takes."""
 
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._rebalancing: dict[str, float] = {}
+        self._loading: dict[tuple[str, int], float] = {}
+        self._refusing: dict[str, float] = {}
 
-def check_silent(app: App, silent: dict[str, float], since: float, now: float) -> None:
-    """Members whose process ended long ago are in no group any more."""
-    if now - since < SILENCE_S_MAX:
-        return
-    for group in app.manager.current_groups():
-        for member_id in group.members:
-            if now - silent.get(member_id, now) > SILENCE_S_MAX:
-                raise Broken("who is silent is out", f"{member_id} is in {group.group_id}")
+    def look(self, node: SimulatedNode) -> None:
+        """Check a node that serves."""
+        app, now = node.app, self._world.loop.time()
+        if app is None:
+            return
+        if app.manager.loading_partitions:
+            node.served_since = now
+        self._check_rebalances(app, node, now)
+        self._check_loads(app, node, now)
+        self._check_silent(app, node, now)
+        self._check_expired(app, node, now)
 
+    def _check_rebalances(self, app: App, node: SimulatedNode, now: float) -> None:
+        since, rebalancing = self._rebalancing, set()
+        for group in app.manager.current_groups():
+            _check_books(group)
+            if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
+                key = f"{node.process.name} {group.group_id} {group.state.value} {group.generation_id}"
+                rebalancing.add(key)
+                took = now - max(since.setdefault(key, now), node.served_since)
+                if took > REBALANCE_S_MAX and not app.manager.loading_partitions:
+                    raise Broken("no rebalance lasts longer than its timeouts", f"{key}: {took:.0f} s")
+        for key in [key for key in since if key.startswith(f"{node.process.name} ")]:
+            if key not in rebalancing:
+                del since[key]
 
-def _check_books(group: GroupMetadata) -> None:
-    waiting = sum(member.awaiting_join is not None for member in group.members.values())
-    if group.num_members_awaiting_join != waiting:
-        raise Broken("a group's books are right", f"{group.group_id}: {waiting} wait")
-    if group.leader_id is not None and group.leader_id not in group.members:
-        raise Broken("a leader is a member", f"{group.group_id}: {group.leader_id}")
+    def _check_loads(self, app: App, node: SimulatedNode, now: float) -> None:
+        """Partitions that load, or failed to, and a log that takes nothing: none of that lasts on a good disk."""
+        calm_since = max(node.runs_since, self._world.disk_good_since)
+        name = node.process.name
+        unserved = {*app.manager.loading_partitions, *app.leadership.failed_partitions}
+        for key in [key for key in self._loading if key[0] == name and key[1] not in unserved]:
+            del self._loading[key]
+        for partition in unserved:
+            began = self._loading.setdefault((name, partition), now)
+            if now - max(began, calm_since) > LOAD_S_MAX:
+                why = app.leadership.failed_partitions.get(partition, "it is loading")
+                raise Broken("a load ends", f"partition {partition} at {name}: {why}")
+        if not app.stats.log_refusing_since_ms:
+            self._refusing.pop(name, None)
+        elif now - max(self._refusing.setdefault(name, now), calm_since) > LOAD_S_MAX:
+            raise Broken("a log is repaired", f"{name} refuses appends: {app.log.failed}")
 
+    def _check_silent(self, app: App, node: SimulatedNode, now: float) -> None:
+        """Members whose process ended long ago are in no group any more."""
+        if now - node.served_since < SILENCE_S_MAX:
+            return
+        silent = self._world.silent
+        for group in app.manager.current_groups():
+            for member_id in group.members:
+                if now - silent.get(member_id, now) > SILENCE_S_MAX:
+                    raise Broken("who is silent is out", f"{member_id} is in {group.group_id}")
 
-def replayed_equals_live(app: App) -> None:
-    """Where nothing is under way, a partition's log gives back what is in memory."""
-    if not app.committer.idle or app.manager.loading_partitions or app.leadership.failed_partitions:
-        return
-    for partition, shard in app.manager.owned_partitions.items():
-        try:
-            again = replay(app, partition)
-        except StorageError:
-            return  # the disk was about to fail, whoever asked
-        live, stored = offsets_of(shard), offsets_of(again)
-        if live != stored:
-            raise Broken("replay(log) = live state", f"partition {partition}: {live} != {stored}")
-        for group in shard.groups.values():
-            if group.state is GroupState.STABLE:
-                _same_generation(group, again.groups.get(group.group_id))
+    def _check_expired(self, app: App, node: SimulatedNode, now: float) -> None:
+        """What could have expired for long is gone."""
+        world = self._world
+        if now - max(node.served_since, world.clock.jumped_at_s, world.disk_good_since) < EXPIRES_LATE_S_MAX:
+            return
+        before_ms = world.clock.wall_ms() - RETENTION_MS - int(EXPIRES_LATE_S_MAX * 1000)
+        for group in app.manager.current_groups():
+            if group.protocol_type is None:
+                for topic, partition, committed in group.all_offsets():
+                    if committed.commit_timestamp < before_ms:
+                        raise Broken("what has expired goes", f"{group.group_id} {topic} {partition}")
+            elif group.state is GroupState.EMPTY and not group.pending_members:
+                since = group.current_state_timestamp
+                if since is not None and since < before_ms:
+                    raise Broken("what has expired goes", f"{group.group_id}, Empty since {since}")
+
+    # --- the log and memory
+
+    def compare(self, node: SimulatedNode, *, again: bool) -> None:
+        """Where nothing is under way: what was accepted is in memory; `again` reads the log itself as well."""
+        app = node.app
+        if app is None or not app.committer.idle or app.log.failed is not None:
+            return
+        for partition, shard in app.manager.owned_partitions.items():
+            if partition in app.log.failed_partitions:
+                continue
+            book = self._world.ledger.found(partition, app.log.end_offset(partition))
+            _same("the log = live state", partition, book, shard)
+            if again:
+                with node.disk.spared():
+                    try:
+                        replayed = replay(app, partition)
+                    except StorageError:
+                        continue  # it had failed, and nobody had noticed
+                self._world.history.counts["replays"] += 1
+                _same("replay(log) = replay(compacted log) = live state", partition, book, replayed)
 
 
 def replay(app: App, partition: int) -> Shard:
-    """What the log of a partition says."""
+    """What the log of a partition says as it is now, compacted here and there."""
     shard = Shard(partition)
     log, end = app.log, app.log.end_offset(partition)
     replayed = LogReplay(RecordLoader())
@@ -82,21 +146,50 @@ def replay(app: App, partition: int) -> Shard:
     return shard
 
 
-def offsets_of(shard: Shard) -> dict[tuple[str, str, int], int]:
-    """All committed offsets."""
+def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
+    for group_id in book.groups.keys() | shard.groups.keys():
+        said, there = book.groups.get(group_id), shard.groups.get(group_id)
+        offsets = {where: _offset_facts(value) for where, value in said.offsets.items()} if said else {}
+        live = _offsets(there) if there is not None else {}
+        if offsets != live:
+            raise Broken(rule, f"partition {partition}, {group_id}: {offsets} != {live}")
+        value = said.value if said is not None else None
+        if value is None:
+            continue  # a group that was not stored yet may be in memory
+        if there is None:
+            raise Broken(rule, f"partition {partition}: {group_id} is missing")
+        if there.state in (GroupState.STABLE, GroupState.EMPTY):
+            wanted, found = _group_facts(value), _live_facts(there)
+            if wanted != found:
+                raise Broken(rule, f"partition {partition}, {group_id}: {wanted} != {found}")
+
+
+def _offset_facts(value: OffsetValue) -> Facts:
+    return value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
+
+
+def _offsets(group: GroupMetadata) -> dict[tuple[str, int], Facts]:
     return {
-        (group.group_id, topic, partition): committed.offset
-        for group in shard.groups.values()
-        for topic, partition, committed in group.all_offsets()
+        (topic, partition): (each.offset, each.leader_epoch, each.metadata, each.commit_timestamp)
+        for topic, partition, each in group.all_offsets()
     }
 
 
-def _same_generation(live: GroupMetadata, stored: GroupMetadata | None) -> None:
-    def facts(group: GroupMetadata | None) -> object:
-        if group is None:
-            return None
-        members = {member.member_id: member.assignment for member in group.members.values()}
-        return group.generation_id, group.protocol_name, group.leader_id, members
+def _group_facts(value: GroupValue) -> Facts:
+    members = {each.member_id: each.assignment for each in value.members}
+    leader, protocol = (value.leader, value.protocol) if members else (None, None)
+    return value.generation, protocol, leader, members
 
-    if facts(live) != facts(stored):
-        raise Broken("replay(log) = live state", f"{live.group_id}: {facts(live)} != {facts(stored)}")
+
+def _live_facts(group: GroupMetadata) -> Facts:
+    members = {member.member_id: member.assignment for member in group.members.values()}
+    leader, protocol = (group.leader_id, group.protocol_name) if members else (None, None)
+    return group.generation_id, protocol, leader, members
+
+
+def _check_books(group: GroupMetadata) -> None:
+    waiting = sum(member.awaiting_join is not None for member in group.members.values())
+    if group.num_members_awaiting_join != waiting:
+        raise Broken("a group's books are right", f"{group.group_id}: {waiting} wait")
+    if group.leader_id is not None and group.leader_id not in group.members:
+        raise Broken("a leader is a member", f"{group.group_id}: {group.leader_id}")

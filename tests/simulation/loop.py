@@ -1,20 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An event loop whose time passes only when nothing is left to do: asyncio's own, on a selector without sockets."""
+"""An event loop whose time passes only when nothing is left to do, shared by processes that end and stop apart.
+
+It is asyncio's own, on a selector without sockets. Which process a call belongs to stands in its context, which
+asyncio hands on to whatever the call schedules.
+"""
 
 import asyncio
 import math
 import selectors
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import Context, ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 if TYPE_CHECKING:
     from tests.simulation.network import Network
 
 NS = 1_000_000_000
+Ts = TypeVarTuple("Ts")
 
 
 class Idle(RuntimeError):
     """Nothing will ever happen again."""
+
+
+class Process:
+    """What is scheduled in its context runs while it is alive, and later where it is paused meanwhile."""
+
+    def __init__(self, loop: "SimulatedLoop", name: str) -> None:
+        self.name = name
+        self.is_alive = True
+        self.runs = True
+        """Alive, and not paused."""
+        self.context = Context()
+        self.context.run(PROCESS.set, self)
+        self.tasks: set[asyncio.Task[Any]] = set()
+        """Kept for as long as the process is: what a killed process left undone is never cleaned up by itself."""
+        self.late: list[_Call] = []
+        self._loop = loop
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run a coroutine in this process."""
+        return self._loop.create_task(coroutine, context=self.context.copy())
+
+    def pause(self) -> None:
+        """Stop, as with SIGSTOP."""
+        self.runs = False
+
+    def go_on(self) -> None:
+        """Run again, and first what was due meanwhile, in its order."""
+        self.runs = self.is_alive
+        late, self.late = self.late, []
+        for call in late:
+            self._loop.call_again(call)
+
+    def die(self) -> None:
+        """End, as with SIGKILL: nothing of it runs any more, not even what cleans up."""
+        self.is_alive = self.runs = False
+        self.late.clear()
+
+
+PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
+
+
+class _Call:
+    """One call of a process."""
+
+    __slots__ = ("args", "callback", "context", "handle", "process")
+
+    def __init__(self, process: Process, callback: Callable[..., Any], args: Any, context: Context) -> None:
+        self.process = process
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.handle: asyncio.Handle
+
+    def __call__(self) -> None:
+        process = self.process
+        if process.runs:
+            self.callback(*self.args)
+        elif process.is_alive:
+            process.late.append(self)
+
+    def again(self) -> None:
+        """The call was late, and may have been taken back."""
+        if not self.handle.cancelled():
+            self()
 
 
 class _NoSockets(selectors.BaseSelector):
@@ -57,11 +127,47 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return self._ports.now_ns
 
     def hold(self, duration_ns: int) -> None:
-        """Let time pass while nothing runs, as when the process is stopped."""
+        """Let time pass while nothing runs, as when the machine is stopped."""
         self._ports.now_ns += duration_ns
 
     def time(self) -> float:
         return self._ports.now_ns / NS
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None:
+            return super().call_soon(callback, *args, context=context)
+        context = copy_context() if context is None else context
+        call = _Call(process, callback, args, context)
+        handle = call.handle = super().call_soon(call, context=context)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is None:
+            return super().call_at(when, callback, *args, context=context)
+        context = copy_context() if context is None else context
+        call = _Call(process, callback, args, context)
+        handle = call.handle = super().call_at(when, call, context=context)
+        return handle
+
+    def call_again(self, call: _Call) -> None:
+        """Make a call that came while its process was paused."""
+        super().call_soon(call.again, context=call.context)
+
+    def create_task(
+        self, coro: Any, *, name: object = None, context: Context | None = None
+    ) -> "asyncio.Task[Any]":
+        task = super().create_task(coro, name=name, context=context)
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is not None:
+            process.tasks.add(task)
+            task.add_done_callback(process.tasks.discard, context=_NOBODY)
+        return task
 
     async def create_server(self, protocol_factory: Any, *_: Any, sock: Any = None, **__: Any) -> Any:
         assert self.network is not None, "no network"
@@ -76,3 +182,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         except Exception as error:  # noqa: BLE001 - as an executor does
             done.set_exception(error)
         return done
+
+
+_NOBODY = Context()
+"""For calls that belong to no process."""

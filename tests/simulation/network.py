@@ -5,13 +5,18 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
+from contextvars import Context
+from typing import Any, Final, NamedTuple, cast
 
 from coordinator.config import Address
-from tests.simulation.loop import SimulatedLoop
+from tests.simulation.loop import PROCESS, Process, SimulatedLoop
 
 HIGH_WATER = 64 * 1024
 """Unread bytes from which a transport asks its protocol to write no more."""
+
+
+OUTSIDE: Final = Context()
+"""For what belongs to no process."""
 
 
 class Lost(Exception):
@@ -31,6 +36,13 @@ class BoundSocket:
         """Nothing was taken."""
 
 
+class Listener(NamedTuple):
+    """Who listens on a port."""
+
+    process: Process
+    factory: Callable[[], asyncio.BaseProtocol]
+
+
 class Listening:
     """What `create_server` gives."""
 
@@ -47,7 +59,7 @@ class Network:
 
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
         self.loop = loop
-        self.listeners: dict[int, Callable[[], asyncio.BaseProtocol]] = {}
+        self.listeners: dict[int, Listener] = {}
         self.open: dict[int, ServerEnd] = {}
         self._seed = seed
         self._count = 0
@@ -56,39 +68,45 @@ class Network:
         return BoundSocket(address)
 
     def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.BaseProtocol]) -> Listening:
+        process = PROCESS.get()
+        assert process is not None, "only a process can listen"
         port = sock.getsockname()[1]
-        self.listeners[port] = factory
+        self.listeners[port] = Listener(process, factory)
         return Listening(self, port)
 
     def connect(self, port: int) -> "ClientEnd":
-        """A connection to whoever listens on `port`. Raises Lost."""
-        factory = self.listeners.get(port)
-        if factory is None:
+        """A connection to who listens on `port`. Raises Lost."""
+        listener = self.listeners.get(port)
+        if listener is None:
             raise Lost("connection refused")
         self._count += 1
         rng = random.Random(f"{self._seed}/{self._count}")
         client = ClientEnd(self, rng, self._count)
-        server = ServerEnd(self, rng, client, cast(asyncio.Protocol, factory()))
-        client.server = server
-        self.open[self._count] = server
-        server.protocol.connection_made(server)
+        client.server = self.open[self._count] = ServerEnd(self, rng, client, listener)
         return client
 
-    def cut_all(self, port: int) -> None:
-        """The process behind `port` is gone: its connections are, too."""
-        self.listeners.pop(port, None)
-        for number in sorted(self.open):
-            self.open[number].vanish()
-        self.open.clear()
+    def cut(self, process: Process) -> None:
+        """A process has ended: its connections are gone with it."""
+        for port in [port for port, each in self.listeners.items() if each.process is process]:
+            del self.listeners[port]
+        for number in [number for number, end in self.open.items() if end.process is process]:
+            self.open.pop(number).vanish()
 
 
 class _Pipe:
-    """One direction: calls `deliver` with what was sent, later and in order."""
+    """One direction: calls `deliver` with what was sent, later and in order, in the context of who receives it."""
 
-    def __init__(self, loop: SimulatedLoop, rng: random.Random, deliver: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        rng: random.Random,
+        deliver: Callable[[bytes], None],
+        context: Context,
+    ) -> None:
         self._loop = loop
         self._rng = rng
         self._deliver = deliver
+        self._context = context
         self._last = 0.0
 
     def send(self, data: bytes) -> None:
@@ -104,26 +122,27 @@ class _Pipe:
         if self._rng.random() < 0.002:
             latency += self._rng.random() * 2
         self._last = max(self._last + 1e-7, self._loop.time() + latency)
-        self._loop.call_at(self._last, self._deliver, data)
+        self._loop.call_at(self._last, self._deliver, data, context=self._context)
 
 
 class ServerEnd(asyncio.Transport):
     """The node's transport of one connection."""
 
-    def __init__(
-        self, network: Network, rng: random.Random, client: "ClientEnd", protocol: asyncio.Protocol
-    ) -> None:
+    def __init__(self, network: Network, rng: random.Random, client: "ClientEnd", listener: Listener) -> None:
         super().__init__()
-        self.protocol = protocol
+        self.process = listener.process
+        self.protocol: asyncio.Protocol
         self.client = client
         self.number = client.number
+        self._factory = listener.factory
         self._network = network
-        self._to_client = _Pipe(network.loop, rng, client.arrived)
+        self._to_client = _Pipe(network.loop, rng, client.arrived, OUTSIDE)
         self._from_client: deque[bytes] = deque()
         self._unread = 0
         self._reading = True
         self._full = False
         self.gone = False
+        self._soon(self._made)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", self.number) if name == "peername" else default
@@ -133,6 +152,7 @@ class ServerEnd(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self.gone:
             return
+        self.client.written(bytes(data))
         self._to_client.send(bytes(data))
         self._unread += len(data)
         if self._unread > HIGH_WATER and not self._full:
@@ -148,7 +168,7 @@ class ServerEnd(asyncio.Transport):
     def resume_reading(self) -> None:
         if not self._reading:
             self._reading = True
-            self._network.loop.call_soon(self._feed)
+            self._soon(self._feed)
 
     def is_closing(self) -> bool:
         return self.gone
@@ -171,7 +191,7 @@ class ServerEnd(asyncio.Transport):
         self._unread -= size
         if self._full and self._unread <= HIGH_WATER // 4 and not self.gone:
             self._full = False
-            self.protocol.resume_writing()
+            self._soon(self._resume)
 
     def vanish(self) -> None:
         """The process ended: the client sees the connection reset, the node sees nothing."""
@@ -181,7 +201,19 @@ class ServerEnd(asyncio.Transport):
 
     def dropped(self) -> None:
         """The client is gone."""
-        self._end(ConnectionResetError())
+        self._soon(self._end, ConnectionResetError())
+
+    def _soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call what belongs to the process."""
+        self._network.loop.call_soon(call, *arguments, context=self.process.context)
+
+    def _resume(self) -> None:
+        if not self.gone:
+            self.protocol.resume_writing()
+
+    def _made(self) -> None:
+        self.protocol = cast(asyncio.Protocol, self._factory())
+        self.protocol.connection_made(self)
 
     def _feed(self) -> None:
         while self._reading and self._from_client and not self.gone:
@@ -192,7 +224,7 @@ class ServerEnd(asyncio.Transport):
             return
         self.gone = True
         self._network.open.pop(self.number, None)
-        self._network.loop.call_soon(self.protocol.connection_lost, error)
+        self._soon(self.protocol.connection_lost, error)
         self.client.lost()
 
 
@@ -204,8 +236,14 @@ class ClientEnd:
         self.server: ServerEnd
         self.stalled = False
         self.closed = False
+        self.repeats = False
+        """Whether all that is sent is sent twice."""
+        self.on_answer: Callable[[int], None] = lambda _number: None
+        """Called with the number of each answer at the moment when the node sends it."""
         self._loop = network.loop
-        self._to_server = _Pipe(network.loop, rng, self._deliver)
+        self._rng = rng
+        self._to_server: _Pipe | None = None
+        self._sent = bytearray()
         self._bytes = bytearray()
         self._untaken = 0
         self._frames: deque[bytes] = deque()
@@ -215,7 +253,17 @@ class ClientEnd:
         """Send bytes. Raises Lost."""
         if self.closed:
             raise Lost("closed")
-        self._to_server.send(data)
+        if self._to_server is None:
+            self._to_server = _Pipe(self._loop, self._rng, self._deliver, self.server.process.context)
+        self._to_server.send(data * 2 if self.repeats else data)
+
+    def written(self, data: bytes) -> None:
+        """The node sends this."""
+        sent = self._sent
+        sent += data
+        while len(sent) >= 8 and len(sent) >= (size := int.from_bytes(sent[:4], "big") + 4):
+            self.on_answer(int.from_bytes(sent[4:8], "big"))
+            del sent[:size]
 
     async def receive(self, timeout_s: float) -> bytes:
         """The next frame. Raises Lost, also when none comes in time."""
@@ -244,7 +292,7 @@ class ClientEnd:
         """Close without a word."""
         if not self.closed:
             self.closed = True
-            self._loop.call_soon(self.server.dropped)
+            self.server.dropped()
             self._wake()
 
     def arrived(self, data: bytes) -> None:

@@ -84,9 +84,9 @@ def test_a_read_of_what_was_replaced_is_noticed() -> None:
         history.acknowledged(KEY, write)
         clock.now += 1
     began, clock.now = clock.now, clock.now + 1
-    history.fetched(KEY, 2, began)
+    history.fetched({KEY: 2}, began)
     with pytest.raises(Broken, match="offset 1 was read after 2 had replaced it"):
-        history.fetched(KEY, 1, began)
+        history.fetched({KEY: 1}, began)
 
 
 def test_a_lost_commit_is_noticed_and_an_unanswered_one_may_come_late() -> None:
@@ -94,15 +94,15 @@ def test_a_lost_commit_is_noticed_and_an_unanswered_one_may_come_late() -> None:
     history = History(clock)
     history.begin(KEY, 1)  # never answered
     clock.now = 1
-    history.fetched(KEY, NOTHING, 0.5)
+    history.fetched({KEY: NOTHING}, 0.5)
     clock.now = 2
     write = history.begin(KEY, 2)
     clock.now = 3
     history.acknowledged(KEY, write)
     clock.now = 5
-    history.fetched(KEY, 1, 4)
+    history.fetched({KEY: 1}, 4)
     with pytest.raises(Broken, match="nothing is committed"):
-        history.fetched(KEY, NOTHING, 4)
+        history.fetched({KEY: NOTHING}, 4)
 
 
 def test_waiting_takes_no_time_but_the_simulated() -> None:

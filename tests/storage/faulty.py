@@ -129,6 +129,8 @@ class FaultyFileSystem:
         self._boots = 0
         self.life = 0
         """How often the process was started again; files of an earlier life are gone."""
+        self.on_crash: Callable[[], None] = lambda: None
+        """Called when the process is killed in the middle of an operation."""
 
     # -------------------------------------------------------------- faults
 
@@ -150,8 +152,11 @@ class FaultyFileSystem:
                 change(self._durable)
         self._changes.clear()
         # What was in a directory that did not make it is not reachable.
-        self._durable = {name: inode for name, inode in self._durable.items() if self._reachable(name)}
-        self._names = dict(self._durable)
+        lost = [name for name in self._durable if not self._reachable(name)]
+        for name in lost:
+            del self._durable[name]
+        self._names.clear()
+        self._names.update(self._durable)
         for inode in {id(i): i for i in self._names.values() if i is not None}.values():
             inode.lose_power(self.rng)
 
@@ -162,8 +167,8 @@ class FaultyFileSystem:
                 return False
         return True
 
-    def step(self, name: str, part: Callable[[float], None] | None = None) -> None:
-        """Before an operation: fail if it is the chosen one, perhaps with a `part` of it done."""
+    def step(self, name: str, part: Callable[[float], None] | None = None, path: str = "") -> None:
+        """Before an operation, on `path` if that is known: fail if it is the chosen one, perhaps with a `part` done."""
         if self.crashed:
             raise Crash
         if self.only is None or self.only == name:
@@ -175,6 +180,7 @@ class FaultyFileSystem:
                     part(self.rng.choice((0.0, 1.0, self.rng.random())))
                 if self.fault is Fault.CRASH:
                     self.crashed = True
+                    self.on_crash()
                     raise Crash
                 code = errno.ENOSPC if self.fault is Fault.FULL else errno.EIO
                 raise OSError(code, os.strerror(code))
@@ -200,7 +206,7 @@ class FaultyFileSystem:
         if create and name not in self._names:
             if _directory(name) not in self._names:
                 raise FileNotFoundError(errno.ENOENT, "No such directory", str(path.parent))
-            self.step("create")
+            self.step("create", None, name)
             inode = _Inode()
 
             def link(names: Names) -> None:
@@ -229,7 +235,7 @@ class FaultyFileSystem:
         while missing[-1] not in self._names:
             missing.append(_directory(missing[-1]))
         for name in missing[-2::-1]:
-            self.step("mkdir")
+            self.step("mkdir", None, name)
 
             def make(names: Names, name: str = name) -> None:
                 names[name] = None
@@ -250,13 +256,13 @@ class FaultyFileSystem:
             if share == 1:
                 self._change(_directory(old), move)
 
-        self.step("rename", part)
+        self.step("rename", part, new)
         self._change(_directory(old), move)
 
     def remove(self, path: Path) -> None:
         """See FileSystem."""
         if str(path) in self._names:
-            self.step("remove")
+            self.step("remove", None, str(path))
             self._change(_directory(str(path)), _drop(str(path)))
 
     def rmdir(self, path: Path) -> None:
@@ -264,7 +270,7 @@ class FaultyFileSystem:
         if str(path) in self._names:
             if self.listdir(path):
                 raise OSError(errno.ENOTEMPTY, "Directory not empty", str(path))
-            self.step("rmdir")
+            self.step("rmdir", None, str(path))
             self._change(_directory(str(path)), _drop(str(path)))
 
     def fsync_dir(self, path: Path) -> None:
@@ -280,7 +286,7 @@ class FaultyFileSystem:
             if count < len(pending):
                 self._changes[name] = pending[count:]
 
-        self.step("fsync_dir", changes)
+        self.step("fsync_dir", changes, name)
         changes(1)
 
     def lock_dir(self, path: Path) -> File | None:
@@ -323,6 +329,10 @@ class FaultyFile:
         if self._closed:
             raise OSError(errno.EBADF, "Bad file descriptor")
 
+    def belongs_to(self, fs: FaultyFileSystem) -> bool:
+        """Whether it was opened through this file system."""
+        return self._fs is fs
+
     def pread(self, size: int, offset: int) -> bytes:
         """See File."""
         self._check()
@@ -336,7 +346,9 @@ class FaultyFile:
         """See File."""
         self._check()
         data = b"".join(buffers)
-        self._fs.step("pwrite", lambda share: self._inode.write(data[: int(len(data) * share)], offset))
+        self._fs.step(
+            "pwrite", lambda share: self._inode.write(data[: int(len(data) * share)], offset), self._name
+        )
         self._inode.write(data, offset)
 
     def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
@@ -351,7 +363,7 @@ class FaultyFile:
             if self._fs.fault is not Fault.CRASH:
                 self._inode.dirty.clear()
 
-        self._fs.step("pwrite_durable", part)
+        self._fs.step("pwrite_durable", part, self._name)
         self._inode.write(data, offset)
         self._inode.sync(offset, offset + len(data))
 
@@ -359,13 +371,13 @@ class FaultyFile:
         """See File."""
         self._check()
         if size > len(self._inode.data):
-            self._fs.step("allocate")
+            self._fs.step("allocate", None, self._name)
             self._inode.resize(size)
 
     def truncate(self, size: int) -> None:
         """See File."""
         self._check()
-        self._fs.step("truncate", lambda share: self._inode.resize(size) if share == 1 else None)
+        self._fs.step("truncate", lambda share: self._inode.resize(size) if share == 1 else None, self._name)
         self._inode.resize(size)
 
     def size(self) -> int:
@@ -386,13 +398,13 @@ class FaultyFile:
     def fsync(self) -> None:
         """See File."""
         self._check()
-        self._fs.step("fsync", self._fail_sync)
+        self._fs.step("fsync", self._fail_sync, self._name)
         self._inode.sync()
 
     def fdatasync(self) -> None:
         """See File."""
         self._check()
-        self._fs.step("fdatasync", self._fail_sync)
+        self._fs.step("fdatasync", self._fail_sync, self._name)
         self._inode.sync()
 
     def _fail_sync(self, share: float) -> None:

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients without a group membership: they commit, read and delete, and create and delete topics."""
+
+from typing import TYPE_CHECKING, Any
+
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from tests.simulation.client import Client, all_keys
+from tests.simulation.history import NOTHING, Broken, Key
+from tests.simulation.network import Lost
+from tests.simulation.settings import PARTITIONS, SIDE_TOPIC, TOPIC
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+UNREAD_S = 3.0
+
+
+class Committer(Client):
+    """Commits and reads the offsets of a group without members."""
+
+    deletes = False
+    """Whether it also takes some away."""
+    pause_s = 0.5
+    topics: tuple[str, ...] = (TOPIC,)
+
+    async def run(self) -> None:
+        while True:
+            await self.pause(self.pause_s)
+            try:
+                await self._one()
+            except Lost:
+                await self.pause(0.3)
+
+    async def _one(self) -> None:
+        choice = self.rng.random()
+        if choice < 0.4:
+            await self._heard(await self.commit(self._some()))
+        elif choice < 0.48:
+            await self._commit_ahead(unread_s=0.0)
+        elif choice < 0.5:
+            await self._commit_ahead(unread_s=UNREAD_S)
+        elif choice < 0.9 or not self.deletes:
+            await self._heard(await self.fetch(self.topics))
+        elif choice < 0.97:
+            await self._delete_offset(self.rng.choice(all_keys(self.group)))
+        else:
+            await self._delete_group()
+
+    async def _heard(self, error: ErrorCode) -> None:
+        if error is not ErrorCode.NONE:
+            await self.wait(error)
+
+    def _some(self) -> list[Key]:
+        keys = [key for topic in self.topics for key in all_keys(self.group, topic)]
+        return self.rng.sample(keys, self.rng.randint(1, 3))
+
+    async def _commit_ahead(self, unread_s: float) -> None:
+        """Send several commits before the first is answered, and perhaps read nothing for a while."""
+        end = await self.connected()
+        if unread_s:
+            end.stall()
+        commits = [self.send_commit(end, self._some()) for _ in range(self.rng.randint(2, 8))]
+        if unread_s:
+            await self.pause(unread_s)
+            end.go_on()
+        for number, writes in commits:
+            self.note(writes, await self.answer(end, ApiKey.OFFSET_COMMIT, number), number)
+
+    async def _delete_offset(self, key: Key) -> None:
+        from protocol.messages import OffsetDeleteRequest as Request
+
+        write = self.world.history.begin(key, NOTHING)
+        topic = Request.OffsetDeleteRequestTopic
+        partition = topic.OffsetDeleteRequestPartition(version=0, partition_index=key[2])
+        wanted = topic(version=0, name=key[1], partitions=[partition])
+        response = await self.ask(
+            ApiKey.OFFSET_DELETE, Request(version=0, group_id=self.group, topics=[wanted])
+        )
+        if response.error_code == ErrorCode.NONE and not response.topics[0].partitions[0].error_code:
+            self.world.history.acknowledged(key, write)
+
+    async def _delete_group(self) -> None:
+        from protocol.messages import DeleteGroupsRequest as Request
+
+        keys = [key for topic in (TOPIC, SIDE_TOPIC) for key in all_keys(self.group, topic)]
+        writes = [self.world.history.begin(key, NOTHING) for key in keys]
+        response = await self.ask(ApiKey.DELETE_GROUPS, Request(version=2, groups_names=[self.group]))
+        error = ErrorCode(response.results[0].error_code)
+        for key, write in zip(keys, writes, strict=True):
+            if error is ErrorCode.NONE:
+                self.world.history.acknowledged(key, write)
+            elif error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NON_EMPTY_GROUP):
+                self.world.history.refused(write)
+
+
+class Deleter(Committer):
+    """Takes away what it and others have committed."""
+
+    deletes = True
+
+
+class GroupDeleter(Committer):
+    """Tries to delete a group that has members now and then."""
+
+    pause_s = 15.0
+
+    async def _one(self) -> None:
+        await (self._delete_group() if self.rng.random() < 0.5 else self._delete_side_offset())
+
+    async def _delete_side_offset(self) -> None:
+        """Nobody in the group consumes that topic, so this is allowed at any time (KIP-496)."""
+        await self._delete_offset(self.rng.choice(all_keys(self.group, SIDE_TOPIC)))
+
+
+class Sleeper(Committer):
+    """Commits so rarely that its offsets expire."""
+
+    pause_s = 25.0
+
+
+class SideCommitter(Committer):
+    """Commits to the topic that comes and goes, and to the one that stays."""
+
+    pause_s = 1.0
+    topics = (TOPIC, SIDE_TOPIC)
+
+
+class Repeater(Client):
+    """Sends each commit twice, byte for byte, as a client does that heard no answer; its group is its own."""
+
+    def __init__(self, world: "World", name: str, group: str) -> None:
+        super().__init__(world, name, group)
+        self._frame: Any = None
+
+    async def run(self) -> None:
+        while True:
+            await self.pause(2)
+            try:
+                await self._one()
+                await self.fetch()
+            except Lost:
+                await self.pause(0.3)
+
+    async def _one(self) -> None:
+        keys = all_keys(self.group)[: self.rng.randint(1, PARTITIONS)]
+        end = await self.connected()
+        end.repeats = True
+        try:
+            number, writes = self.send_commit(end, keys)
+        finally:
+            end.repeats = False
+        self.note(writes, await self.answer(end, ApiKey.OFFSET_COMMIT, number), number)
+        again = await self.answer(end, ApiKey.OFFSET_COMMIT, number)
+        for answer in again.topics[0].partitions:
+            error = ErrorCode(answer.error_code)
+            if error is ErrorCode.NONE:
+                write = writes[self.group, TOPIC, answer.partition_index]
+                write.refused = False
+                self.world.history.acknowledged((self.group, TOPIC, answer.partition_index), write)
+
+
+class TopicKeeper(Client):
+    """Creates the topic that comes and goes, and deletes it with all that is committed in it."""
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._create()
+                await self.pause(40)
+                await self._delete()
+                await self.pause(5)
+            except Lost:
+                await self.pause(0.3)
+
+    async def _create(self) -> None:
+        from protocol.messages import CreateTopicsRequest as Request
+
+        topic = Request.CreatableTopic(
+            version=5,
+            name=SIDE_TOPIC,
+            num_partitions=PARTITIONS,
+            replication_factor=1,
+            assignments=[],
+            configs=[],
+        )
+        response = await self.ask(ApiKey.CREATE_TOPICS, Request(version=5, topics=[topic], timeout_ms=30_000))
+        error = ErrorCode(response.topics[0].error_code)
+        if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            await self.pause(1)
+
+    async def _delete(self) -> None:
+        from protocol.messages import DeleteTopicsRequest as Request
+
+        writes = self.world.history.begin_topic_deletion()
+        response = await self.ask(
+            ApiKey.DELETE_TOPICS, Request(version=5, topic_names=[SIDE_TOPIC], timeout_ms=30_000)
+        )
+        error = ErrorCode(response.responses[0].error_code)
+        if error is ErrorCode.NONE:
+            self.world.history.topic_is_gone(writes)
+        elif error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            for write in writes.values():
+                self.world.history.refused(write)
+        elif error is ErrorCode.INVALID_REQUEST:
+            raise Broken("errors are those that the state allows", f"{self.name} got {error.name}")

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How simulated nodes are set up, and what their clients assume."""
+
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from coordinator.config import Address, Settings
+
+ROOT: Final = Path("/data")
+PORT: Final = 9092
+CLUSTER_ID: Final = "c2ltdWxhdGVkLW5vZGUxMjM"
+JOURNAL_STEP_BYTES: Final = 16_384
+
+TOPIC: Final = "work"
+PARTITIONS: Final = 6
+SIDE_TOPIC: Final = "aside"
+"""Comes and goes, and no member subscribes to it."""
+SESSION_MS: Final = 10_000
+REBALANCE_MS: Final = 15_000
+HEARTBEAT_S: Final = 3.0
+RETENTION_MINUTES: Final = 1
+EXPIRY_INTERVAL_MS: Final = 7_000
+
+SETTINGS: Final = Settings(
+    listen=Address("127.0.0.1", PORT),
+    metrics_listen=None,
+    data_dir=ROOT,
+    offsets_topic_num_partitions=3,
+    offsets_topic_segment_bytes=20_000,
+    group_initial_rebalance_delay_ms=500,
+    auto_create_topics_enable=False,
+    offsets_retention_minutes=RETENTION_MINUTES,
+    offsets_retention_check_interval_ms=EXPIRY_INTERVAL_MS,
+    journal_checkpoint_bytes=65_536,
+    journal_checkpoint_interval_ms=20_000,
+    log_cleaner_backoff_ms=5_000,
+    min_cleanable_dirty_ratio=0.2,
+    delete_retention_ms=10_000,
+    shutdown_timeout_ms=1_000,
+)
+
+
+def chosen(rng: Random, **fixed: Any) -> Settings:
+    """The settings of a world."""
+    flush = rng.choice(["always", "always", "os"])
+    return msgspec.structs.replace(SETTINGS, log_flush=flush, **fixed)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong around a node: its process, its disk, its clock, and what it leads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation.loop import NS
+from tests.simulation.node import SimulatedNode
+from tests.storage.faulty import Fault
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+EVERY_S = 12.0
+PAUSES_S = (0.5, 3.0, 20.0)
+JUMPS_MS = (-3_600_000, -5_000, 5_000, 3_600_000)
+
+
+class Troubles:
+    """One trouble after the other, each for a node that serves."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._rng = world.rng
+        self.over = False
+
+    async def run(self) -> None:
+        """Make trouble until it is `over`."""
+        troubles: list[Callable[[SimulatedNode], Awaitable[None]]] = [
+            self._crash,
+            self._crash_in_an_operation,
+            self._fail_an_operation,
+            self._fail_an_operation,
+            self._slow_disk,
+            self._disk_takes_nothing,
+            self._stop_cleanly,
+            self._pause,
+            self._hold,
+            self._jump,
+            self._move,
+            self._move,
+        ]
+        while not self.over:
+            await asyncio.sleep(self._rng.expovariate(1 / EVERY_S))
+            up = [node for node in self._world.nodes if node.is_up]
+            if up and not self.over:
+                node = self._rng.choice(up)
+                await self._rng.choice(troubles)(node)
+
+    async def _crash(self, node: SimulatedNode) -> None:
+        process = node.process
+        node.kill()
+        self._world.crashed(node, process)
+
+    async def _crash_in_an_operation(self, node: SimulatedNode) -> None:
+        after = self._rng.randrange(60)
+        self._world.note(f"{node.process.name} will crash in operation {after}")
+        node.disk.fail(Fault.CRASH, after)
+
+    async def _fail_an_operation(self, node: SimulatedNode) -> None:
+        fault = self._rng.choice([Fault.FULL, Fault.IO_ERROR])
+        after = self._rng.randrange(60)
+        self._world.note(f"{node.process.name}: {fault.name} in operation {after}")
+        node.disk.fail(fault, after)
+
+    async def _slow_disk(self, _: SimulatedNode) -> None:
+        self._world.note("the disk is slow")
+        self._world.slowness.factor = 200.0
+        await asyncio.sleep(3)
+        self._world.slowness.factor = 1.0
+
+    async def _disk_takes_nothing(self, _: SimulatedNode) -> None:
+        disk, full = self._world.disk, self._rng.random() < 0.5
+        seconds = self._rng.choice([1.0, 5.0, 20.0])
+        self._world.note(f"the disk {'is full' if full else 'fails'} for {seconds} s")
+        disk.full, disk.broken = full, not full
+        await asyncio.sleep(seconds)
+        disk.full = disk.broken = False
+        self._world.disk_good_since = self._world.loop.time()
+        self._world.note("the disk works again")
+
+    async def _stop_cleanly(self, node: SimulatedNode) -> None:
+        self._world.note(f"{node.process.name} is to stop")
+        await node.stop()
+
+    async def _pause(self, node: SimulatedNode) -> None:
+        seconds = self._rng.choice(PAUSES_S)
+        self._world.note(f"{node.process.name} stands still for {seconds} s")
+        node.pause(seconds)
+
+    async def _hold(self, _: SimulatedNode) -> None:
+        seconds = self._rng.choice(PAUSES_S)
+        self._world.note(f"nothing runs for {seconds} s")
+        self._world.loop.hold(int(seconds * NS))
+        self._world.stood_still()
+
+    async def _jump(self, _: SimulatedNode) -> None:
+        jump_ms = self._rng.choice(JUMPS_MS)
+        self._world.note(f"the wall clock jumps by {jump_ms} ms")
+        self._world.clock.jump(jump_ms)
+
+    async def _move(self, node: SimulatedNode) -> None:
+        """Lead a partition anew while something is under way."""
+        self._world.slowness.factor = 100.0
+        await asyncio.sleep(0.5)
+        self._world.slowness.factor = 1.0
+        if node.is_up:
+            node.move(self._rng.randrange(self._world.settings.offsets_topic_num_partitions))
