@@ -95,7 +95,7 @@ def parser(prog: str) -> argparse.ArgumentParser:
         help="the least severity with exit code 1 (default: error)",
     )
     add("--master", metavar="URL", help="Spark's master (default: all cores of this machine)")
-    add("--since", metavar="DATE", help=f"tell only of what happened after this: {_DAY}")
+    add("--since", metavar="DATE", help=f"report only what happened after this: {_DAY}")
     add("--as-of", metavar="TIME", help="take this for now, for an old copy of a log")
     add(
         "--partitions",

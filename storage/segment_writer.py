@@ -55,12 +55,12 @@ class SegmentWriter:
         return written
 
     def write_partition(self, partition: int) -> None:
-        """The same for all that waits of one partition."""
+        """Put all that waits of one partition into its segments. Raises StorageFull and StorageError."""
         if partition in self._pending:
             self._drain(partition)
 
     def _drain(self, partition: int) -> int:
-        """Write a partition's queue; nobody can read it meanwhile, and miss what is in neither place."""
+        """Write a partition's queue; it cannot be read meanwhile, or a reader would miss what is in neither place."""
         with self._journals.lock:
             batches = self._pending.take(partition)
         log = self._partitions.log(partition)

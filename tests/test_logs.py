@@ -275,7 +275,7 @@ def test_a_node_serves_and_stops_though_nobody_reads_its_log(tmp_path: Path) -> 
 
 def test_the_end_of_a_process_writes_what_is_queued() -> None:
     code = (
-        "from coordinator import logs; logs.configure('json', queued=True)\n"
+        "from coordinator.telemetry import logs; logs.configure('json', queued=True)\n"
         "for n in range(90): logs.get_logger('a').info('line', n=n)\n"
         "for n in range(150): logs.get_logger('a').info('many')"
     )
@@ -287,7 +287,7 @@ def test_the_end_of_a_process_writes_what_is_queued() -> None:
 
 def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None:
     code = (
-        "from coordinator import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"
+        "from coordinator.telemetry import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"
         "for n in range(100_000): logs.get_logger(str(n % 900)).info('x', n='y' * 200)\n"
         "print(logs.dropped_lines() > 0, flush=True); logs.drain(0.01)"
     )

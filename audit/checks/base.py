@@ -10,7 +10,7 @@ from audit.facts.facts import Facts
 from audit.options import Severity
 
 FOUND_COLUMNS: Final = "partition, file, position, count, message"
-"""What a check's query gives: a row for each partition (and file) where there is something to tell."""
+"""What a check's query gives: a row for each partition (and file) where there is something to report."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def by_file(*queries: str) -> str:
 
 
 def by_partition(rows: str, message: str, *, count: str = "1") -> str:
-    """Rows with partition, file and position as one of FOUND_COLUMNS for each partition, which tells of the first."""
+    """Rows with partition, file and position as FOUND_COLUMNS, one for each partition: the count, the first message."""
     return (
         "select partition, first.file, first.position, count, first.message from ("
         f"select partition, sum({count}) as count, min(struct(file, position, {message} as message)) as first"

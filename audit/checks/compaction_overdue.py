@@ -7,7 +7,7 @@ from audit.facts.facts import Facts
 
 def _query(facts: Facts) -> str:
     if not facts.inventory.has_checkpoint:
-        return ""  # a copy without the cleaner's notes does not tell
+        return ""  # without the cleaner's notes it cannot be known
     limits = facts.options.limits
     dirty = f"segment >= coalesce({lookup(facts.inventory.cleaner_checkpoint)}, 0)"
     message = said("%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes")

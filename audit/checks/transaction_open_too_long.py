@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions that nobody ended."""
+"""Transactions that were never ended."""
 
 from audit.checks.base import Check, by_partition, said
 from audit.facts.facts import Facts

@@ -3,7 +3,7 @@
 
 The cluster is asked before the log is read, and after. What it said both times has to be what the log says, for the log
 was read between. What differs is looked at once more, a moment later: a node's acknowledged records can be some
-tenths of a second on their way into the segments. What changed between the two looks is told apart; if it changes and
+tenths of a second on their way into the segments. What changed between the two looks is kept apart; if it changes and
 the log stands still, that is a difference.
 """
 
@@ -251,7 +251,7 @@ def _state(group: LiveGroup | None) -> str:
 def _wrong(stored: LoggedGroup | None, live: LiveGroup) -> str | None:
     """What differs between a group in the log and a group that does not rebalance."""
     if stored is None:
-        # one that nobody has ever synced is in no log
+        # one that was never synced is in no log
         return "the log does not have it" if live.state == "Stable" else None
     if stored.state is None:
         return (

@@ -35,7 +35,7 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
         return {**self.newest_segment, **self.cleaner_checkpoint}
 
     def num_partitions(self, given: int | None) -> int | None:
-        """How many partitions the log has in all; None where the directories alone do not tell."""
+        """How many partitions the log has in all; None where the directories alone do not say."""
         if given is not None:
             return given
         highest = max(self.partitions)

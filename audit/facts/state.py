@@ -72,7 +72,7 @@ def _merged(
     keys = ", ".join(key)
     compared = ", ".join(f"coalesce({value}, false) as {name}" for name, value in between.items())
     sums = [
-        # The last in the log, as whoever loads it sees it; by offset where a range has it in a transaction as well.
+        # The last in the log, as one that loads it sees it; by offset where a range has it in a transaction as well.
         f"max_by(struct({', '.join(newest)}), struct(segment, position, log_offset)) as newest",
         "sum(count) as records",
         "sum(tombstones) as tombstones",

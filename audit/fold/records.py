@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that cannot be read, are of a kind that nobody knows, or say what they should not."""
+"""Records that cannot be read, are of an unknown kind, or say what they should not."""
 
 from collections.abc import Iterator
 from struct import Struct

@@ -10,8 +10,8 @@ class FoldRules(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and facts. Times are milliseconds since the epoch, or milliseconds.
 
     `cleaned_to` has, by partition of the log, the offset below which compaction may have taken records away.
-    `num_partitions` is None where nobody knows how many the log has: then nothing is said about placement.
-    What carries a time before `since_ms` is left out of sightings, since an earlier audit has told of it.
+    `num_partitions` is None where it is not known how many the log has: then nothing is said about placement.
+    What carries a time before `since_ms` is left out of sightings, since an earlier audit has reported it.
     """
 
     now_ms: int

@@ -51,7 +51,7 @@ def _by_file(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in pieces of about so many, none of which ends within a batch of the log."""
+    """The rows in pieces of about so many, none of which ends within a batch of the log."""
     for batch in batches:
         start = 0
         if batch.num_rows > rows:

@@ -17,7 +17,7 @@ NO_PRODUCER = -1
 
 
 class Standing(NamedTuple):
-    """For each row: whether it counts, and whose marker it waits for (NO_PRODUCER: nobody's)."""
+    """For each row: whether it counts, and whose marker it waits for (NO_PRODUCER: none)."""
 
     counts: Bools
     pending_of: Longs

@@ -14,7 +14,7 @@ from audit.report.model import Finding, Hour, PartitionSize, Report
 HOURS_SHOWN = 24 * 14
 GROUPS_SHOWN = 15
 FINDINGS_MAX = 10_000
-"""A report of more helps nobody; the Parquet table has them all."""
+"""A report of more is not read; the Parquet table has them all."""
 
 
 def collect_findings(found: DataFrame) -> list[Finding]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit has to tell, as plain values: all the reports are made from this."""
+"""What an audit found, as plain values: all the reports are made from this."""
 
 from collections.abc import Mapping, Sequence
 

@@ -2,7 +2,7 @@
 """The audit's own tables: Parquet, by date and run, so that trends can be asked of them, and the next audit.
 
 `<out>/tables/<name>/date=2026-11-21/run=030000/`. The table `runs` is written last: a run that is not in it did not
-come to its end, and nobody looks at its rows. The files are written by pyarrow, in Spark's Python workers that run
+come to its end, and its rows are not looked at. The files are written by pyarrow, in Spark's Python workers that run
 anyway: Spark's own writer takes seconds to get ready.
 """
 
@@ -122,7 +122,7 @@ def earlier_runs(out: Path, log_dirs: str, as_of_ms: int) -> list[RunFacts]:
 
 
 def offsets_of(spark: SparkSession, out: Path, run: RunFacts) -> DataFrame | None:
-    """The state that an earlier run found; None when somebody has deleted that."""
+    """The state that an earlier run found; None when that has been deleted."""
     path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None
 

@@ -28,7 +28,7 @@ from audit.source.look import look
 from audit.source.remote import is_url, look_at
 
 Step = Callable[[str], None]
-"""Told what comes next, in words."""
+"""Called with words for what comes next."""
 
 
 def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: None) -> Report:
@@ -46,7 +46,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     if options.against is not None:
         step("asking the cluster")
         before = ask(options.against)
-        time.sleep(PAUSE_S)  # what it has told of is on its way into the segments
+        time.sleep(PAUSE_S)  # what it has reported is on its way into the segments
     step("reading the log")
     reading = Reading(spark, options, inventory, *_earlier(spark, options, out))
     found = findings(reading.facts)

@@ -300,7 +300,7 @@ def why_refused(configs: Mapping[str, str]) -> str | None:
 
 
 def end_group(topic: Topic, settings: Settings) -> str:
-    """The group whose committed offsets are the ends of the topic's partitions; empty: nobody says where they end."""
+    """The group whose committed offsets are the ends of the topic's partitions; empty: no ends are declared."""
     return topic.configs.get(END_GROUP, settings.end_group or "")
 
 

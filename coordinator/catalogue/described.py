@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of a topic, and of the node, in the way DescribeConfigs tells them (Kafka's ConfigHelper)."""
+"""The settings of a topic, and of the node, as DescribeConfigs answers them (Kafka's ConfigHelper)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, NamedTuple, get_args, get_origin

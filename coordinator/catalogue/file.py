@@ -81,7 +81,7 @@ class CatalogueFile:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the file has to be made anew before anything is appended: nobody knows what a failed write has left,
+        """Whether the file has to be made anew before anything is appended: a failed write may have left anything,
         a torn tail has to go, and a file of an older version has no lines.
         """
         return self._is_doubtful

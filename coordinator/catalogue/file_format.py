@@ -9,14 +9,14 @@
 
 Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
 the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
-file got its name; a line that came later is on disk before anybody is told of what it changes, and a change of many
+file got its name; a line that came later is on disk before any answer shows what it changes, and a change of many
 topics takes several, all but the first with `"continues":true`. Within a line topics are deleted, then grown, then
 configured, then created. Ids are base64 as Kafka's tools show them; configs of new topics are left out when there are
 none.
 
 **A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
 which has no end or holds zeros; behind zeros lines may be whole that continue the same change, since pages reach the
-disk in any order. It was told to nobody, and is cut. Everything else that cannot be read is damage.
+disk in any order. No answer has shown it, and it is cut. Everything else that cannot be read is damage.
 
 Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; it is read, and replaced by
 version 2 at the next start. Changing this format: add a version with structs of its own, keep reading every earlier

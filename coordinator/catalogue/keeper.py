@@ -36,7 +36,7 @@ TOPICS_PER_STEP: Final = 10
 
 
 class Change(msgspec.Struct):
-    """An edit that waits to be kept, and whom to tell."""
+    """An edit that waits to be kept, and who is called then."""
 
     edit: Callable[[Draft], Steps[Any]]
     done: Callable[[Any], None]
@@ -50,7 +50,7 @@ class CatalogueKeeper(ABC):
     Once something has changed for good, `on_changed(changes)` is called on the event loop, and then
     `on_topics_deleted(names)` when topics are gone, before those who asked for it are answered. Kafka drops the offsets
     of such topics (GroupCoordinator.onPartitionsDeleted). What it returns is gone through in slices, and until its end
-    no other change is seen: so nobody commits to a new topic of such a name while offsets in the old one are dropped.
+    no other change is seen: so no commit goes to a new topic of such a name while offsets in the old one are dropped.
     """
 
     def __init__(self, path: Path, new_topic_id: Callable[[], bytes]) -> None:
@@ -112,7 +112,7 @@ class CatalogueKeeper(ABC):
 
     def _finish(self) -> None:
         changes, self._under_way = self._under_way, []
-        # The next write starts before anybody is told, so that a change made by an answer joins the queue.
+        # The next write starts before its callers are called, so that a change made by an answer joins the queue.
         self._tell(changes + self._go_on())
 
     def _take_over(self, changes: Changes) -> None:
@@ -205,7 +205,7 @@ class CatalogueKeeper(ABC):
         for change in changes:
             try:
                 change.done(change.outcome)
-            except Exception as error:  # noqa: BLE001 - raised below, once everybody has been told
+            except Exception as error:  # noqa: BLE001 - raised below, once all have been called
                 errors.append(error)
         if errors:
             raise ExceptionGroup("changes of the catalogue that could not be answered", errors)

@@ -17,7 +17,7 @@ MESSAGE_LENGTH_MAX: Final = 1_000
 class Topic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One topic: no data, only that it exists, how many partitions it has and what was configured for it.
 
-    `id` is the 16 bytes of its uuid. `configs` holds what a client set, as it was written; nobody changes it.
+    `id` is the 16 bytes of its uuid. `configs` holds what a client set, as it was written; it is never changed.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_internal(self) -> bool:
-        """Whether clients are told that this topic belongs to the service itself."""
+        """Whether clients hear that this topic belongs to the service itself."""
         return self.name in INTERNAL_TOPICS
 
     def has_partition(self, index: int) -> bool:

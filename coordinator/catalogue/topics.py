@@ -28,7 +28,7 @@ class Topics(ABC):
     """Topics that can be looked up and changed. Each change costs what it changes, however many topics there are.
 
     They always hold `__consumer_offsets`, as a Kafka does once a group has been there; that topic is as the settings
-    have it and nobody can create, change or delete it.
+    have it and it cannot be created, changed or deleted.
     """
 
     __slots__ = ("limits", "offsets_topic", "refusals", "totals")
@@ -180,7 +180,7 @@ class Topics(ABC):
 
 
 class Draft(Topics):
-    """Changes to topics that nobody sees yet: what they were, seen through what has changed since.
+    """Changes to topics that are not visible yet: what they were, seen through what has changed since.
 
     The topics below must stay as they are while the draft is in use.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the `groups` commands ask a cluster, as any Kafka client would: one question at a time.
 
-DescribeCluster v0 tells the nodes, and each is asked for ListGroups v4-v5. FindCoordinator v4 tells a group's
+DescribeCluster v0 names the nodes, and each is asked for ListGroups v4-v5. FindCoordinator v4 names a group's
 coordinator, and that is asked for DescribeGroups v5-v6, OffsetFetch v8-v9 and OffsetCommit v8-v9 (v10 of these two
 names topics by id only).
 Kafka has had these since 3.0.
@@ -139,7 +139,7 @@ class Client:
         response = connection.call(ApiKey.DESCRIBE_CLUSTER, version, DescribeClusterRequest())
         _check(response.error_code, response.error_message, "listing the nodes")
         if len(response.brokers) <= 1:
-            return [self._bootstrap]  # there is nobody else, whatever name it goes by
+            return [self._bootstrap]  # there is no other, whatever name it goes by
         return [Address(broker.host, broker.port) for broker in response.brokers]
 
     def _list_on(self, node: Address, states: Sequence[str], types: Sequence[str]) -> list[GroupListing]:

@@ -24,7 +24,7 @@ def settings_for(data_dir: str | None) -> Settings:
 
 
 def existing(directory: Path) -> Path:
-    """The same, if it is a directory. Raises CommandError."""
+    """`directory`, which has to be one. Raises CommandError."""
     if not directory.is_dir():
         raise CommandError(f"{directory}: there is no such directory", EXIT_USAGE)
     return directory

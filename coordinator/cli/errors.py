@@ -36,7 +36,7 @@ def one_line_errors() -> Iterator[None]:
     except CommandError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        # whoever read our output (head, less) has seen enough; its last flush must not complain either
+        # what read our output (head, less) has seen enough; its last flush must not complain either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(EXIT_FAILED) from None
 

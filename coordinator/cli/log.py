@@ -273,7 +273,7 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
         lines.append("the journals are as they should be: nothing was done")
     elif not accepted:
         lines.append(
-            "nothing was changed. If nobody can restore these files, --accept-loss goes on without what is lost:"
+            "nothing was changed. If these files cannot be restored, --accept-loss goes on without what is lost:"
             " COMMITTED OFFSETS MAY BE OLDER THEN, those since the last checkpoint"
         )
     else:
@@ -306,7 +306,7 @@ def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accep
         lines.append(
             "THESE TOPICS HAVE NEW IDS, the partitions that offsets need and no settings; others are gone"
             if accepted
-            else "nothing was changed. If nobody can restore the file, --accept-loss makes it of this:"
+            else "nothing was changed. If the file cannot be restored, --accept-loss makes it of this:"
             " TOPICS GET NEW IDS then, the partitions that offsets need and no settings, and others are gone"
         )
     sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")

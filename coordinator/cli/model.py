@@ -5,7 +5,7 @@ import msgspec
 
 
 class GroupListing(msgspec.Struct, frozen=True):
-    """One group of `groups list`; `type` is empty where the server does not tell (before Kafka 3.8)."""
+    """One group of `groups list`; `type` is empty where the server does not say (before Kafka 3.8)."""
 
     group: str
     state: str

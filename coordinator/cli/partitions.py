@@ -108,7 +108,7 @@ def ask(data_dir: Path, order: Any) -> "Answer":
     except (FileNotFoundError, ConnectionRefusedError):
         raise CommandError(
             f"no supervisor listens in {data_dir}: nothing runs there, or a single node (workers = 1), which "
-            "leads all partitions and has nobody to move one to"
+            "leads all partitions and there is no other node to move one to"
         ) from None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"no answer from the supervisor of {data_dir}: {error}") from None

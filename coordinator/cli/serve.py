@@ -29,7 +29,7 @@ def serve(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="The address clients are told. [default: as --listen]"),
+        typer.Option(metavar="HOST:PORT", help="The address that clients connect to. [default: as --listen]"),
     ] = None,
     data_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="The directory that holds all data. [default: data]")
@@ -72,10 +72,10 @@ def serve(
 
 
 def _announce(serving: "Serving") -> None:
-    """Tell a person where the node listens and what to try; who reads a pipe reads the log."""
+    """Print where the node listens and what to try, on a terminal; a pipe gets the log alone."""
     if not sys.stdout.isatty():
         return
-    elsewhere = f" (clients are told {serving.advertised})" if serving.advertised != serving.listen else ""
+    elsewhere = f" (clients connect to {serving.advertised})" if serving.advertised != serving.listen else ""
     lines = ["", f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}."]
     lines += _commands(serving.listen)
     if serving.metrics is not None:
@@ -85,7 +85,7 @@ def _announce(serving: "Serving") -> None:
 
 
 def _announce_all(serving: Mapping[int, "Serves"]) -> None:
-    """Tell a person where all nodes listen."""
+    """Print where all nodes listen."""
     if not sys.stdout.isatty():
         return
     first = min(serving)

@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     )
     advertise: Annotated[
         Address | None,
-        "The address that clients are told; empty means `listen`, and port 0 the port that was bound.",
+        "The address that clients connect to; empty means `listen`, and port 0 the port that was bound.",
     ] = None
     metrics_listen: Annotated[
         Address | None, "Where /metrics, /health and /ready are served over HTTP; empty turns them off."
@@ -149,7 +149,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     group_max_size: Annotated[Positive, "The most members that a group may have."] = INT_MAX
     group_members_max_bytes: Annotated[
         LongPositive,
-        "The most bytes of metadata, assignments and ids of one group's members: its leader is told the metadata of "
+        "The most bytes of metadata, assignments and ids of one group's members: its leader gets the metadata of "
         "all in one answer.",
     ] = 64 * MIB
     max_groups: Annotated[LongPositive, "The most groups that a node keeps."] = 500_000
@@ -196,7 +196,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     end_group: Annotated[
         str | None,
         "The group whose committed offsets are the ends of partitions, for topics without a "
-        "`groupkeeper.end.group`; empty means that nobody knows where those end.",
+        "`groupkeeper.end.group`; empty means that it is not known where those end.",
     ] = None
 
     # --- Connections
@@ -236,7 +236,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = "info"
 
     def advertised(self, bound_port: int) -> Address:
-        """The address that clients are told, given the port that the listener has."""
+        """The address that clients connect to, given the port that the listener has."""
         host, port = self.advertise or self.listen
         return Address(host, port or bound_port)
 

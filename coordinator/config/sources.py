@@ -20,7 +20,7 @@ ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
 """Names the TOML file, as --config does."""
 
-# Kubernetes tells every container about the services beside it, and ours may well be called "groupkeeper" or
+# Kubernetes gives every container variables for the services beside it, and ours may well be called "groupkeeper" or
 # "groupkeeper-metrics": GROUPKEEPER_SERVICE_HOST, GROUPKEEPER_PORT_9092_TCP_ADDR, GROUPKEEPER_PORT=tcp://10.0.0.1:9092.
 _FROM_KUBERNETES: Final = re.compile(
     r"\w+_SERVICE_(HOST|PORT(_\w+)?)=.*"

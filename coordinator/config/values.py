@@ -27,7 +27,7 @@ class Address(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether this names every interface of a machine, so that nobody can connect to it by that name."""
+        """Whether this names every interface of a machine, which is no name to connect to."""
         return self.host in ("", "0.0.0.0", "::")  # noqa: S104 - recognised here, not bound to
 
     @classmethod

@@ -59,7 +59,7 @@ def hold(fs: FileSystem, log_dirs: Sequence[Path], until: ExitStack) -> None:
         try:
             file = fs.open(log_dir / LOCK_FILE)
         except OSError:
-            continue  # no broker was ever here; or nobody can write here, neither we nor it
+            continue  # no broker was ever here; or nothing can write here, neither we nor it
         until.callback(file.close)
         if not file.lock():
             raise CannotImport(f"{DirectoryLocked(log_dir, None)}: stop the broker first")

@@ -168,7 +168,7 @@ def topics_of(
 
 
 def _move_in(fs: FileSystem, staging: Path, data_dir: Path) -> None:
-    # Without the catalogue nobody would know the number of partitions: it comes last.
+    # Without the catalogue no node would know the number of partitions: it comes last.
     last = [META_FILE, FILE_NAME]
     names = [name for name in fs.listdir(staging) if name not in (LOCK_FILE, *last)]
     for name in (*names, *last):

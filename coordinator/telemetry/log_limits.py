@@ -92,7 +92,7 @@ class RateLimit:
         return self._seen.setdefault((logger, event), new)
 
     def overdue(self, *, at_end: bool = False) -> list[tuple[str, str, str, int]]:
-        """Logger, event, level and number of what was suppressed in periods that are over; each is told once.
+        """Logger, event, level and number of what was suppressed in periods that are over; each is given once.
 
         With `at_end` also of those that are not over.
         """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where log lines go: to the stream at once, or through a bounded queue that a thread empties.
 
-A standard error that is a pipe which nobody reads blocks who writes to it. Through the queue that is a thread of
+A standard error that is a pipe which is not read blocks its writer. Through the queue that is a thread of
 its own, and lines that find the queue full are dropped and counted.
 """
 
@@ -14,7 +14,7 @@ from typing import Final, Protocol, TextIO
 
 QUEUED_BYTES_MAX: Final = 4 << 20
 TICK_S: Final = 1.0
-"""How often the thread looks for what is due though nobody logs."""
+"""How often the thread looks for what is due though no line comes."""
 
 
 class Sink(Protocol):

@@ -2,7 +2,7 @@
 """Structured logs: key=value lines on a terminal, one JSON object a line elsewhere, always to one stream.
 
 What a line says is cut where it is long, an event that comes too often is summed up (log_limits), and a service
-writes through a queue, so that a reader that does not read stops nobody (log_writer).
+writes through a queue, so that a reader that does not read stops no part of the service (log_writer).
 
 Every module takes its logger from `get_logger` here, never from structlog itself: structlog imports rich for
 tracebacks that we do not want, and that alone takes 100 of the 600 ms that a start may take.
@@ -123,7 +123,7 @@ def configure(
 def _descriptor(stream: TextIO) -> int | None:
     try:
         return stream.fileno()
-    except (OSError, ValueError):  # no file, or none any more: nobody waits for it
+    except (OSError, ValueError):  # no file, or none any more
         return None
 
 
@@ -134,7 +134,7 @@ def _use_queue(sink: QueuedSink, gate: "_Gate") -> None:
 
 
 def drain(timeout_s: float = DRAIN_S) -> None:
-    """Return once every line is written, or after `timeout_s` where nobody reads; for the end of a process."""
+    """Return once every line is written, or after `timeout_s` where it is not read; for the end of a process."""
     if _queue is not None:
         sink, gate = _queue
         for line in gate.overdue(at_end=True):

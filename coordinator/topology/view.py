@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is there and who leads what, as every node tells its clients."""
+"""Who is there and who leads what, as every node answers its clients."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -31,7 +31,7 @@ class Leader(msgspec.Struct, frozen=True, array_like=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """What the supervisor tells all nodes: those that serve, by id, and the leaders of `__consumer_offsets`."""
+    """What the supervisor sends to all nodes: those that serve, by id, and the leaders of `__consumer_offsets`."""
 
     brokers: tuple[Broker, ...]
     leaders: tuple[Leader, ...]
@@ -68,7 +68,7 @@ class Cluster:
         return self._view.brokers[0].node_id if self._view.brokers else NOBODY
 
     def coordinator(self, group_id: str) -> Broker | None:
-        """The node that leads the group's partition; None while nobody does."""
+        """The node that leads the group's partition; None while none does."""
         leaders = self._view.leaders
         if not leaders:
             return self._view.brokers[0]

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from storage.disk.layout import TEMPORARY_SUFFIX
 
 FILE_MODE: Final = 0o640
-"""Who commits what is nobody else's business; the group may read, for backups and the audit."""
+"""Only the owner may write, and only its group read: for backups and the audit."""
 DIRECTORY_MODE: Final = 0o750
 _BUFFERS_PER_WRITE: Final = 1024
 """IOV_MAX on Linux and macOS."""
@@ -32,7 +32,7 @@ _NO_DIR_LOCKS: Final = _NO_FLAG_SUPPORT | {errno.EBADF, errno.EISDIR, errno.EPER
 
 
 class File(Protocol):
-    """An open file; positions are explicit, so nobody shares a cursor."""
+    """An open file; positions are explicit, so there is no cursor to share."""
 
     def pread(self, size: int, offset: int) -> bytes:
         """`size` bytes from `offset`, fewer only at the end of the file."""
@@ -123,7 +123,7 @@ class RealFile:
         self._durable_flag: int | None = getattr(os, "RWF_DSYNC", None)
 
     def pread(self, size: int, offset: int) -> bytes:
-        """See File."""
+        """`size` bytes from `offset`, fewer only at the end; what one call left out is read by the next."""
         data = os.pread(self._fd, size, offset)
         if len(data) == size or not data:
             return data
@@ -138,11 +138,11 @@ class RealFile:
         return b"".join(parts)
 
     def pwrite(self, buffers: Sequence[bytes], offset: int) -> None:
-        """See File."""
+        """Write all buffers from `offset` on, into the page cache."""
         self._write(buffers, offset, 0)
 
     def pwrite_durable(self, buffers: Sequence[bytes], offset: int) -> None:
-        """See File. One system call where Linux has RWF_DSYNC, else a write and an fdatasync."""
+        """Write all buffers durably. One system call where Linux has RWF_DSYNC, else a write and an fdatasync."""
         if self._durable_flag is not None:
             try:
                 self._write(buffers, offset, self._durable_flag)
@@ -169,7 +169,7 @@ class RealFile:
             offset += size
 
     def allocate(self, size: int) -> None:
-        """See File."""
+        """Take the space with posix_fallocate; without it the length alone is set."""
         have = self.size()
         if have >= size:
             return
@@ -181,15 +181,15 @@ class RealFile:
             os.ftruncate(self._fd, size)
 
     def truncate(self, size: int) -> None:
-        """See File."""
+        """Cut the file, or extend it with zeros."""
         os.ftruncate(self._fd, size)
 
     def size(self) -> int:
-        """See File."""
+        """The file's length in bytes."""
         return os.fstat(self._fd).st_size
 
     def seems_at(self, path: Path) -> bool:
-        """See File.
+        """Whether any file is found under `path`.
 
         No stat: Linux gives each write a time of its own, and so a change of the inode, where somebody has looked
         at the time since the last one (multigrain timestamps). That costs a synced write 20 us.
@@ -197,7 +197,7 @@ class RealFile:
         return os.access(path, os.F_OK)
 
     def is_at(self, path: Path) -> bool:
-        """See File."""
+        """Whether this inode is still the one under `path`."""
         if self._identity is None:
             own = os.fstat(self._fd)
             self._identity = (own.st_ino, own.st_dev)
@@ -208,18 +208,21 @@ class RealFile:
         return (found.st_ino, found.st_dev) == self._identity
 
     def fsync(self) -> None:
-        """See File."""
+        """Make content and length durable, through the cache of the drive as well."""
         _sync(self._fd)
 
     def fdatasync(self) -> None:
-        """See File."""
+        """Make the content durable, and of the facts only what reading needs."""
         if _FULL_FSYNC is None and hasattr(os, "fdatasync"):
             os.fdatasync(self._fd)
         else:
             _sync(self._fd)
 
     def lock(self) -> bool:
-        """See File. Kafka locks with fcntl, so a broker is kept out as well where Linux offers that."""
+        """Lock the file until it is closed; False when another process has it.
+
+        Kafka locks with fcntl, so a broker is kept out as well where Linux offers that.
+        """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _OFD_SETLK is not None:
@@ -236,7 +239,7 @@ class RealFile:
         return self._fd
 
     def close(self) -> None:
-        """See File."""
+        """Give the descriptor back; closing twice is allowed."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -254,46 +257,46 @@ class RealFileSystem:
     """The operating system's files."""
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """See FileSystem."""
+        """Open for reading and writing; with `create` it is made with FILE_MODE."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return RealFile(os.open(path, flags, FILE_MODE))
 
     def open_read(self, path: Path) -> File:
-        """See FileSystem."""
+        """Open for reading only."""
         return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def exists(self, path: Path) -> bool:
-        """See FileSystem."""
+        """Whether there is a file or directory of that name."""
         return path.exists()
 
     def listdir(self, path: Path) -> list[str]:
-        """See FileSystem."""
+        """The names in a directory, sorted; none where there is no directory."""
         try:
             return sorted(entry.name for entry in path.iterdir())
         except FileNotFoundError:
             return []
 
     def mkdir(self, path: Path) -> None:
-        """See FileSystem."""
+        """Make a directory and those above it, with DIRECTORY_MODE."""
         path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
 
     def rename(self, source: Path, target: Path) -> None:
-        """See FileSystem."""
+        """Rename a file, in place of `target` if that exists."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """See FileSystem."""
+        """Remove a file; one that is not there is fine."""
         path.unlink(missing_ok=True)
 
     def rmdir(self, path: Path) -> None:
-        """See FileSystem."""
+        """Remove an empty directory; one that is not there is fine."""
         try:
             path.rmdir()
         except FileNotFoundError:
             return
 
     def fsync_dir(self, path: Path) -> None:
-        """See FileSystem."""
+        """Make creations, renames and removals in a directory durable."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             _sync(fd)
@@ -301,7 +304,7 @@ class RealFileSystem:
             os.close(fd)
 
     def lock_dir(self, path: Path) -> File | None:
-        """See FileSystem."""
+        """Lock a directory itself with flock; where the file system cannot, what is returned locks nothing."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -315,11 +318,11 @@ class RealFileSystem:
         return RealFile(fd)
 
     def boot_id(self) -> bytes:
-        """See FileSystem."""
+        """The kernel's id of this start of the machine, 16 bytes; a new one in each process where it has none."""
         return _boot_id()
 
     def random_bytes(self, size: int) -> bytes:
-        """See FileSystem."""
+        """So many bytes of the kernel's randomness."""
         return os.urandom(size)
 
 

@@ -179,7 +179,7 @@ def empty_batches(offset: int, next_offset: int | None) -> bytes:
 
 
 def _with_ends(checked: CheckedPartition) -> CheckedPartition:
-    """The same, with an end for damage that reaches to the end of its segment: where the next one starts."""
+    """What was checked; damage that reaches to the end of its segment ends where the next segment starts."""
     bases = [segment.base_offset for segment in checked.segments]
     ended = []
     for damage in checked.damages:

@@ -141,6 +141,6 @@ def test_a_node_says_where_it_is_and_what_to_try(
     assert groupkeeper("serve").stdout == "", "who reads a pipe reads the log"
     terminal.append(True)
     printed = groupkeeper("serve").stdout
-    assert "serves Kafka clients on 127.0.0.1:9092 (clients are told broker:9092)" in printed
+    assert "serves Kafka clients on 127.0.0.1:9092 (clients connect to broker:9092)" in printed
     assert "groups list --bootstrap 127.0.0.1:9092" in printed
     assert "http://127.0.0.1:9308/metrics" in printed
