@@ -18,9 +18,9 @@ JUMP_REMEMBERED_S: Final = 3_600.0
 class SimulatedClock:
     """The loop's time for deadlines; for the wall clock the same, which jumps now and then."""
 
-    def __init__(self, loop: SimulatedLoop, rng: random.Random) -> None:
+    def __init__(self, loop: SimulatedLoop, rng: random.Random | None = None) -> None:
         self._loop = loop
-        self._rng = rng
+        self._rng = rng or random.Random(0)
         self._jumped_ms = 0
         self._worked_ns = 0
         self.jumped_at_s = -JUMP_REMEMBERED_S

@@ -63,13 +63,14 @@ class Network:
         self.open: dict[int, ServerEnd] = {}
         self._seed = seed
         self._count = 0
+        self._nameless = Process(loop, "nameless")
+        """In the place of a process, for what was started in none."""
 
     def bind(self, address: Address) -> Any:
         return BoundSocket(address)
 
     def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.BaseProtocol]) -> Listening:
-        process = PROCESS.get()
-        assert process is not None, "only a process can listen"
+        process = PROCESS.get() or self._nameless
         port = sock.getsockname()[1]
         self.listeners[port] = Listener(process, factory)
         return Listening(self, port)
@@ -90,6 +91,12 @@ class Network:
         for port in [port for port, each in self.listeners.items() if each.process is process]:
             del self.listeners[port]
         for number in [number for number, end in self.open.items() if end.process is process]:
+            self.open.pop(number).vanish()
+
+    def cut_all(self, port: int) -> None:
+        """Who listened there is gone; so are all connections."""
+        self.listeners.pop(port, None)
+        for number in sorted(self.open):
             self.open.pop(number).vanish()
 
 

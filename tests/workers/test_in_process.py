@@ -19,8 +19,8 @@ from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import commit_error, fetched
 from tests.simulation.loop import SimulatedLoop
+from tests.simulation.machine import SimulatedClock
 from tests.simulation.network import Network
-from tests.simulation.world import SimulatedClock
 from tests.storage.faulty import FaultyFileSystem
 from tests.workers.in_process import InProcess, LoopThread
 
