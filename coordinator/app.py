@@ -42,6 +42,7 @@ from coordinator.partitions.committer import Committer, FlushMode, PartitionWrit
 from coordinator.partitions.door import Door
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
+from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.scheduler import End, Scheduler
@@ -50,7 +51,7 @@ from coordinator.runtime.timers import Timers
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.topology.leaders_file import next_single_epochs
-from coordinator.topology.view import Broker, Cluster
+from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.bounds import frame_bounds
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.disk.properties import MetaProperties, load_or_create_meta
@@ -201,6 +202,7 @@ class App:
             self.stats,
             repair,
         )
+        self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
         self.totals = Totals()
         """What there is of topics."""
         self.limits = LimitWatch(self._limits(), self.stats.limit_refusals)
@@ -292,8 +294,10 @@ class App:
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
-        """The nodes that clients are told of: this one."""
-        return Cluster.alone(broker)
+        """The nodes that clients are told of: this one, which leads all that it leads from the start."""
+        epochs = self.leadership.epochs
+        leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
+        return Cluster(View((broker,), leaders))
 
     def make_node(self, broker: Broker) -> Node:
         """What the api handlers see of this node. Raises CannotStart."""
@@ -313,6 +317,7 @@ class App:
             timers=self.timers,
             stats=self.stats,
             new_producer_id=self.machine.new_producer_id,
+            reads=self.reads,
         )
 
     def _server(self, node: Node) -> Server:

@@ -3,14 +3,15 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.keeper import CatalogueKeeper
     from coordinator.config import Settings
     from coordinator.partitions.door import Door
-    from coordinator.runtime.timers import Timer
+    from coordinator.partitions.log_reads import LogReads
+    from coordinator.runtime.timers import Delays
     from coordinator.telemetry.stats import Stats
     from coordinator.topology.view import Cluster
 
@@ -35,13 +36,6 @@ class Ends(Protocol):
         """Call `done` with what the group has committed in these partitions; None where that cannot be told now."""
 
 
-class Delays(Protocol):
-    """The part of timers that api handlers need."""
-
-    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> "Timer":
-        """Call `callback(argument)` in `delay_ms`, unless the timer is cancelled before."""
-
-
 @dataclass(slots=True)
 class Node:
     """One process as Kafka's clients know it: a broker with an id, in a cluster with an id."""
@@ -53,7 +47,8 @@ class Node:
     door: "Door"
     catalogue: "Catalogue"
     catalogue_store: "CatalogueKeeper"
-    timers: Delays
+    timers: "Delays"
     stats: "Stats"
     new_producer_id: Callable[[], int]
+    reads: "LogReads"
     ends: "Ends | None" = None

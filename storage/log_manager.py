@@ -15,9 +15,10 @@ directory's lock then, sees to it that no two adopt the same partition, and sett
 has stopped: `storage.recovery.shared`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import TypeVar
 
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, RealFileSystem
@@ -40,6 +41,8 @@ from storage.segment_writer import SegmentWriter
 from storage.settings import LogSettings
 
 __all__ = ["Cut", "LogManager", "LogSettings"]
+
+T = TypeVar("T")
 
 
 class LogManager:
@@ -410,6 +413,21 @@ class LogManager:
             self._health.check()
             self._writer.write_partition(partition)
             return self.log(partition).read(start_offset, max_bytes)
+
+    def look(self, partition: int, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
+        """What `read` makes of a partition's log, which does not change meanwhile; it must not change it either.
+
+        With `fresh` everything accepted is in the log, else what was brought there before. Raises what `read` does,
+        CorruptLog and NotOwned for a partition that cannot be read here, StorageFailed and StorageError.
+        """
+        with self._io_lock:
+            self._health.check()
+            if fresh:
+                self._writer.write_partition(partition)
+            try:
+                return read(self.log(partition))
+            except OSError as error:
+                raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
     def locate(self, partition: int, offset: int) -> tuple[Path, int]:
         """The file and the byte at which a batch that was read starts. Raises CorruptLog and StorageError."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fetch v4-v18: a long poll for data that never comes.
+"""Fetch v4-v18: a long poll for data that never comes, but in `__consumer_offsets` (`fetch_log`).
 
 v5: log start offset. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: rack. v12: flexible, diverging epochs.
 v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: where the leader is now (KIP-951). v17: directory id
@@ -13,12 +13,15 @@ records of ours; so any offset may be fetched from, and is the end of the partit
 """
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import partial
 from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
-from coordinator.api.partitions import NO_EPOCH, partition_error
+from coordinator.api.fetch_answers import nothing_new, refusal
+from coordinator.api.fetch_log import LogFetch
+from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
 from coordinator.api.slices import in_slices, moments
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
@@ -38,11 +41,6 @@ WAIT_MS_MAX: Final = 30_000
 SESSION_STARTS: Final = 0
 SESSIONLESS: Final = -1
 CONSUMER: Final = -1  # as replica id: somebody who is no broker
-UNKNOWN: Final = -1
-
-READ_COMMITTED: Final = 1
-DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
-"""What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
 
 
 def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
@@ -50,6 +48,12 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
+    if _names_log(node, request, version):
+        errors: set[ErrorCode] = set()
+        for topic in _topics(node, request, version, errors):
+            for _ in topic.partitions:
+                pass
+        return _fetch_log(node, request, ctx, errors)
     response, may_wait = _answer(node, request, version)
     if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return response
@@ -76,6 +80,8 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> W
             if partition is None:
                 yield
         yield
+    if _names_log(node, request, version):
+        return _fetch_log(node, request, ctx, errors)
 
     def answer() -> Parked:
         topics = _topics(node, request, version, set())
@@ -97,6 +103,40 @@ def _wait(node: Node, request: FetchRequest, ctx: RequestContext, answer: Callab
     return PARKED
 
 
+def _names_log(node: Node, request: FetchRequest, version: int) -> bool:
+    """Whether anything is asked of the topic that has records here."""
+    return any(wanted.partitions and _is_log(node, wanted, version) for wanted in request.topics)
+
+
+def _is_log(node: Node, wanted: Any, version: int) -> bool:
+    topic = _find(node, wanted, version)[0]
+    return topic is not None and topic.name == OFFSETS_TOPIC
+
+
+def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]) -> Parked:
+    """Answer with records; at once where there is an error to tell."""
+    version = ctx.api_version
+    topic = node.catalogue.get(OFFSETS_TOPIC)
+    assert topic is not None, "it was found a moment ago, and is never deleted"
+    rows = {
+        row.partition: row
+        for wanted in request.topics
+        if _is_log(node, wanted, version)
+        for row in wanted.partitions
+    }
+    fetch = LogFetch(
+        node,
+        request,
+        ctx,
+        topic,
+        rows,
+        refuse=partial(_error, node, topic, is_follower=_replica_id(request, version) >= 0),
+        topics=partial(_topics, node, request, version, set()),
+    )
+    may_wait = errors == {ErrorCode.NONE} and request.min_bytes > 0
+    return fetch.start(min(request.max_wait_ms, WAIT_MS_MAX) if may_wait else 0)
+
+
 def error_response(request: FetchRequest, error: ErrorCode, version: int) -> FetchResponse:
     """An error on top, and below v7, where there is no such place, the same error for every partition."""
     if version >= TOP_ERROR_FROM:
@@ -105,7 +145,7 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
         FetchResponse.FetchableTopicResponse(
             version=version,
             topic=topic.topic,
-            partitions=[_refusal(partition.partition, error, version) for partition in topic.partitions],
+            partitions=[refusal(partition.partition, error, version) for partition in topic.partitions],
         )
         for topic in request.topics
     ]
@@ -122,32 +162,45 @@ def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchRespo
     return FetchResponse(version=version, responses=responses), errors == {ErrorCode.NONE}
 
 
-def _topics(node: Node, request: FetchRequest, version: int, errors: set[ErrorCode]) -> Iterator[Any]:
-    """The answers by topic, their partitions still to be made; `errors` gets those of the partitions."""
+def _topics(
+    node: Node,
+    request: FetchRequest,
+    version: int,
+    errors: set[ErrorCode],
+    from_log: Iterator[Any] | None = None,
+) -> Iterator[Any]:
+    """The answers by topic, their partitions still to be made; `errors` gets those of the partitions.
+
+    `from_log` are the answers for the topic that has records, however often the request names it.
+    """
     for wanted in request.topics:
-        if wanted.partitions:
-            yield FetchResponse.FetchableTopicResponse(
-                version=version,
-                topic=wanted.topic,
-                topic_id=wanted.topic_id,
-                partitions=_partitions(node, request, wanted, version, errors),
-            )
+        if not wanted.partitions:
+            continue
+        partitions = _partitions(node, request, wanted, version, errors)
+        if from_log is not None and _is_log(node, wanted, version):
+            partitions, from_log = from_log, iter(())
+        yield FetchResponse.FetchableTopicResponse(
+            version=version,
+            topic=wanted.topic,
+            topic_id=wanted.topic_id,
+            partitions=partitions,
+        )
 
 
 def _partitions(
     node: Node, request: FetchRequest, wanted: Any, version: int, errors: set[ErrorCode]
 ) -> Iterator[Any]:
     is_follower = _replica_id(request, version) >= 0
-    read_committed = request.isolation_level == READ_COMMITTED
+    committed = request.isolation_level == READ_COMMITTED
     topic, missing = _find(node, wanted, version)
     for partition in wanted.partitions:
         error = missing if topic is None else _error(node, topic, partition, is_follower=is_follower)
         errors.add(error)
         if error is ErrorCode.NONE:
             index, offset = partition.partition, partition.fetch_offset
-            yield _nothing_new(index, offset, version, read_committed=read_committed)
+            yield nothing_new(index, offset, version, committed=committed)
         else:
-            yield _refusal(partition.partition, error, version)
+            yield refusal(partition.partition, error, version)
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -169,40 +222,11 @@ def _error(node: Node, topic: Topic, partition: Any, *, is_follower: bool) -> Er
     error = partition_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER  # nobody replicates from here
+    if error is ErrorCode.NONE and not is_led_here(node, topic, partition.partition):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error is ErrorCode.NONE and partition.fetch_offset < 0:
         return ErrorCode.OFFSET_OUT_OF_RANGE
     return error
-
-
-@lru_cache(maxsize=16_384)  # some 10 MB at most
-def _nothing_new(
-    index: int, offset: int, version: int, *, read_committed: bool
-) -> FetchResponse.FetchableTopicResponse.PartitionData:
-    """Most polls of a consumer are the same as its last one, so their answers are kept."""
-    return FetchResponse.FetchableTopicResponse.PartitionData(
-        version=version,
-        partition_index=index,
-        high_watermark=offset,
-        last_stable_offset=offset,
-        log_start_offset=0,
-        aborted_transactions=[] if read_committed else None,
-        records=b"",
-    )
-
-
-def _refusal(
-    index: int, error: ErrorCode, version: int
-) -> FetchResponse.FetchableTopicResponse.PartitionData:
-    return FetchResponse.FetchableTopicResponse.PartitionData(
-        version=version,
-        partition_index=index,
-        error_code=error,
-        high_watermark=UNKNOWN,
-        last_stable_offset=UNKNOWN,
-        log_start_offset=UNKNOWN,
-        aborted_transactions=[] if error in DOES_NOT_EXIST else None,
-        records=b"",
-    )
 
 
 def _refused(error: ErrorCode, version: int) -> FetchResponse:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ListOffsets v1-v11.
+"""ListOffsets v1-v11: of `__consumer_offsets` as its log has them, of all other topics as their end groups say.
 
 v2: isolation level, throttle time. v4: leader epoch (KIP-320). v6: flexible. v7: the largest timestamp (KIP-734).
 v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005). v10: timeout (KIP-1075).
@@ -21,17 +21,19 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.ends import NO_END, Known, with_ends
-from coordinator.api.partitions import NO_EPOCH, partition_error
+from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import End, Node
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from storage.partition.reader import NO_TIMESTAMP, Offset, Place, Sought
+from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
 START: Final = 0
 NOWHERE: Final = -1
-NO_TIMESTAMP: Final = -1
 END: Final = -1  # as timestamp
 LEADER_EPOCH_FROM: Final = 4
 OFFSET_NOT_AVAILABLE_FROM: Final = 5
@@ -42,32 +44,42 @@ NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "kgo", "sarama"})
 cannot be told from them: what they get as well is in docs/offsets.md."""
 
 
-class Place(NamedTuple):
-    """A negative timestamp names a place in a partition: since which version, and whether an empty one has it."""
+class Named(NamedTuple):
+    """A negative timestamp names a place in a partition.
+
+    Since which version, whether an empty partition has it, and where it is in a log; None where it never is.
+    """
 
     since: int
     is_there: bool
+    in_log: Place | None = None
 
 
-PLACES: Final[Mapping[int, Place]] = {
-    END: Place(1, is_there=True),
-    -2: Place(1, is_there=True),  # the start
-    -3: Place(7, is_there=False),  # the record with the largest timestamp
-    -4: Place(8, is_there=True),  # the start of what is not only in tiered storage
-    -5: Place(9, is_there=False),  # the end of tiered storage
-    -6: Place(11, is_there=False),  # the start of what waits for tiered storage
+PLACES: Final[Mapping[int, Named]] = {
+    END: Named(1, is_there=True, in_log=Place.END),
+    -2: Named(1, is_there=True, in_log=Place.START),
+    -3: Named(7, is_there=False, in_log=Place.NEWEST),
+    -4: Named(8, is_there=True, in_log=Place.START),  # of what is not only in tiered storage
+    -5: Named(9, is_there=False),  # the end of tiered storage
+    -6: Named(11, is_there=False),  # the start of what waits for tiered storage
 }
+
+IN_LOG_TIME: Final = Named(1, is_there=False, in_log=Place.TIME)
 
 Asked = dict[str, list[Any]]
 """What is asked of the partitions of each topic."""
 
 Found = int | ErrorCode
 """An offset, or why there is none to tell."""
+InLog = Mapping[int, Offset | ErrorCode]
+"""What was found in the log, by partition."""
 
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Parked:
     """Tell where each partition starts or ends."""
     asked = _merged(request)
+    if OFFSETS_TOPIC in asked:
+        return _look_into_log(node, request, ctx, asked)
     return _respond(node, ctx, asked, _at_end(asked))
 
 
@@ -75,9 +87,55 @@ def handle_in_steps(node: Node, request: ListOffsetsRequest, ctx: RequestContext
     """Tell where each of many partitions starts or ends."""
     asked = _merged(request)
     yield
+    if OFFSETS_TOPIC in asked:
+        return _look_into_log(node, request, ctx, asked)
     at_end = _at_end(asked)
     yield
     return _respond(node, ctx, asked, at_end)
+
+
+def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext, asked: Asked) -> Parked:
+    """Find what is asked of the log's partitions, then answer."""
+    topic = node.catalogue.get(OFFSETS_TOPIC)
+    assert topic is not None, "the node's own topic is always there"
+    found: dict[int, Offset | ErrorCode] = {}
+    sought: list[Sought] = []
+    for row in asked[OFFSETS_TOPIC]:
+        one = _sought(node, topic, row, request, ctx.api_version)
+        if isinstance(one, Sought):
+            sought.append(one)
+        else:
+            found[row.partition_index] = one
+
+    def done(offsets: list[Offset | ErrorCode]) -> None:
+        found.update(zip((each.partition for each in sought), offsets, strict=True))
+        _respond(node, ctx, asked, _at_end(asked), found)
+
+    node.reads.locate(sought, done)
+    return PARKED
+
+
+def _sought(
+    node: Node, topic: Topic, row: Any, request: ListOffsetsRequest, version: int
+) -> Sought | Offset | ErrorCode:
+    """What to look for in the log, or the answer where there is nothing to look for."""
+    named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
+    if named is None or version < named.since:
+        return ErrorCode.UNSUPPORTED_VERSION
+    error = partition_error(node.cluster, topic, row.partition_index, row.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return error
+    if not is_led_here(node, topic, row.partition_index):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if named.in_log is None:
+        return NOT_IN_LOG
+    return Sought(
+        partition=row.partition_index,
+        place=named.in_log,
+        timestamp=row.timestamp,
+        committed=request.isolation_level == READ_COMMITTED,
+        leader_epoch=node.cluster.leader(topic, row.partition_index).epoch,
+    )
 
 
 def _at_end(asked: Asked) -> dict[str, set[int]]:
@@ -85,12 +143,20 @@ def _at_end(asked: Asked) -> dict[str, set[int]]:
     return {
         name: {row.partition_index for row in rows if _depends_on_end(row.timestamp)}
         for name, rows in asked.items()
+        if name != OFFSETS_TOPIC
     }
 
 
-def _respond(node: Node, ctx: RequestContext, asked: Asked, at_end: dict[str, set[int]]) -> Parked:
+def _respond(
+    node: Node, ctx: RequestContext, asked: Asked, at_end: dict[str, set[int]], in_log: InLog | None = None
+) -> Parked:
     def respond(known: Known) -> ListOffsetsResponse:
-        topics = (_topic(node, name, rows, ctx, known.get(name, NO_END)) for name, rows in asked.items())
+        topics = (
+            _topic_in_log(rows, in_log, ctx.api_version)
+            if in_log is not None and name == OFFSETS_TOPIC
+            else _topic(node, name, rows, ctx, known.get(name, NO_END))
+            for name, rows in asked.items()
+        )
         return ListOffsetsResponse(version=ctx.api_version, topics=topics)
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
@@ -137,10 +203,28 @@ def _topic(
         if isinstance(found, ErrorCode):
             return _refusal(index, found, version)
         assert topic is not None, f"an offset of {name}, which is not there"
-        return _answer(index, found, node.cluster.leader(topic, index).epoch, version)
+        epoch = NO_EPOCH if found == NOWHERE else node.cluster.leader(topic, index).epoch
+        return _answer(index, Offset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
     return ListOffsetsResponse.ListOffsetsTopicResponse(version=version, name=name, partitions=answers)
+
+
+def _topic_in_log(
+    rows: list[Any], in_log: InLog, version: int
+) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+    times = Counter(row.partition_index for row in rows)
+
+    def answer(index: int) -> Any:
+        found = ErrorCode.INVALID_REQUEST if times[index] > 1 else in_log[index]
+        if isinstance(found, ErrorCode):
+            return _refusal(index, found, version)
+        return _answer(index, found, version)
+
+    answers = (answer(index) for index in times)
+    return ListOffsetsResponse.ListOffsetsTopicResponse(
+        version=version, name=OFFSETS_TOPIC, partitions=answers
+    )
 
 
 def _find(
@@ -185,13 +269,13 @@ def _is_consumer(row: Any, ctx: RequestContext) -> bool:
     )
 
 
-def _answer(index: int, offset: int, leader_epoch: int, version: int) -> Any:
+def _answer(index: int, found: Offset, version: int) -> Any:
     return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
         version=version,
         partition_index=index,
-        timestamp=NO_TIMESTAMP,
-        offset=offset,
-        leader_epoch=NO_EPOCH if offset == NOWHERE else leader_epoch,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
     )
 
 

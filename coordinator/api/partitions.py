@@ -3,10 +3,14 @@
 
 from typing import Final
 
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
+from coordinator.node import Node
 from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
 
+READ_COMMITTED: Final = 1
+"""The isolation level of a client that wants nothing of open and aborted transactions."""
 NO_EPOCH: Final = -1
 """What a client says that does not know the epoch, or does not want it checked."""
 
@@ -14,7 +18,7 @@ NO_EPOCH: Final = -1
 def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_epoch: int) -> ErrorCode:
     """Why a client cannot be told about a partition; `client_epoch` is the leader epoch it believes in (KIP-320).
 
-    Not because another node leads it: no node has data of it, so each tells the same.
+    Not because another node leads it: where no node has data of it, each tells the same (else `is_led_here`).
     """
     if topic is None or not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -24,3 +28,8 @@ def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_ep
     if client_epoch == epoch:
         return ErrorCode.NONE
     return ErrorCode.UNKNOWN_LEADER_EPOCH if client_epoch > epoch else ErrorCode.FENCED_LEADER_EPOCH
+
+
+def is_led_here(node: Node, topic: Topic, index: int) -> bool:
+    """Whether this node can answer for a partition: of the topic that has records only its leader."""
+    return topic.name != OFFSETS_TOPIC or node.cluster.leader(topic, index).node_id == node.node_id

@@ -42,7 +42,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, p
 
 def in_slices(node: "Node", ctx: RequestContext, response: Any) -> Parked:
     """Answer with a response that may have generators in place of its lists of structs (`protocol.writer`)."""
-    return ctx.in_slices(_encode(node, ctx, response))
+    return ctx.in_slices(encoded(node, ctx, response))
 
 
 def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Parked:
@@ -52,10 +52,11 @@ def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None
 
 def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Work:
     response = yield from work
-    return (yield from _encode(node, ctx, response))
+    return (yield from encoded(node, ctx, response))
 
 
-def _encode(node: "Node", ctx: RequestContext, response: Any) -> Work:
+def encoded(node: "Node", ctx: RequestContext, response: Any) -> Work:
+    """The pieces of a response's body, made in steps, with its errors counted."""
     errors: Counter[int] = Counter()
     pieces = yield from ctx.api.encode_in_steps(response, errors)
     for code, count in errors.items():

@@ -213,6 +213,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "A connection is read no further while requests of this size wait in it; Kafka's "
         "`queued.max.request.bytes` counts all connections together.",
     ] = MIB
+    fetch_max_bytes: Annotated[
+        BufferSize, "The most bytes of records in one answer to Fetch, but for the first batch."
+    ] = 55 * MIB
     connections_unsent_max_bytes: Annotated[
         Annotated[int, Meta(ge=MIB, le=LONG_MAX)],
         "The most bytes of answers that peers have not taken yet, of all connections; beyond it only requests with "

@@ -41,6 +41,13 @@ class Deadlines(Protocol):
         """Call `callback(argument)` at `deadline_ms`."""
 
 
+class Delays(Protocol):
+    """The part of timers that api handlers need."""
+
+    def after(self, delay_ms: int, callback: Callable[[Any], None], argument: Any = None) -> "Timer":
+        """Call `callback(argument)` in `delay_ms`, unless the timer is cancelled before."""
+
+
 class Timer:
     """One call to come; `cancel` makes it not come."""
 

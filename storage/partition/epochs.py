@@ -5,8 +5,10 @@ In the form of Kafka's `LeaderEpochCheckpointFile`: the version 0, the number of
 offset` for each. The batches say the same, so a file that is missing or makes no sense is made again from them.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
@@ -64,6 +66,26 @@ class LeaderEpochs:
     def _drop_from(self, offset: int) -> None:
         while self.entries and self.entries[-1][1] >= offset:
             self.entries.pop()
+
+    def end_of(self, epoch: int, leader_epoch: int, end_offset: int) -> tuple[int, int] | None:
+        """Up to which offset an epoch, or the newest one before it, wrote in a log that ends at `end_offset`.
+
+        `leader_epoch` is that of the leader now, which may have written nothing yet. None for an epoch that the log
+        knows nothing of (LeaderEpochFileCache.endOffsetFor).
+        """
+        latest = max(self.last, leader_epoch)
+        if epoch == latest:
+            return epoch, end_offset
+        if epoch < 0 or epoch > latest:
+            return None
+        number = bisect_right(self.entries, epoch, key=itemgetter(0))
+        end = self.entries[number][1] if number < len(self.entries) else end_offset
+        return (self.entries[number - 1][0] if number else epoch), end
+
+    def at(self, offset: int) -> int:
+        """The epoch of the leader that wrote an offset; -1 where that is not known."""
+        number = bisect_right(self.entries, offset, key=itemgetter(1))
+        return self.entries[number - 1][0] if number else -1
 
     def replace(self, entries: Iterable[tuple[int, int]]) -> None:
         """Take these instead, as far as they go up."""

@@ -166,6 +166,36 @@ class SegmentIndex:
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
+    def latest(self, segment: Batches) -> tuple[int, int]:
+        """The largest timestamp of the segment, and the last offset of the first batch that has it; -1 for none."""
+        if self.sealed and not self._ready:
+            times = self._load(1) or b""
+            if not times:
+                return -1, -1
+            timestamp, offset = _TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)
+            return timestamp, self._base_offset + offset
+        if not self._ready:
+            self._resume(segment)
+        return self._top if self._top[0] >= 0 else (-1, -1)
+
+    def offset_before(self, timestamp: int) -> int:
+        """All batches up to the one with this offset have smaller timestamps; call `latest` first."""
+        times = self._load(1) or b""
+        if not self.sealed:
+            times = times[: self._times_on_disk] + bytes(self._times)
+        low, high = 0, len(times) // _TIME_ENTRY.size
+        while low < high:
+            middle = (low + high) // 2
+            entry = _TIME_ENTRY.unpack_from(times, middle * _TIME_ENTRY.size)
+            # Behind the entries of a running broker there are zeros.
+            if entry != (0, 0) and entry[0] < timestamp:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return self._base_offset
+        return self._base_offset + int(_TIME_ENTRY.unpack_from(times, (low - 1) * _TIME_ENTRY.size)[1])
+
     def find(self, offset: int) -> tuple[int, int]:
         """A position to look for `offset` from, and the last offset of the batch there; (0, -1) if there is none."""
         data = self._load(0) or b""

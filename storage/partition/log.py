@@ -281,6 +281,11 @@ class PartitionLog:
         self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset] + found)
         self._epochs_from = None
 
+    def leader_epochs(self) -> LeaderEpochs:
+        """The leaders' epochs of all that was appended. Raises OSError."""
+        self._find_epochs()
+        return self._epochs
+
     def fsync(self) -> None:
         """Make durable all that was appended. Raises OSError; then nothing since the last one is sure."""
         for segment in self._segments:

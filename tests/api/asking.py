@@ -3,7 +3,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -21,8 +21,10 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
+from coordinator.net.budget import Unsent
 from coordinator.node import Ends
 from coordinator.partitions.door import Door
+from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import SystemClock
@@ -34,7 +36,9 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.messages import CLASSES
 from storage.format.records import OffsetAndMetadata
+from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+from tests.support.files_in_memory import memory_log
 from tests.support.ids import new_topic_id
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
@@ -123,7 +127,16 @@ class FakeNode:
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: Ends | None = None
-        self.stats = Stats()
+        self.unsent = Unsent(self.stats, 1 << 30, 1 << 30)
+
+    @cached_property
+    def log(self) -> LogManager:
+        """Made when a test first needs it."""
+        return memory_log()
+
+    @cached_property
+    def reads(self) -> LogReads:
+        return LogReads(self.log, self.thread, self.timers, self.unsent)
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""

@@ -25,6 +25,7 @@ from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
 from coordinator.partitions.door import Door
+from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
@@ -36,6 +37,7 @@ from storage.format.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
+from tests.support.files_in_memory import AtOnce, memory_log
 from tests.support.ids import new_topic_id
 
 PEER = ("127.0.0.1", 50_000)
@@ -235,6 +237,7 @@ class Edge:
         store = CatalogueStore(
             data_dir, self.thread.submit, fs=UnsyncedFileSystem(), new_topic_id=new_topic_id
         )
+        self.unsent = Unsent(self.stats, unsent_bytes_max, unread_ms_max)
         self.node = Node(
             settings=settings,
             node_id=1,
@@ -246,9 +249,9 @@ class Edge:
             timers=self.timers,
             stats=self.stats,
             new_producer_id=count(4_000).__next__,
+            reads=LogReads(memory_log(), AtOnce(), self.timers, self.unsent),
         )
         self._create_topics()
-        self.unsent = Unsent(self.stats, unsent_bytes_max, unread_ms_max)
         self.server = Server(
             self.node,
             Apis(),

@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from coordinator.api import fetch, metadata
+from coordinator.api import fetch_answers, metadata
 from protocol import hot
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
@@ -100,7 +100,7 @@ def as_new(cached: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 
 
 async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None:
-    fetch._nothing_new.cache_clear()
+    fetch_answers.nothing_new.cache_clear()
     metadata._partition.cache_clear()
     await everything_asked(edge)
 
@@ -111,7 +111,7 @@ async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None
         kept, new = as_new(metadata._partition, INDEX, leader, version)
         assert kept == new
     for version in range(SUPPORTED[ApiKey.FETCH].min, SUPPORTED[ApiKey.FETCH].max + 1):
-        kept, new = as_new(fetch._nothing_new, INDEX, OFFSET, version, read_committed=False)
+        kept, new = as_new(fetch_answers.nothing_new, INDEX, OFFSET, version, committed=False)
         assert kept == new
 
 

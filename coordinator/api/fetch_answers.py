@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an answer to Fetch says of one partition."""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from coordinator.topology.view import Leader
+from protocol.errors import ErrorCode
+from protocol.messages import FetchResponse
+from storage.partition.reader import Found
+
+UNKNOWN: Final = -1
+WHERE_IT_IS_NOW_FROM: Final = 16
+LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+"""Errors with which the leader of now is named (KIP-951)."""
+DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
+
+PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+
+
+@lru_cache(maxsize=16_384)  # some 10 MB at most
+def nothing_new(index: int, offset: int, version: int, *, committed: bool) -> Any:
+    """The end of a partition without data. Most polls of a consumer are the same as its last one, so it is kept."""
+    return PartitionData(
+        version=version,
+        partition_index=index,
+        high_watermark=offset,
+        last_stable_offset=offset,
+        log_start_offset=0,
+        aborted_transactions=[] if committed else None,
+        records=b"",
+    )
+
+
+def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> Any:
+    """An error, with the leader of now where a client can use that."""
+    current = None
+    if leader is not None and error in LED_ELSEWHERE and version >= WHERE_IT_IS_NOW_FROM:
+        current = PartitionData.LeaderIdAndEpoch(
+            version=version, leader_id=leader.node_id, leader_epoch=leader.epoch
+        )
+    return PartitionData(
+        version=version,
+        partition_index=index,
+        error_code=error,
+        high_watermark=UNKNOWN,
+        last_stable_offset=UNKNOWN,
+        log_start_offset=UNKNOWN,
+        current_leader=current,
+        aborted_transactions=[] if error in DOES_NOT_EXIST else None,
+        records=b"",
+    )
+
+
+def found_in_log(index: int, found: Found, version: int, *, committed: bool) -> Any:
+    """Batches of the log."""
+    aborted, diverging = None, None
+    if committed:
+        aborted = [
+            PartitionData.AbortedTransaction(
+                version=version, producer_id=each.producer_id, first_offset=each.first_offset
+            )
+            for each in found.aborted
+        ]
+    if found.diverging is not None:
+        epoch, end_offset = found.diverging
+        diverging = PartitionData.EpochEndOffset(version=version, epoch=epoch, end_offset=end_offset)
+    return PartitionData(
+        version=version,
+        partition_index=index,
+        high_watermark=found.end_offset,
+        last_stable_offset=found.stable_offset,
+        log_start_offset=found.start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=aborted,
+        records=found.records,
+    )

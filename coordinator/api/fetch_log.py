@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetch of `__consumer_offsets`: batches of its log, as they are on disk.
+
+A fetch that finds less than `min_bytes` waits at the end of the log and is tried again when that has moved. It is
+answered at once when there is an error, when the logs of client and leader diverge, or when more is there than our
+bounds let through. The first try shows what has reached the segments; any other one, and that of a client which does
+not wait, all that is durable (`log_reads`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.fetch_answers import LED_ELSEWHERE, WHERE_IT_IS_NOW_FROM, found_in_log, refusal
+from coordinator.api.partitions import READ_COMMITTED
+from coordinator.api.slices import encoded
+from coordinator.catalogue.topic import Topic
+from coordinator.node import Node
+from coordinator.partitions.log_reads import Reading
+from coordinator.partitions.tail import Waiting
+from coordinator.runtime.timers import Timer
+from protocol.errors import ErrorCode
+from protocol.messages import FetchRequest, FetchResponse
+from storage.partition.reader import NO_EPOCH, Found, Wanted
+
+
+class LogFetch:
+    """One fetch that names partitions of the log, until it is answered."""
+
+    def __init__(
+        self,
+        node: Node,
+        request: FetchRequest,
+        ctx: RequestContext,
+        topic: Topic,
+        rows: Mapping[int, Any],
+        *,
+        refuse: Callable[[Any], ErrorCode],
+        topics: Callable[[Iterator[Any]], Iterator[Any]],
+    ) -> None:
+        """`rows` are what is asked of each partition, `refuse` says why one is not read, if it is not.
+
+        `topics` makes the answers by topic of the answers for the partitions of this one.
+        """
+        self._node = node
+        self._ctx = ctx
+        self._topic = topic
+        self._rows = rows
+        self._refuse = refuse
+        self._topics = topics
+        self._committed = request.isolation_level == READ_COMMITTED
+        self._max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        self._answers: dict[int, Found | ErrorCode] = {}
+        self._asked: list[int] = []
+        self._reading: Reading | None = None
+        self._waiting: Waiting | None = None
+        self._timer: Timer | None = None
+
+    def start(self, wait_ms: int) -> Parked:
+        """Answer as soon as there is enough, and after `wait_ms` in any case."""
+        self._ctx.on_abandoned = self._stop
+        if wait_ms > 0:
+            self._timer = self._node.timers.after(wait_ms, self._time_is_up)
+        self._try(fresh=wait_ms <= 0)
+        return PARKED
+
+    # --- reading ---
+
+    def _try(self, *, fresh: bool) -> None:
+        self._answers = {}
+        wanted = []
+        for index, row in self._rows.items():
+            error = self._refuse(row)
+            if error is ErrorCode.NONE:
+                wanted.append(self._wanted(row))
+            else:
+                self._answers[index] = error
+        self._asked = [each.partition for each in wanted]
+        self._reading = self._node.reads.fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
+        self._reading.go_on()
+
+    def _wanted(self, row: Any) -> Wanted:
+        last_epoch = row.last_fetched_epoch
+        return Wanted(
+            partition=row.partition,
+            offset=row.fetch_offset,
+            max_bytes=row.partition_max_bytes,
+            committed=self._committed,
+            last_epoch=last_epoch if last_epoch is not None and last_epoch >= 0 else NO_EPOCH,
+            leader_epoch=self._node.cluster.leader(self._topic, row.partition).epoch,
+        )
+
+    def _was_read(self) -> None:
+        reading = self._reading
+        assert reading is not None, "nothing was to be read"
+        self._answers.update(zip(self._asked, reading.found, strict=True))
+        if self._timer is None or reading.is_cut or self._is_enough(reading):
+            self._answer()
+            return
+        reading.release()
+        self._reading = None
+        self._answers = {index: _without_records(each) for index, each in self._answers.items()}
+        self._wait()
+
+    def _is_enough(self, reading: Reading) -> bool:
+        if reading.held_bytes >= self._min_bytes:
+            return True
+        return any(
+            not isinstance(each, Found) or each.is_cut or each.diverging is not None
+            for each in self._answers.values()
+        )
+
+    # --- waiting ---
+
+    def _wait(self) -> None:
+        ends = {index: each.end_offset for index, each in self._answers.items() if isinstance(each, Found)}
+        self._waiting = self._node.reads.tail.wait(ends, self._wake)
+
+    def _wake(self) -> None:
+        self._waiting = None
+        if self._node.reads.budget.over:
+            self._wait()  # until the others have taken what they asked for
+        else:
+            self._try(fresh=True)
+
+    def _time_is_up(self, _argument: object) -> None:
+        self._timer = None
+        if self._reading is not None:
+            return  # it is answered with what is being read
+        self._stop()
+        if self._node.reads.budget.over:
+            self._answer()
+        else:
+            self._try(fresh=True)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._waiting is not None:
+            self._node.reads.tail.cancel(self._waiting)
+            self._waiting = None
+        if self._reading is not None:
+            self._reading.release()
+
+    # --- answering ---
+
+    def _answer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._ctx.in_slices(self._encode())
+
+    def _encode(self) -> Work:
+        try:
+            response = FetchResponse(
+                version=self._ctx.api_version,
+                responses=self._topics(self._partitions()),
+                node_endpoints=self._endpoints(),
+            )
+            return (yield from encoded(self._node, self._ctx, response))
+        finally:
+            self._stop()  # what was read is counted as the answer's from now on
+
+    def _partitions(self) -> Iterator[Any]:
+        version = self._ctx.api_version
+        for index in self._rows:
+            answer = self._answers[index]
+            if isinstance(answer, Found):
+                yield found_in_log(index, answer, version, committed=self._committed)
+                yield None  # a megabyte was written
+            else:
+                is_there = self._topic.has_partition(index)
+                leader = self._node.cluster.leader(self._topic, index) if is_there else None
+                yield refusal(index, answer, version, leader)
+
+    def _endpoints(self) -> list[Any]:
+        """Where the leaders are that the answer names."""
+        version, cluster = self._ctx.api_version, self._node.cluster
+        if version < WHERE_IT_IS_NOW_FROM:
+            return []
+        elsewhere = [
+            index
+            for index, answer in self._answers.items()
+            if isinstance(answer, ErrorCode) and answer in LED_ELSEWHERE
+        ]
+        leaders = {cluster.leader(self._topic, index).node_id for index in elsewhere}
+        return [
+            FetchResponse.NodeEndpoint(version=version, node_id=each.node_id, host=each.host, port=each.port)
+            for each in cluster.brokers
+            if each.node_id in leaders
+        ]
+
+
+def _without_records(answer: Found | ErrorCode) -> Found | ErrorCode:
+    if isinstance(answer, Found):
+        return msgspec.structs.replace(answer, records=b"", aborted=())
+    return answer

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wakes who waits at the end of a partition's log for more.
+
+It looks at the ends every `LOOK_MS` while anybody waits, and hears of no append: so commits pay nothing for readers,
+and a reader that follows the log asks ten times a second at most, however many commits there are.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from coordinator.runtime.timers import Delays
+from storage.errors import StorageError
+
+LOOK_MS: Final = 100
+"""How often the ends are looked at."""
+WOKEN_AT_ONCE: Final = 50
+"""So many are woken in one turn of the event loop."""
+
+GONE: Final = -1
+"""The end of a log that this node does not have any more."""
+
+
+class Waiting:
+    """One who waits, and where the logs ended as it last saw them, by partition."""
+
+    __slots__ = ("ends", "wake")
+
+    def __init__(self, ends: Mapping[int, int], wake: Callable[[], None]) -> None:
+        self.ends = ends
+        self.wake = wake
+
+
+class Tail:
+    """Those who wait, by partition. Each is woken once."""
+
+    def __init__(self, end_offset: Callable[[int], int], timers: Delays) -> None:
+        """`end_offset` tells where a partition's log ends, or raises StorageError."""
+        self._end_offset = end_offset
+        self._timers = timers
+        self._waiting: dict[int, dict[Waiting, None]] = {}
+        self._seen: dict[int, int] = {}  # the ends that all who wait there have seen
+        self._woken: deque[Waiting] = deque()
+        self._is_looking = False
+
+    def wait(self, ends: Mapping[int, int], wake: Callable[[], None]) -> Waiting:
+        """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
+        waiting = Waiting(ends, wake)
+        for partition, end in ends.items():
+            others = self._waiting.setdefault(partition, {})
+            if others and self._seen.get(partition) != end:
+                self._seen.pop(partition, None)
+            elif not others:
+                self._seen[partition] = end
+            others[waiting] = None
+        if not self._is_looking:
+            self._is_looking = True
+            self._timers.after(LOOK_MS, self._look)
+        return waiting
+
+    def cancel(self, waiting: Waiting) -> None:
+        """Let somebody wait no more; harmless for one that was woken."""
+        for partition in waiting.ends:
+            others = self._waiting.get(partition)
+            if others is not None:
+                others.pop(waiting, None)
+                if not others:
+                    del self._waiting[partition]
+                    self._seen.pop(partition, None)
+        if waiting in self._woken:
+            self._woken.remove(waiting)
+
+    def _look(self, _argument: object) -> None:
+        for partition, others in list(self._waiting.items()):
+            end = self._end(partition)
+            if end != self._seen.get(partition):
+                self._seen[partition] = end
+                for waiting in [each for each in others if each.ends[partition] != end]:
+                    self.cancel(waiting)
+                    self._woken.append(waiting)
+        self._wake_some(None)
+        self._is_looking = bool(self._waiting)
+        if self._is_looking:
+            self._timers.after(LOOK_MS, self._look)
+
+    def _end(self, partition: int) -> int:
+        try:
+            return self._end_offset(partition)
+        except StorageError:
+            return GONE
+
+    def _wake_some(self, _argument: object) -> None:
+        for _ in range(min(len(self._woken), WOKEN_AT_ONCE)):
+            self._woken.popleft().wake()
+        if self._woken:
+            self._timers.after(1, self._wake_some)

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a log for clients, as a broker does for consumers: Fetch and ListOffsets of one partition.
+
+The caller sees to it that the log does not change during a call, and may change it as it likes between two: a segment
+that was compacted meanwhile is found again by its offsets. What a client may see ends where the segments end, and for
+one that reads committed data at the first transaction that is open (the last stable offset).
+"""
+
+import enum
+from bisect import bisect_right
+from collections import OrderedDict
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from protocol.structs import Frozen
+from storage.errors import CorruptBatch, CorruptLog
+from storage.format.batch import iter_records, read_batch
+from storage.format.batch_format import EXTENT_BYTES, batch_extent
+from storage.partition.log import PartitionLog
+from storage.partition.segment import Segment
+from storage.partition.transaction_index import Aborted, TransactionIndex
+
+READ_BYTES_MAX: Final = 1 << 20
+"""No more is read at once, but for a batch that is larger."""
+PLACES_MAX: Final = 1_000
+"""So many readers go on where they were without a look at an index."""
+
+NO_TIMESTAMP: Final = -1
+NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
+
+
+class Missed(enum.Enum):
+    """Why a read found nothing."""
+
+    OUT_OF_RANGE = "out of range"
+    """The log does not have this offset, or not any more."""
+    NOT_YET = "not yet"
+    """Part of the log was looked through for transactions: ask again for the rest."""
+
+
+class Wanted(Frozen, frozen=True):
+    """What a fetch wants of one partition."""
+
+    partition: int
+    offset: int
+    max_bytes: int
+    committed: bool = False
+    """Whether to end before the first open transaction, and to name those that were aborted."""
+    last_epoch: int = NO_EPOCH
+    """The leader epoch of what the client has read last (KIP-595)."""
+    leader_epoch: int = 0
+    """That of the leader now, which may have written nothing yet."""
+
+
+class Found(Frozen, frozen=True):
+    """Whole batches as they are on disk, and what a client has to know of the partition beside them."""
+
+    records: bytes
+    start_offset: int
+    end_offset: int
+    """The high watermark."""
+    stable_offset: int
+    aborted: tuple[Aborted, ...] = ()
+    diverging: tuple[int, int] | None = None
+    """The epoch up to which log and client agree, and where it ends, if they do not agree in all."""
+    is_cut: bool = False
+    """Whether there is more that could have been read but for our own bounds."""
+
+
+class Place(enum.Enum):
+    """What ListOffsets may ask for."""
+
+    START = "start"
+    END = "end"
+    NEWEST = "newest"
+    """The record with the largest timestamp."""
+    TIME = "time"
+
+
+class Sought(Frozen, frozen=True):
+    """What ListOffsets asks of one partition."""
+
+    partition: int
+    place: Place
+    timestamp: int
+    """In milliseconds; counts for Place.TIME only."""
+    committed: bool
+    leader_epoch: int
+
+
+class Offset(NamedTuple):
+    """A place in a partition as ListOffsets has it; all are -1 where there is none."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+NOWHERE: Final = Offset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
+
+
+class LogReader:
+    """Remembers of each log where reads have ended, and its transactions. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._places: OrderedDict[tuple[int, int], tuple[Segment, int]] = OrderedDict()
+        self._transactions: dict[int, tuple[PartitionLog, TransactionIndex]] = {}
+
+    # --- Fetch ---
+
+    def fetch(
+        self, log: PartitionLog, wanted: Wanted, left_bytes: int, *, at_least_one: bool
+    ) -> Found | Missed:
+        """Read batches from the one that holds the wanted offset on, at most `left_bytes` and 1 MiB.
+
+        With `at_least_one` the first batch comes however long it is. Raises CorruptLog and OSError.
+        """
+        transactions = self._transactions_of(log)
+        if transactions is None:
+            return Missed.NOT_YET
+        start_offset, end_offset = log.start_offset, log.end_offset
+        first_open = transactions.first_open
+        stable_offset = end_offset if first_open is None else first_open
+        if wanted.last_epoch != NO_EPOCH:
+            agreed = log.leader_epochs().end_of(wanted.last_epoch, wanted.leader_epoch, end_offset)
+            if agreed is None or wanted.offset < start_offset:
+                return Missed.OUT_OF_RANGE
+            if agreed[0] < wanted.last_epoch or agreed[1] < wanted.offset:
+                return Found(b"", start_offset, end_offset, stable_offset, diverging=agreed)
+        if not start_offset <= wanted.offset <= end_offset:
+            return Missed.OUT_OF_RANGE
+        bound = stable_offset if wanted.committed else end_offset
+        max_bytes = min(wanted.max_bytes, left_bytes)
+        records, next_offset, is_cut = self._read(
+            log, wanted.offset, bound, max_bytes, at_least_one=at_least_one
+        )
+        aborted = tuple(transactions.aborted(wanted.offset, next_offset)) if wanted.committed else ()
+        return Found(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
+
+    def _transactions_of(self, log: PartitionLog) -> TransactionIndex | None:
+        """The transactions of a log; None when it has to be looked through first, which is done in part."""
+        known = self._transactions.get(log.partition)
+        if known is None or known[0] is not log:
+            known = self._transactions[log.partition] = log, TransactionIndex()
+        return known[1] if known[1].look_on(log, READ_BYTES_MAX) else None
+
+    def _read(
+        self, log: PartitionLog, offset: int, bound: int, max_bytes: int, *, at_least_one: bool
+    ) -> tuple[bytes, int, bool]:
+        """Whole batches that end before `bound`, the offset behind them, and whether our bounds have cut them."""
+        if offset >= bound:
+            return b"", offset, False
+        segment, position = self._find(log, offset)
+        if position >= segment.size_bytes:
+            return b"", offset, False
+        at_once = min(max_bytes, READ_BYTES_MAX)
+        data = segment.read(position, max(at_once, EXTENT_BYTES))
+        extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+        if extent is None:
+            raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
+        if extent[2] > at_once:
+            if extent[2] > max_bytes and not at_least_one:
+                return b"", offset, False
+            data = segment.read(position, extent[2])
+        end, next_offset = _whole_batches(data, bound)
+        if not end:
+            raise CorruptLog(segment.path, "a batch ends behind the log's end", position=position)
+        is_rolled = segment is not log.segments[-1]
+        if is_rolled:
+            segment.close()
+        self._remember(log.partition, next_offset, segment, position + end)
+        is_cut = next_offset < bound and (
+            at_once < max_bytes or (is_rolled and position + end >= segment.size_bytes)
+        )
+        return data[:end], next_offset, is_cut
+
+    def _find(self, log: PartitionLog, offset: int) -> tuple[Segment, int]:
+        """The segment with the batch that holds an offset, or the next one there is, and where that starts."""
+        segments = log.segments
+        index = max(bisect_right(segments, offset, key=lambda s: s.base_offset) - 1, 0)
+        segment = segments[index]
+        place = self._places.pop((log.partition, offset), None)
+        near = place[1] if place is not None and place[0] is segment else 0
+        position = segment.find(offset, near)
+        # Compaction leaves gaps, at the end of a segment as well.
+        while position >= segment.size_bytes and index + 1 < len(segments):
+            index += 1
+            segment, position = segments[index], 0
+        return segment, position
+
+    def _remember(self, partition: int, offset: int, segment: Segment, position: int) -> None:
+        self._places[partition, offset] = segment, position
+        if len(self._places) > PLACES_MAX:
+            self._places.popitem(last=False)
+
+    # --- ListOffsets ---
+
+    def locate(self, log: PartitionLog, sought: Sought) -> Offset | Missed:
+        """Find a place in a log, or NOWHERE; what the client may not see yet is not found (Partition.scala).
+
+        Raises CorruptLog and OSError.
+        """
+        bound = log.end_offset
+        if sought.committed:
+            transactions = self._transactions_of(log)
+            if transactions is None:
+                return Missed.NOT_YET
+            first_open = transactions.first_open
+            bound = bound if first_open is None else first_open
+        if sought.place is Place.END:
+            return Offset(NO_TIMESTAMP, bound, sought.leader_epoch)
+        if sought.place is Place.START:
+            return _start(log, sought.leader_epoch)
+        found = _newest(log) if sought.place is Place.NEWEST else _at_time(log, sought.timestamp)
+        return found if found.offset < bound else NOWHERE
+
+
+def _start(log: PartitionLog, leader_epoch: int) -> Offset:
+    """Where the log starts, and under which epoch it was written there."""
+    epochs = log.leader_epochs()
+    epoch = epochs.at(log.start_offset) if epochs.entries else leader_epoch
+    return Offset(NO_TIMESTAMP, log.start_offset, epoch)
+
+
+def _newest(log: PartitionLog) -> Offset:
+    """The first record that has the largest timestamp of all (KIP-734)."""
+    latest = [(*segment.index.latest(segment), segment) for segment in log.segments]
+    timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, 0, None))
+    if segment is None or timestamp == NO_TIMESTAMP:
+        return NOWHERE
+    return _first_at(segment, segment.find(offset), timestamp)
+
+
+def _at_time(log: PartitionLog, timestamp: int) -> Offset:
+    """The first record that is not older than a time."""
+    for segment in log.segments:
+        if segment.index.latest(segment)[0] >= timestamp:
+            position = segment.position_before(segment.index.offset_before(timestamp))
+            return _first_at(segment, position, timestamp)
+    return NOWHERE
+
+
+def _whole_batches(data: bytes, bound: int) -> tuple[int, int]:
+    """Where the last whole batch in `data` ends that holds nothing from `bound` on, and the offset after it."""
+    pos = next_offset = 0
+    while pos + EXTENT_BYTES <= len(data):
+        extent = batch_extent(data, pos)
+        if extent is None or extent[2] > len(data) or extent[1] > bound:
+            break
+        _, next_offset, pos = extent
+    return pos, next_offset
+
+
+def _first_at(segment: Segment, position: int, timestamp: int) -> Offset:
+    """The first record from `position` on that is not older than `timestamp`."""
+    for place, size, _, _, leader_epoch, latest in segment.places(position):
+        if latest < timestamp:
+            continue
+        try:
+            for offset, time, _, _ in iter_records(read_batch(segment.read(place, size))):
+                if time >= timestamp:
+                    return Offset(time, offset, leader_epoch)
+        except CorruptBatch as error:
+            raise CorruptLog(segment.path, error.reason, position=place) from error
+    return NOWHERE

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which transactions of a log were aborted, and where the first one that is open begins.
+
+Kafka keeps that in `.txnindex` files and snapshots of its producers. Here it is found by a walk over the headers of the
+batches, in slices, once for each log and then over what was appended since. Where compaction has changed a log with
+transactions the walk begins anew: a transaction whose marker is gone must not be told of any more.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from storage.errors import CorruptBatch, CorruptLog
+from storage.format.batch import iter_records, read_batch
+from storage.format.batch_format import (
+    CRC_START,
+    EXTENT_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    TRANSACTIONAL,
+    Batch,
+    batch_extent,
+)
+from storage.partition.log import PartitionLog
+from storage.partition.segment import Segment
+
+READ_BYTES: Final = 1 << 20
+_ATTRIBUTES_AT: Final = CRC_START + 1
+"""The low byte of the attributes."""
+_CONTROL_KEY: Final = Struct(">hh")
+"""version, type"""
+_ABORT: Final = 0
+_COMMIT: Final = 1
+
+
+class Aborted(NamedTuple):
+    """A transaction that was aborted: its first offset, and that of its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class TransactionIndex:
+    """The transactions of one log, as far as `look_on` has come."""
+
+    __slots__ = ("_aborted", "_open", "_position", "_seen")
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._aborted: list[Aborted] = []  # in the order of their markers
+        self._open: dict[int, int] = {}  # first offset by producer id
+        self._seen: list[Segment] = []  # the last one up to `_position`
+        self._position = 0
+
+    @property
+    def first_open(self) -> int | None:
+        """The first offset of the oldest transaction that has not ended."""
+        return min(self._open.values(), default=None)
+
+    def aborted(self, start_offset: int, end_offset: int) -> list[Aborted]:
+        """Those that have something from `start_offset` to before `end_offset`, by the offsets of their markers."""
+        return [
+            each
+            for each in self._aborted
+            if each.last_offset >= start_offset and each.first_offset < end_offset
+        ]
+
+    def look_on(self, log: PartitionLog, max_bytes: int) -> bool:
+        """Look through some more of the log, about `max_bytes`; returns whether all of it has been looked through.
+
+        Raises CorruptLog and OSError.
+        """
+        segments = log.segments
+        self._follow(segments)
+        looked_at = 0
+        while not self._is_at_end(segments):
+            if looked_at >= max_bytes:
+                return False
+            if not self._seen or self._position >= self._seen[-1].size_bytes:
+                self._begin(segments[len(self._seen)])
+            else:
+                taken = self._look_at(self._seen[-1])
+                self._position += taken
+                looked_at += taken
+        return True
+
+    def _is_at_end(self, segments: Sequence[Segment]) -> bool:
+        if len(self._seen) < len(segments):
+            return False
+        return not segments or self._position >= segments[-1].size_bytes
+
+    def _begin(self, segment: Segment) -> None:
+        if self._seen:
+            self._seen[-1].close()  # rolled segments are rarely read
+        self._seen.append(segment)
+        self._position = 0
+
+    def _follow(self, segments: Sequence[Segment]) -> None:
+        """Compaction may have put other segments in the place of those that were looked at."""
+        count = len(self._seen)
+        if list(segments[:count]) == self._seen:
+            return
+        if self._aborted or self._open or self._seen[-1] not in segments:
+            self._forget()
+        else:
+            self._seen = list(segments[: segments.index(self._seen[-1]) + 1])
+
+    def _look_at(self, segment: Segment) -> int:
+        """Take note of the batches that follow; returns their size in bytes, at least one's."""
+        data = segment.read(self._position, READ_BYTES)
+        taken = self._take(segment, data)
+        if not taken:
+            extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
+            if extent is not None and self._position + extent[2] <= segment.size_bytes:
+                taken = self._take(segment, segment.read(self._position, extent[2]))
+        if not taken:
+            raise CorruptLog(segment.path, "no whole record batch starts here", position=self._position)
+        return taken
+
+    def _take(self, segment: Segment, data: bytes) -> int:
+        pos, size = 0, len(data)
+        while pos + EXTENT_BYTES <= size:
+            extent = batch_extent(data, pos)
+            if extent is None or extent[2] > size:
+                break
+            if data[pos + MAGIC_AT] == MAGIC and data[pos + _ATTRIBUTES_AT] & TRANSACTIONAL:
+                try:
+                    self._note(read_batch(data, pos))
+                except CorruptBatch as error:
+                    raise CorruptLog(segment.path, error.reason, position=self._position + pos) from error
+            pos = extent[2]
+        return pos
+
+    def _note(self, batch: Batch) -> None:
+        if not batch.is_control:
+            self._open.setdefault(batch.producer_id, batch.base_offset)
+            return
+        kind = _marker_type(batch)
+        if kind not in (_ABORT, _COMMIT):
+            return
+        first_offset = self._open.pop(batch.producer_id, None)
+        if kind == _ABORT and first_offset is not None:
+            self._aborted.append(Aborted(batch.producer_id, first_offset, batch.last_offset))
+
+
+def _marker_type(batch: Batch) -> int:
+    """The type in the key of a control record; -1 for an emptied batch. Raises CorruptBatch."""
+    kind = -1
+    for _, _, key, _ in iter_records(batch):
+        if key is None or len(key) < _CONTROL_KEY.size:
+            raise CorruptBatch(batch.position, "the key of a control record is cut short")
+        kind = int(_CONTROL_KEY.unpack_from(key)[1])
+    return kind
