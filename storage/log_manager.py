@@ -21,7 +21,7 @@ from threading import Lock
 from typing import TypeVar
 
 from storage.disk.checkpoint_file import Position
-from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
 from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
@@ -63,13 +63,12 @@ class LogManager:
     # -------------------------------------------------------------- life
 
     @classmethod
-    def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem | None = None) -> "LogManager":
+    def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem) -> "LogManager":
         """Lock the directory (made if missing), recover what it holds, and start a new journal.
 
         Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError. Partitions that are
         damaged, or that the disk cannot read, do not raise: see `failed_partitions`.
         """
-        fs = RealFileSystem() if fs is None else fs
         lock = DirectoryLock.acquire_new(fs, data_dir)
         try:
             topic_id = topic_id_on_disk(fs, data_dir, settings.topic)
@@ -91,14 +90,13 @@ class LogManager:
         settings: LogSettings,
         topic_id: bytes,
         node_id: int,
-        fs: FileSystem | None = None,
+        fs: FileSystem,
     ) -> "LogManager":
         """Start a journal for one of several nodes in a directory that somebody else has locked.
 
         The node works on no partition yet: see `adopt`. What its last life left must have been settled.
         Raises CorruptLog for a damaged journal, and StorageError.
         """
-        fs = RealFileSystem() if fs is None else fs
         manager = cls(LogDirectory(fs, data_dir, settings, topic_id, node_id))
         journals = manager._directory.journal_dir
         try:

@@ -10,7 +10,7 @@ from coordinator.catalogue import file_format
 from coordinator.catalogue.file import FILE_NAME
 from coordinator.config import Settings
 from coordinator.telemetry.logs import get_logger
-from storage.disk.filesystem import FileSystem
+from storage.disk.filesystem import FileSystem, read_file
 from storage.errors import StorageError
 
 log = get_logger("catalogue")
@@ -19,7 +19,7 @@ STAGING: Final = "importing"
 """Within a data directory: what an import has not finished."""
 
 
-def fit_to_data(settings: Settings) -> Settings:
+def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
     """The settings with the number of partitions that the data was made with, unless they ask for one of their own.
 
     Data of a broker brings its number along. A setting that is not the default and says otherwise is left for the
@@ -27,7 +27,7 @@ def fit_to_data(settings: Settings) -> Settings:
     """
     path = settings.data_dir / FILE_NAME
     try:
-        there = file_format.offsets_partitions(path.read_bytes(), path)
+        there = file_format.offsets_partitions(read_file(fs, path), path)
     except (OSError, StorageError):
         return settings
     given = settings.offsets_topic_num_partitions

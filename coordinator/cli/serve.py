@@ -61,14 +61,15 @@ def serve(
     logs.configure(settings.log_format, settings.log_level, queued=True)
     # only now, so that a mistake in the settings is reported at once
     from coordinator.catalogue.fitting import fit_to_data
+    from coordinator.machine import real_machine
 
     if settings.workers > 1:
         from coordinator.workers import serve as cluster
 
-        raise typer.Exit(cluster.serve(fit_to_data(settings), _announce_all))
+        raise typer.Exit(cluster.serve(fit_to_data(real_machine().fs, settings), _announce_all))
     from coordinator import app
 
-    raise typer.Exit(app.serve(fit_to_data(settings), _announce))
+    raise typer.Exit(app.serve(fit_to_data(real_machine().fs, settings), _announce))
 
 
 def _announce(serving: "Serving") -> None:

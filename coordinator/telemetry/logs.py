@@ -14,7 +14,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Final, Literal, TextIO, cast
 
 import msgspec
@@ -70,6 +70,7 @@ def configure(
     node: int | None = None,
     *,
     queued: bool = False,
+    now_s: Callable[[], float] = time.monotonic,
 ) -> None:
     """Send our log lines, and those of libraries that use `logging`, to `stream` (default: standard error).
 
@@ -77,6 +78,7 @@ def configure(
 
     `form` and `level` are the settings log.format and log.level. A stream that cannot be written is no reason
     to fail: its lines are lost. With `queued` none is waited for either: see `dropped_lines` and `drain`.
+    By `now_s` floods of one event are summed up.
     """
     stream = stream or sys.stderr
     terminal = stream.isatty()
@@ -95,7 +97,7 @@ def configure(
         _shorten,
     ]
     rendering = _json_rendering() if json else _console_rendering(colors=terminal)
-    gate = _Gate([*common, *rendering])
+    gate = _Gate([*common, *rendering], now_s)
     descriptor = _descriptor(stream) if queued else None
     sink: Sink = DirectSink(stream)
     if descriptor is not None:
@@ -150,9 +152,9 @@ def dropped_lines() -> int:
 class _Gate:
     """Lets lines through as often as RateLimit allows, and says in a line how many it kept back."""
 
-    def __init__(self, finish: Sequence[Processor]) -> None:
+    def __init__(self, finish: Sequence[Processor], now_s: Callable[[], float]) -> None:
         self._finish = finish
-        self._limit = RateLimit(time.monotonic)
+        self._limit = RateLimit(now_s)
         self.sink: Sink
 
     def admit(self, _logger: object, method: str, fields: Fields) -> Fields:

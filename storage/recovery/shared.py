@@ -22,7 +22,7 @@ from storage.disk.checkpoint_file import (
     write_offsets,
     write_positions,
 )
-from storage.disk.filesystem import FileSystem, RealFileSystem
+from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANER_OFFSET_FILE,
     POSITION_FILE,
@@ -68,14 +68,11 @@ class SharedDirectory:
         self._positions: dict[TopicPartition, Position] = {}
 
     @classmethod
-    def open(
-        cls, data_dir: Path, settings: LogSettings, fs: FileSystem | None = None
-    ) -> tuple["SharedDirectory", Settled]:
+    def open(cls, data_dir: Path, settings: LogSettings, fs: FileSystem) -> tuple["SharedDirectory", Settled]:
         """Lock the directory (made if missing), and settle whatever any nodes have left in it.
 
         Raises DirectoryLocked, CorruptLog when a journal is damaged, and StorageError.
         """
-        fs = RealFileSystem() if fs is None else fs
         lock = DirectoryLock.acquire_new(fs, data_dir)
         shared = cls(fs, data_dir, settings, lock)
         try:

@@ -25,7 +25,7 @@ from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.transactions import Transactions
 from storage.cleaner.work import Job, Result
-from storage.disk.filesystem import FileSystem
+from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.format.batch import iter_batches, iter_records
 from storage.format.records import UnknownRecord
@@ -208,7 +208,7 @@ def test_a_damaged_partition_is_left_out_and_the_others_are_compared(
 def test_overwritten_keys_tombstones_and_transactions_pass(
     found: Callable[..., list[Told]], tmp_path: Path
 ) -> None:
-    manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096))
+    manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
     manager.close()
     assert found() == []
@@ -235,7 +235,7 @@ def test_tombstones_and_transactions_at_every_edge_pass(
 def test_what_is_in_the_journal_only_is_compacted_too(
     found: Callable[..., list[Told]], tmp_path: Path
 ) -> None:
-    manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096))
+    manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
     manager.checkpoint()
     end = manager.end_offset(5)

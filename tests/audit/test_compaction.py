@@ -15,6 +15,7 @@ from audit.run.reading import gather
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
+from storage.disk.filesystem import RealFileSystem
 from storage.format.records import Record
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -58,7 +59,7 @@ def state(facts: Facts) -> list[DataFrame]:
 
 
 def test_compaction_changes_neither_the_state_nor_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_096))
+    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
     manager.checkpoint()
     before = looked_at(spark, tmp_path)

@@ -21,11 +21,13 @@ COLUMNS = ("file", "partition", "base_offset", "offset", "key_type", "group", "t
 WORK = """
 import itertools, sys
 from pathlib import Path
+from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 
-manager = LogManager.open(Path(sys.argv[1]), LogSettings(segment_bytes=20_000, journal_step_bytes=65_536))
+settings = LogSettings(segment_bytes=20_000, journal_step_bytes=65_536)
+manager = LogManager.open(Path(sys.argv[1]), settings, RealFileSystem())
 for label in itertools.count():
     ends = [(partition, manager.end_offset(partition)) for partition in range(3)]
     manager.append([(p, end, batch(label, end, 2)) for p, end in ends], sync=True)

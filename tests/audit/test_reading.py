@@ -16,6 +16,7 @@ from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
 from storage.columns.walk import walk
+from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -264,7 +265,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[LogManager]:
     """A log that is being written, with three batches in its journal alone."""
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for label in range(3):
         append(manager, label)
     yield manager

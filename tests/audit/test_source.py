@@ -15,6 +15,7 @@ from audit.schema import SCHEMA, arrow_schema, subschema
 from audit.source import folded
 from audit.source.folding import Fold
 from audit.source.remote import FILE_BYTES_MAX
+from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
@@ -33,7 +34,7 @@ def records(spark: SparkSession, log_dirs: Sequence[str], columns: Sequence[str]
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
     """A log of two partitions: three batches in 0, one in 7."""
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for number, partition in enumerate([0, 0, 7, 0]):
         builder = BatchBuilder()
         value = OffsetAndMetadata(number, -1, "text", NOW + number)
@@ -91,7 +92,7 @@ def test_a_file_system_that_only_spark_can_read(spark: SparkSession, log_dir: Pa
 
 def test_the_journals_of_a_copy(spark: SparkSession, tmp_path: Path) -> None:
     node, copy = tmp_path / "node", tmp_path / "copy"
-    manager = LogManager.open(node, LogSettings())
+    manager = LogManager.open(node, LogSettings(), RealFileSystem())
     for label in range(4):
         ends = [(partition, manager.end_offset(partition)) for partition in (3, 4)]
         manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)

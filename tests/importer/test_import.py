@@ -34,7 +34,7 @@ def run(*arguments: object, **extra: str) -> subprocess.CompletedProcess[str]:
 
 def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS) -> Path:
     """A log directory as a broker leaves it, with offsets of all groups for two topics, one of which it has."""
-    manager = LogManager.open(log_dir, LogSettings())
+    manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
     for partition in range(count):
         records: list[Record] = [
             OffsetCommitRecord(group, topic, index, OffsetAndMetadata(100 + index, -1, "", 1 << 42))
@@ -155,7 +155,7 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
     assert command in done.stdout
     mended = groupkeeper(*command.split()[1:])
     assert mended.returncode == 0
-    manager = LogManager.open(data_dir, LogSettings())
+    manager = LogManager.open(data_dir, LogSettings(), RealFileSystem())
     assert manager.failed_partitions == {}
     manager.close()
 
@@ -228,8 +228,8 @@ def test_a_number_of_partitions_that_somebody_chose(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the broker has 7 partitions, and offsets.topic.num.partitions is 12" in done.stderr
     assert run(*where, GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS="7").returncode == 0
-    assert fit_to_data(Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
+    assert fit_to_data(RealFileSystem(), Settings(data_dir=data_dir)).offsets_topic_num_partitions == 7
     chosen = Settings(data_dir=data_dir, offsets_topic_num_partitions=12)
-    assert fit_to_data(chosen) is chosen
+    assert fit_to_data(RealFileSystem(), chosen) is chosen
     empty = Settings(data_dir=tmp_path)
-    assert fit_to_data(empty) is empty
+    assert fit_to_data(RealFileSystem(), empty) is empty

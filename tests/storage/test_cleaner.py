@@ -401,7 +401,7 @@ def fill(manager: LogManager, count: int = 500) -> History:
 
 
 def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     history = fill(manager)
     cleaner = LogCleaner(manager, CleanerSettings(min_cleanable_dirty_ratio=0), None, lambda: NOW)
     cleaning = cleaner.clean_dirtiest()
@@ -415,7 +415,7 @@ def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
 
 
 def test_the_child_tells_of_damage(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
     path = manager.log(0).segments[1].path
     data = bytearray(path.read_bytes())
@@ -428,7 +428,7 @@ def test_the_child_tells_of_damage(tmp_path: Path) -> None:
 
 
 def test_a_cleaner_that_is_stopped_starts_no_child(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
     cleaner = LogCleaner(manager, CleanerSettings(), None, lambda: NOW)
     cleaner.stop()
@@ -437,7 +437,7 @@ def test_a_cleaner_that_is_stopped_starts_no_child(tmp_path: Path) -> None:
 
 
 def test_a_child_never_writes_into_a_file_that_is_there(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
     jobs: list[Job] = []
 

@@ -120,8 +120,8 @@ def test_names(tmp_path: Path) -> None:
 def test_files_are_their_owners_and_may_be_read_by_the_group(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        LogManager.open(tmp_path / "data", LogSettings()).close()
-        with_log = LogManager.open(tmp_path / "data", LogSettings())
+        LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem()).close()
+        with_log = LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem())
         with_log.append([(0, 0, batch(0, 0))], sync=True)
         with_log.checkpoint()
         with_log.close()

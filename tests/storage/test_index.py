@@ -251,7 +251,7 @@ def test_a_directory_from_before_there_were_indexes_gets_them_when_it_is_closed(
 
 def test_a_killed_process_leaves_what_can_be_completed(tmp_path: Path) -> None:
     settings = LogSettings(segment_bytes=20_000, index_interval_bytes=500)
-    manager = LogManager.open(tmp_path, settings)
+    manager = LogManager.open(tmp_path, settings, RealFileSystem())
     for label in range(300):
         end = manager.end_offset(0)
         manager.append([(0, end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False)
@@ -260,7 +260,7 @@ def test_a_killed_process_leaves_what_can_be_completed(tmp_path: Path) -> None:
     manager.write_behind()
     assert manager._lock is not None
     manager._lock.release()  # as the end of the process does
-    again = LogManager.open(tmp_path, settings)
+    again = LogManager.open(tmp_path, settings, RealFileSystem())
     again.close()
     check(RealFileSystem(), tmp_path / "__consumer_offsets-0", 500)
     check_epochs(RealFileSystem(), tmp_path / "__consumer_offsets-0")

@@ -126,7 +126,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
         by_broker = cleaned_to()
 
         # What the broker compacted is read here: gaps, and tombstones with a delete horizon.
-        manager = LogManager.open(broker.data_dir, SETTINGS)
+        manager = LogManager.open(broker.data_dir, SETTINGS, RealFileSystem())
         assert (manager.failed_partitions, manager.cuts) == ({}, ())
         batches = content(manager, 0)
         assert any(batch.attributes & 0x40 for batch in batches)
@@ -173,7 +173,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
             "resetting first dirty",
         ):
             assert complaint not in text
-        manager = LogManager.open(broker.data_dir, SETTINGS)
+        manager = LogManager.open(broker.data_dir, SETTINGS, RealFileSystem())
         assert offsets_of(manager) == {g: [9_000 + p for p in range(PARTITIONS)] for g in GROUPS}
         manager.close()
     finally:

@@ -106,7 +106,7 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
 
         meta = load_or_create_meta(RealFileSystem(), broker.data_dir, node_id=1)
         assert meta.directory_id != ""
-        manager = LogManager.open(broker.data_dir, LogSettings())
+        manager = LogManager.open(broker.data_dir, LogSettings(), RealFileSystem())
         assert (manager.failed_partitions, manager.cuts) == ({}, ())
         offsets, homes = load(manager)
         assert {key: value.offset for key, value in offsets.items() if value is not None} == {

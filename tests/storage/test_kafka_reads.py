@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
     GroupMetadataRecord,
@@ -64,7 +65,7 @@ def dump(*paths: Path, options: Sequence[str] = ("--offsets-decoder", "--print-d
 @pytest.mark.kafka
 @pytest.mark.parametrize("version", [3, 4])
 def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -> None:
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for compression in ((0, 1, 2), (0, 3, 4))[version - 3]:
         builder = BatchBuilder(offset_value_version=version, compression=compression)
         builder.append(RECORDS)
@@ -87,7 +88,7 @@ def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -
 
 @pytest.mark.kafka
 def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=60_000))
+    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=60_000), RealFileSystem())
     for number in range(300):
         builder = BatchBuilder()
         builder.append([RECORDS[0], RECORDS[4]])

@@ -51,7 +51,7 @@ def test_a_broker_goes_on_with_what_was_mended_here(tmp_path: Path) -> None:
         assert len(kept) == len(GROUPS) - 1
         broker.terminate()
         assert "Corrupt" not in broker.log.read_text(errors="replace")
-        manager = LogManager.open(broker.data_dir, LogSettings())
+        manager = LogManager.open(broker.data_dir, LogSettings(), RealFileSystem())
         assert (manager.failed_partitions, manager.cuts) == ({}, ())
         manager.close()
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -16,12 +17,14 @@ from tests.storage.strategies import batch
 WORK = """
 import itertools, sys
 from pathlib import Path
+from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 
 sync = sys.argv[2] == "sync"
-manager = LogManager.open(Path(sys.argv[1]), LogSettings(segment_bytes=20_000, journal_step_bytes=65_536))
+settings = LogSettings(segment_bytes=20_000, journal_step_bytes=65_536)
+manager = LogManager.open(Path(sys.argv[1]), settings, RealFileSystem())
 for label in itertools.count():
     ends = [(partition, manager.end_offset(partition)) for partition in range(3)]
     manager.append([(p, end, batch(label, end, 1 + label % 3)) for p, end in ends], sync=sync)
@@ -47,7 +50,7 @@ def test_all_that_was_acknowledged_is_there_once_and_in_order(
         process.send_signal(signal.SIGKILL)
         # What came out before the signal arrived was acknowledged as well.
         acknowledged += len(process.stdout.read().splitlines())
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert manager.failed_partitions == {}
     for partition in range(3):
         found: list[bytes] = []

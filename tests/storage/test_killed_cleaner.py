@@ -19,11 +19,13 @@ import itertools, os, sys, threading, time
 from pathlib import Path
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
+from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import build
 
-manager = LogManager.open(Path(sys.argv[1]), LogSettings(segment_bytes=4_000, journal_step_bytes=65_536))
+how = LogSettings(segment_bytes=4_000, journal_step_bytes=65_536)
+manager = LogManager.open(Path(sys.argv[1]), how, RealFileSystem())
 settings = CleanerSettings(min_cleanable_dirty_ratio=0, delete_retention_ms=0)
 cleaner = LogCleaner(manager, settings, None, lambda: time.time_ns() // 1_000_000)
 
@@ -65,7 +67,7 @@ def test_a_process_that_appends_and_compacts_is_killed(tmp_path: Path, cleanings
         process.send_signal(signal.SIGKILL)
         for line in process.stdout.read().splitlines():
             newest = newest if line == "cleaned" else int(line)
-    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_000))
+    manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_000), RealFileSystem())
     assert manager.failed_partitions == {}
     # One more may have been written, whose acknowledgement did not come out any more.
     end = manager.end_offset(0)

@@ -18,9 +18,10 @@ from storage.settings import LogSettings
 HOLD = """
 import sys
 from pathlib import Path
+from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
-manager = LogManager.open(Path(sys.argv[1]), LogSettings())
+manager = LogManager.open(Path(sys.argv[1]), LogSettings(), RealFileSystem())
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -44,21 +45,21 @@ def holder(data_dir: Path) -> subprocess.Popen[str]:
 def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
     with holder(tmp_path) as process:
         with pytest.raises(DirectoryLocked, match=f"in use by process {process.pid}$") as refused:
-            LogManager.open(tmp_path, LogSettings())
+            LogManager.open(tmp_path, LogSettings(), RealFileSystem())
         assert refused.value.pid == process.pid
         process.kill()
         process.wait()
         # The lock ends with the process, however it ends.
-        LogManager.open(tmp_path, LogSettings()).close()
+        LogManager.open(tmp_path, LogSettings(), RealFileSystem()).close()
 
 
 def test_the_same_process_is_refused_too(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for _ in range(2):
         with pytest.raises(DirectoryLocked, match=f"process {os.getpid()}$"):
-            LogManager.open(tmp_path, LogSettings())
+            LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     manager.close()
-    LogManager.open(tmp_path, LogSettings()).close()
+    LogManager.open(tmp_path, LogSettings(), RealFileSystem()).close()
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="Kafka's kind of lock is only seen on Linux")
@@ -92,12 +93,12 @@ def test_a_second_process_is_refused_where_somebody_removed_the_locks_file(tmp_p
     with holder(tmp_path) as process:
         (tmp_path / ".lock").unlink()
         with pytest.raises(DirectoryLocked, match=r"in use by another process$"):
-            LogManager.open(tmp_path, LogSettings())
+            LogManager.open(tmp_path, LogSettings(), RealFileSystem())
         assert find_holder(RealFileSystem(), tmp_path) is not None
         assert not (tmp_path / ".lock").exists(), "nobody changed anything"
         process.kill()
         process.wait()
-        LogManager.open(tmp_path, LogSettings()).close()
+        LogManager.open(tmp_path, LogSettings(), RealFileSystem()).close()
 
 
 def test_a_file_in_the_place_of_the_directory_is_called_so(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> No
 
 
 def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     done = threading.Event()
     errors: list[StorageError] = []
 
@@ -387,7 +387,7 @@ def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(tmp_path:
     assert errors == []
     expected: dict[int, list[int]] = {p: list(range(p, 400, 3)) for p in range(3)}
     manager.close()
-    manager = LogManager.open(tmp_path, SETTINGS)
+    manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     for partition, labels in expected.items():
         found: Sequence[bytes] = content(manager, partition)
         assert found == [batch(label, offset) for offset, label in enumerate(labels)]

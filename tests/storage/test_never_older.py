@@ -13,6 +13,7 @@ import pytest
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
+from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog, StorageError
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
@@ -226,14 +227,14 @@ def test_a_journal_that_was_removed_is_noticed_where_nothing_is_written() -> Non
 
 def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) -> None:
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
-    manager = LogManager.open(data, SETTINGS)
+    manager = LogManager.open(data, SETTINGS, RealFileSystem())
     life(manager, 0, 5)
     before = all_of(manager)
     data.rename(elsewhere)
     with pytest.raises(StorageError, match="moved away"):
         life(manager, 5, 1)
     # Another node starts in its place: it is not mistaken for one's own.
-    other = LogManager.open(data, SETTINGS)
+    other = LogManager.open(data, SETTINGS, RealFileSystem())
     life(other, 70, 2)
     with pytest.raises(CorruptLog, match="this is not the journal that was in use"):
         manager.repair()
@@ -244,7 +245,7 @@ def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) 
     assert all_of(manager) == before
     life(manager, 6, 1)
     manager.close()
-    manager = LogManager.open(data, SETTINGS)
+    manager = LogManager.open(data, SETTINGS, RealFileSystem())
     assert {p: len(batches) for p, batches in all_of(manager).items()} == dict.fromkeys(range(PARTITIONS), 6)
     manager.close()
 

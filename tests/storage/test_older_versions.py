@@ -38,7 +38,7 @@ def unpacked(tmp_path: Path, how: str) -> Path:
 def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_path: Path, how: str) -> None:
     data_dir = unpacked(tmp_path, how)
     assert check_directory(FS, data_dir).clean
-    manager = LogManager.open(data_dir, SETTINGS)
+    manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert manager.failed_partitions == {}
     assert manager.cuts == ()
     assert {p: contents(manager, p) for p in range(3)} == dict.fromkeys(range(3), EXPECTED)
@@ -47,7 +47,7 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
     manager.close()
     assert check_directory(FS, data_dir).clean
     gone.unlink()
-    manager = LogManager.open(data_dir, SETTINGS)
+    manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert manager.failed_partitions.keys() == {1}
     assert contents(manager, 0) == [*EXPECTED, batch(32, 32)]
     manager.close()
@@ -55,9 +55,9 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
 
 def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path: Path) -> None:
     data_dir = unpacked(tmp_path, "shared")
-    shared, settled = SharedDirectory.open(data_dir, SETTINGS)
+    shared, settled = SharedDirectory.open(data_dir, SETTINGS, RealFileSystem())
     assert (settled.failed, list(settled.cuts)) == ({}, [])
-    manager = LogManager.open_share(data_dir, SETTINGS, shared.topic_id, 1)
+    manager = LogManager.open_share(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):
         manager.adopt(partition, *shared.known(partition))
         assert contents(manager, partition) == EXPECTED
@@ -75,11 +75,11 @@ def test_a_damaged_journal_of_an_older_version_can_be_given_up(tmp_path: Path) -
         file.seek(4096 + 300)
         file.write(b"\xff" * 20)
     with pytest.raises(CorruptLog, match="a frame is damaged"):
-        LogManager.open(data_dir, SETTINGS)
+        LogManager.open(data_dir, SETTINGS, RealFileSystem())
     assert len(find_damage(FS, data_dir, SETTINGS.topic)) == 1
     done = accept_loss(FS, data_dir, SETTINGS, NOW)
     assert [each.name for each in done.aside] == [f"damaged-20260102T030405Z-journal-{path.name}"]
-    manager = LogManager.open(data_dir, SETTINGS)
+    manager = LogManager.open(data_dir, SETTINGS, RealFileSystem())
     for partition in range(3):
         found = contents(manager, partition)
         assert 20 <= len(found) < 32

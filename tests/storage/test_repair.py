@@ -34,7 +34,7 @@ P = 5
 
 def fill(data_dir: Path, batches: int, *, segment_bytes: int = 1_000) -> None:
     """A partition of so many batches; each one's records carry its number as their offset."""
-    manager = LogManager.open(data_dir, LogSettings(segment_bytes=segment_bytes))
+    manager = LogManager.open(data_dir, LogSettings(segment_bytes=segment_bytes), RealFileSystem())
     for _ in range(batches):
         at = manager.end_offset(P)
         manager.append([(P, at, batch(at // RECORDS_PER_BATCH, at, RECORDS_PER_BATCH))], sync=False)
@@ -56,7 +56,7 @@ def places(data_dir: Path) -> dict[int, tuple[Path, int, int]]:
 
 def contents(data_dir: Path) -> dict[int, bytes]:
     """What opening the directory gives: every batch with records by its base offset."""
-    manager = LogManager.open(data_dir, LogSettings())
+    manager = LogManager.open(data_dir, LogSettings(), RealFileSystem())
     try:
         assert manager.failed_partitions == {}
         found: dict[int, bytes] = {}
@@ -120,7 +120,7 @@ def test_a_flipped_byte_costs_one_batch_and_is_kept_aside(tmp_path: Path) -> Non
     del before[6]
     assert contents(tmp_path) == before
     # The log goes on where it would have, and nothing is given out twice.
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert manager.end_offset(P) == 60
     manager.append([(P, 60, batch(99, 60))], sync=True)
     manager.close()
@@ -216,7 +216,7 @@ def test_a_log_that_lost_its_end_gives_no_offset_out_twice(tmp_path: Path) -> No
     done = repair(tmp_path)
     assert contents(tmp_path) == kept
     assert done.loss.certain == 0
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert manager.end_offset(P) == 60
     manager.close()
 
@@ -227,7 +227,7 @@ def test_a_partition_whose_files_are_all_gone(tmp_path: Path) -> None:
         path.unlink()
     repair(tmp_path)
     assert contents(tmp_path) == {}
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert manager.end_offset(P) == 15
     manager.close()
 
@@ -265,7 +265,7 @@ def test_a_torn_end_is_for_the_next_start(tmp_path: Path) -> None:
 
 def test_a_repair_leaves_the_end_that_the_next_start_settles(tmp_path: Path) -> None:
     """The journal holds what was acknowledged behind the recovery point: damage before that does not touch it."""
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(0, 30, RECORDS_PER_BATCH):
         manager.append([(P, at, batch(at, at, RECORDS_PER_BATCH))], sync=True)
         if at == 15:
@@ -290,7 +290,7 @@ def test_without_recovery_point_damage_with_something_behind_it_is_damage(tmp_pa
     (tmp_path / RECOVERY_POINT_FILE).unlink()
     path, start, _ = places(tmp_path)[6]
     overwrite(path, start + 65, b"\xff")
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert isinstance(manager.failed_partitions[P], CorruptLog)
     manager.close()
     repair(tmp_path)
@@ -307,7 +307,7 @@ def test_names_in_the_table_of_what_may_be_older_are_no_formulas() -> None:
 
 
 def test_what_may_be_older_is_said(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
 
     def commit(group: str, offset: int) -> int:
         builder = BatchBuilder()
@@ -339,7 +339,7 @@ def test_what_may_be_older_is_said(tmp_path: Path) -> None:
 
 def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
     fill(tmp_path, 3)
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
     builder.append([UnknownRecord(1, b"\0\1\0\1", b"")])
     manager.append([(P, 9, builder.build(9, 0, 1)[0])], sync=True)
@@ -353,7 +353,7 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
 
 
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
-    manager = LogManager.open(tmp_path, LogSettings())
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(3):
         manager.append([(P, at, batch(at, at))], sync=True)
     image = tmp_path.with_name(f"{tmp_path.name}-image")
@@ -366,7 +366,7 @@ def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     assert not found.clean
     assert [str(journal) in str(each) for each in found.journals] == [True]
     with pytest.raises(CorruptLog):
-        LogManager.open(image, LogSettings())
+        LogManager.open(image, LogSettings(), RealFileSystem())
 
 
 def test_a_repair_that_fails_changes_nothing_and_can_be_done_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Aborted, Job, Result, clean
 from storage.disk.checkpoint_file import read_offsets
+from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
 from storage.log_manager import LogManager
@@ -179,12 +180,12 @@ def test_a_partition_that_the_disk_cannot_read_at_a_start_is_given_to_nobody_and
 
 
 def test_the_directory_is_locked_as_long_as_it_is_shared(tmp_path: Path) -> None:
-    shared, _ = SharedDirectory.open(tmp_path, SETTINGS)
+    shared, _ = SharedDirectory.open(tmp_path, SETTINGS, RealFileSystem())
     assert len(shared.lock_descriptors()) == 2
     with pytest.raises(DirectoryLocked):
-        LogManager.open(tmp_path, SETTINGS)
+        LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     shared.close(clean=True)
-    LogManager.open(tmp_path, SETTINGS).close()
+    LogManager.open(tmp_path, SETTINGS, RealFileSystem()).close()
 
 
 @pytest.mark.parametrize("ends", ["killed", "released"])

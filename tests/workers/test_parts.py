@@ -456,7 +456,7 @@ class HearingWorker:
 
 
 async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_changed(tmp_path: Path) -> None:
-    shared, _ = SharedDirectory.open(tmp_path, LogSettings())
+    shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
     settings = Settings(data_dir=tmp_path, workers=2)
     loop, machine, launch = asyncio.get_running_loop(), real_machine(), Subprocesses(shared.lock_descriptors)
     supervisor = Supervisor(settings, loop, machine, launch, shared, "cluster")

@@ -22,6 +22,7 @@ from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
 from protocol.placement import partition_for
+from storage.disk.filesystem import RealFileSystem
 from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
@@ -105,7 +106,7 @@ async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
         offsets_topic_segment_bytes=4096,
         log_level="error",
     )
-    shared, _ = SharedDirectory.open(data_dir, log_settings(settings))
+    shared, _ = SharedDirectory.open(data_dir, log_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, 1),) * PARTITIONS)
