@@ -21,7 +21,8 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     if isinstance(group, Absent):
         error = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
         return HeartbeatResponse(error_code=error)
-    return HeartbeatResponse(error_code=heartbeat(group, request, door.clock.mono_ms()))
+    outcome = heartbeat(group, request, door.clock.mono_ms())
+    return HeartbeatResponse(error_code=door.run(ctx, group, outcome))
 
 
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:

@@ -29,8 +29,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if isinstance(group, Absent):
         answers = [_unknown(member) for member in request.members]
     else:
-        answers, outcome = leave(door.env, group, request, door.clock.now())
-        door.run(ctx, group, outcome)
+        answers = door.run(ctx, group, leave(door.env, group, request, door.clock.now()))
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)

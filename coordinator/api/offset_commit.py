@@ -25,7 +25,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
-from coordinator.groups.outcome import Instant
+from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
@@ -185,7 +185,7 @@ def _group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Gro
 
 def _store(node: Node, group: GroupMetadata, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
     try:
-        node.door.store_offsets(ctx, group, commits)
+        node.door.run(ctx, group, Outcome(None, commits))
     except RecordTooLarge as error:
         return commit_error(append_error(error))
     return ErrorCode.NONE

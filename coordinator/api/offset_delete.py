@@ -56,8 +56,9 @@ def _delete_some(
 ) -> list[ErrorCode]:
     """Raises RequestRefused when the group has gone since the last slice."""
     node.door.check(ctx, group)
-    answers, tombstones = delete_offsets(group, topic, indexes)
-    node.door.delete_offsets(ctx, group, tombstones)
+    outcome = delete_offsets(group, topic, indexes)
+    answers: list[ErrorCode] = node.door.run(ctx, group, outcome)
+    node.stats.offset_deletions += len(outcome.records)
     return answers
 
 

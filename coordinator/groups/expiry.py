@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Change, Outcome
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
-from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 
 Offsets = Iterable[tuple[str, int, OffsetAndMetadata]]
 """Topic, partition and what was committed there."""
@@ -45,13 +46,14 @@ def expiries(
 
 def expired_offsets(
     group: GroupMetadata, now_wall_ms: int, retention_ms: int, offsets: Offsets | None = None
-) -> list[Record]:
+) -> Outcome:
     """A tombstone for each of the group's offsets, or of some, that has expired."""
-    return [
+    records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, at_ms in expiries(group, retention_ms, offsets)
         if at_ms <= now_wall_ms
     ]
+    return Outcome(None, records, independent=True)
 
 
 def _base_timestamp(group: GroupMetadata) -> Callable[[OffsetAndMetadata], int] | None:
@@ -83,8 +85,12 @@ def is_nothing(group: GroupMetadata) -> bool:
     return group.generation_id == 0 and not group.offsets and not group.members
 
 
-def group_tombstone(group: GroupMetadata) -> list[Record]:
+def remove_group(group: GroupMetadata) -> Outcome:
     """The record that removes a group from the log: none for one that never was in it (generation 0)."""
+    return Outcome(None, _group_tombstone(group))
+
+
+def _group_tombstone(group: GroupMetadata) -> list[Change]:
     return [GroupMetadataRecord(group.group_id, None)] if group.generation_id > 0 else []
 
 
@@ -95,29 +101,37 @@ def validate_delete_group(group: GroupMetadata) -> ErrorCode:
     return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
 
-def delete_group(group: GroupMetadata) -> list[Record]:
-    """The tombstones of all the offsets of a group and then its own (DeleteGroups)."""
-    records: list[Record] = [
+def delete_group(group: GroupMetadata) -> Outcome:
+    """The tombstones of all the offsets of a group and then its own (DeleteGroups). The answer is an ErrorCode."""
+    error = validate_delete_group(group)
+    if error is not ErrorCode.NONE:
+        return Outcome(error)
+    records: list[Change] = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, _ in group.all_offsets()
     ]
-    return records + group_tombstone(group)
+    return Outcome(error, records + _group_tombstone(group), independent=True)
 
 
-def first_offsets(group: GroupMetadata, count: int) -> list[Record]:
+def delete_first_offsets(group: GroupMetadata, count: int) -> Outcome:
     """Tombstones of as many offsets of a group."""
-    return [
+    records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic, partition, _ in islice(group.all_offsets(), count)
     ]
+    return Outcome(None, records, independent=True)
 
 
-def offsets_of_topics(group: GroupMetadata, topics: frozenset[str]) -> list[Record]:
-    """A tombstone for each offset of these topics."""
+def delete_offsets_of_topics(group: GroupMetadata, topics: frozenset[str], count: int) -> list[Outcome]:
+    """A tombstone for each offset of these topics, at most `count` in each outcome."""
     if topics.isdisjoint(group.offsets):  # nearly always, and for every group of the node
         return []
-    return [
+    records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for topic in group.offsets.keys() & topics
         for partition in group.offsets[topic]
+    ]
+    return [
+        Outcome(None, records[start : start + count], independent=True)
+        for start in range(0, len(records), count)
     ]

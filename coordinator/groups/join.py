@@ -4,8 +4,6 @@
 The caller has checked what needs no group: the group id and the limits of the session timeout.
 """
 
-from msgspec.structs import replace
-
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
 from coordinator.groups.member import MemberMetadata, protocols_bytes
@@ -19,11 +17,12 @@ from coordinator.groups.rebalance import (
     prepare_rebalance,
     reset_session,
 )
-from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.replay import replaced_record
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
+from storage.format.records import GroupMetadataValue, MemberValue
 
 REQUIRES_KNOWN_MEMBER_ID_FROM = 4  # KIP-394
 SKIPS_ASSIGNMENT_FROM = 9  # KIP-814
@@ -155,53 +154,93 @@ class _Join:
 
     def _replace_static(self, old_member_id: str, member_id: str) -> Outcome:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
-        group, now = self.group, self.now
+        group = self.group
         old = group.members[old_member_id]
         error = self._room_for_change(old)
         if error is not ErrorCode.NONE:
             return self._refuse(error)
+        self.out.note(
+            "static member replaced",
+            group=group.group_id,
+            instance=old.group_instance_id,
+            old_member=old_member_id,
+            new_member=member_id,
+        )
+        stays = group.state is GroupState.STABLE and (
+            group.protocol_with(old, self.protocols) == group.protocol_name
+        )
+        if stays:
+            return self._replace_stored(old, member_id)
+        return self._replace_and_rebalance(old, member_id)
+
+    def _replace_stored(self, old: MemberMetadata, member_id: str) -> Outcome:
+        """The generation goes on under the new id. Applying the record replaces the member, and nothing else does."""
+        group, request = self.group, self.request
+        kept = group.protocol_name
+        new = MemberValue(
+            member_id=member_id,
+            group_instance_id=old.group_instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            rebalance_timeout=request.rebalance_timeout_ms,
+            session_timeout=request.session_timeout_ms,
+            subscription=dict(self.protocols)[kept or ""],
+            assignment=old.assignment,
+        )
+        record, value = replaced_record(group, old.member_id, new)
+        self.out.records.append(record)
+        # What it offers beside the generation's protocol is not in the log.
+        others = [(name, old.metadata(kept) if name == kept else data) for name, data in self.protocols]
+        group.set_protocols(old, others)
+        old.session_deadline_ms = self.now.mono + request.session_timeout_ms
+        group.wake_at(old.session_deadline_ms)
+        return self.out.reply(self.caller, self._replaced_response(value, member_id))
+
+    def _replaced_response(self, value: GroupMetadataValue, member_id: str) -> JoinGroupResponse:
+        """A replaced leader must not assign anew: it hears to skip that, or, before v9, that another one leads."""
+        skips = self.caller.api_version >= SKIPS_ASSIGNMENT_FROM
+        leads = value.leader == member_id
+        return JoinGroupResponse(
+            generation_id=value.generation,
+            protocol_type=value.protocol_type,
+            protocol_name=value.protocol,
+            leader=(value.leader if skips else self.group.leader_id) or "",
+            skip_assignment=skips and leads,
+            member_id=member_id,
+            members=[
+                JoinGroupResponseMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    metadata=member.subscription,
+                )
+                for member in value.members
+            ]
+            if skips and leads
+            else [],
+        )
+
+    def _replace_and_rebalance(self, old: MemberMetadata, member_id: str) -> Outcome:
+        group, now = self.group, self.now
+        old_member_id = old.member_id
         fenced = ErrorCode.FENCED_INSTANCE_ID
         refusal = JoinGroupResponse(error_code=fenced, member_id=old_member_id, protocol_name=None)
         answer_join(group, old, refusal, self.out)
         if old.awaiting_sync is not None:
             self.out.reply(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
             old.awaiting_sync = None
-        old_leader = group.leader_id
         member = group.replace_static_member(old_member_id, member_id)
         self._update(member)
         reset_session(group, member, now)
-        self.out.note(
-            "static member replaced",
-            group=group.group_id,
-            instance=member.group_instance_id,
-            old_member=old_member_id,
-            new_member=member_id,
-        )
-        match group.state:
-            case GroupState.STABLE if group.select_protocol() == group.protocol_name:
-                assignments = {m.member_id: m.assignment for m in group.members.values()}
-                self.out.records.append(group_metadata_record(group, assignments))
-                return self.out.reply(self.caller, self._replaced_response(member_id, old_leader))
-            case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
-                # The leader may have been told of the old id already and would assign to it: start again.
-                self._wait(member)
-                reason = f"static member {member.group_instance_id} replaced; client reason: {self._client_reason()}"
-                prepare_rebalance(
-                    self.env, group, RebalanceCause.STATIC_MEMBER_REPLACED, reason, now, self.out
-                )
-            case _:
-                self._wait(member)
-                maybe_complete_join(group, now, self.out)
+        self._wait(member)
+        if group.can_rebalance:
+            # The leader may know the old id already and would assign to it: start again.
+            reason = (
+                f"static member {member.group_instance_id} replaced; client reason: {self._client_reason()}"
+            )
+            prepare_rebalance(self.env, group, RebalanceCause.STATIC_MEMBER_REPLACED, reason, now, self.out)
+        else:
+            maybe_complete_join(group, now, self.out)
         return self.out
-
-    def _replaced_response(self, member_id: str, old_leader: str | None) -> JoinGroupResponse:
-        """A replaced leader must not assign anew: it is told to skip that, or, before v9, that another one leads."""
-        if self.caller.api_version < SKIPS_ASSIGNMENT_FROM:
-            response = join_response(self.group, member_id, with_members=False)
-            return replace(response, leader=old_leader or "")
-        leads = self.group.is_leader(member_id)
-        response = join_response(self.group, member_id, with_members=leads)
-        return replace(response, skip_assignment=leads)
 
     # --- members with an id ---
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One member of a group, and the summary of it that DescribeGroups shows."""
 
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,11 @@ class MemberSummary(msgspec.Struct, frozen=True):
     assignment: bytes
 
 
-def protocols_bytes(protocols: list[tuple[str, bytes]]) -> int:
+Protocols: TypeAlias = list[tuple[str, bytes]]
+"""What a member offers, the preferred one first: names, and its metadata for each."""
+
+
+def protocols_bytes(protocols: Protocols) -> int:
     """How many bytes a member's protocols take, with their metadata."""
     return sum([text_bytes(name) + len(metadata) for name, metadata in protocols])
 
@@ -43,7 +47,7 @@ class MemberMetadata(msgspec.Struct):
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocol_type: str
-    supported_protocols: list[tuple[str, bytes]]
+    supported_protocols: Protocols
     assignment: bytes = b""
     awaiting_join: Caller | None = None
     awaiting_sync: Caller | None = None
@@ -93,13 +97,6 @@ class MemberMetadata(msgspec.Struct):
             if name == protocol:
                 return metadata
         raise KeyError(f"member {self.member_id} does not support protocol {protocol}")
-
-    def vote(self, candidates: Collection[str]) -> str:
-        """The first of the member's protocols that everybody supports. Raises KeyError when there is none."""
-        for name, _ in self.supported_protocols:
-            if name in candidates:
-                return name
-        raise KeyError(f"member {self.member_id} supports none of {sorted(candidates)}")
 
     def matches(self, protocols: Iterable[tuple[str, bytes]]) -> bool:
         """Whether the member already offers exactly these protocols, in this order and with these bytes."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heartbeat and LeaveGroup, and what happens when a member goes."""
 
+from typing import Final
+
 from coordinator.groups.config import Environment
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
@@ -11,32 +13,35 @@ from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
 
+_ALIVE: Final = Outcome(ErrorCode.NONE)
+_REJOIN: Final = Outcome(ErrorCode.REBALANCE_IN_PROGRESS)
+"""What nearly all heartbeats come to; all share them, so nothing may be added to one."""
 
-def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int) -> ErrorCode:
-    """Prolong a member's session; REBALANCE_IN_PROGRESS asks it to rejoin (classicGroupHeartbeat)."""
+
+def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int) -> Outcome:
+    """Prolong a member's session; REBALANCE_IN_PROGRESS asks it to rejoin (classicGroupHeartbeat).
+
+    The answer is an ErrorCode.
+    """
     state = group.state
     if state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return Outcome(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     member = group.members.get(request.member_id)
     if member is None or request.group_instance_id is not None:
         error = group.validate_member(request.member_id, request.group_instance_id)
         if error is not ErrorCode.NONE or member is None:
-            return error
+            return Outcome(error)
     if request.generation_id != group.generation_id:
-        return ErrorCode.ILLEGAL_GENERATION
+        return Outcome(ErrorCode.ILLEGAL_GENERATION)
     # The deadline only moves away, so no timer has to be moved with it.
     member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
-    if state is GroupState.PREPARING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
+    return _REJOIN if state is GroupState.PREPARING_REBALANCE else _ALIVE
 
 
-def leave(
-    env: Environment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant
-) -> tuple[list[MemberResponse], Outcome]:
+def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant) -> Outcome:
     """Take members out, by id or by instance id (KIP-345), and rebalance the rest.
 
-    Returns one answer a member in the order asked; repeats fail the second time.
+    The answer is a list of MemberResponse, one a member in the order asked; repeats fail the second time.
     """
     out = Outcome()
     answers = [
@@ -57,7 +62,8 @@ def leave(
                 maybe_complete_join(group, now, out)
             case _:
                 pass
-    return answers, out
+    out.answer = answers
+    return out
 
 
 def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> ErrorCode:

@@ -5,7 +5,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from coordinator.groups.member import NEVER, PROTOCOL_TYPE_CONSUMER, MemberMetadata, MemberSummary
+from coordinator.groups.member import (
+    NEVER,
+    PROTOCOL_TYPE_CONSUMER,
+    MemberMetadata,
+    MemberSummary,
+    Protocols,
+)
 from coordinator.groups.state import GroupState, IllegalTransition
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
@@ -29,6 +35,19 @@ class GroupSummary(msgspec.Struct, frozen=True):
     protocol_type: str
     protocol: str
     members: list[MemberSummary]
+
+
+def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
+    """The candidate with the most votes; each offer votes for the first candidate in it."""
+    votes: dict[str, int] = {}
+    for offer in offers:
+        for name, _ in offer:
+            if name in candidates:
+                votes[name] = votes.get(name, 0) + 1
+                break
+        else:
+            raise KeyError(f"none of {sorted(candidates)} is offered by all members")
+    return max(hash_map_order(votes), key=lambda name: votes[name])
 
 
 class GroupMetadata:
@@ -116,12 +135,16 @@ class GroupMetadata:
 
     def transition_to(self, state: GroupState, wall_ms: int) -> None:
         """Enter `state`. Raises IllegalTransition, and changes nothing, when the table forbids it."""
+        self.check_transition_to(state)
+        self.previous_state, self.state = self.state, state
+        self.current_state_timestamp = wall_ms
+
+    def check_transition_to(self, state: GroupState) -> None:
+        """Raise IllegalTransition when the table forbids to enter `state` now."""
         if self.state not in state.valid_previous_states:
             raise IllegalTransition(
                 f"group {self.group_id}: {self.state.value} must not become {state.value}"
             )
-        self.previous_state, self.state = self.state, state
-        self.current_state_timestamp = wall_ms
 
     def wake_at(self, deadline_ms: int) -> None:
         """See to it that the group is looked at no later than `deadline_ms`."""
@@ -299,12 +322,14 @@ class GroupMetadata:
         Of several with as many votes it is the one that Kafka's hash map lists first (ClassicGroup.selectProtocol).
         """
         assert self.members, f"group {self.group_id} has nobody to vote"
-        candidates = self.candidate_protocols
-        votes: dict[str, int] = {}
-        for member in self.members.values():
-            choice = member.vote(candidates)
-            votes[choice] = votes.get(choice, 0) + 1
-        return max(hash_map_order(votes), key=lambda name: votes[name])
+        offers = [member.supported_protocols for member in self.members.values()]
+        return _winner(offers, self.candidate_protocols)
+
+    def protocol_with(self, member: MemberMetadata, protocols: Protocols) -> str:
+        """The protocol that would win if this member offered these; one of them must be supported by all others."""
+        offers = [protocols if each is member else each.supported_protocols for each in self.members.values()]
+        candidates = set.intersection(*[{name for name, _ in offer} for offer in offers])
+        return _winner(offers, candidates)
 
     @property
     def uses_consumer_group_protocol(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.outcome import Instant
+from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.state import GroupState
 from coordinator.groups.usage import text_bytes
 from protocol.errors import ErrorCode
@@ -16,7 +16,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET = -1
 NO_RETENTION_TIME = -1
@@ -139,19 +139,18 @@ def validate_delete_offsets(group: GroupMetadata) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def delete_offsets(
-    group: GroupMetadata, topic: str, partitions: Sequence[int]
-) -> tuple[list[ErrorCode], list[Record]]:
-    """Tombstones for the partitions that have an offset; one answer a partition, NONE also where there was none.
+def delete_offsets(group: GroupMetadata, topic: str, partitions: Sequence[int]) -> Outcome:
+    """Tombstones for the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
 
-    A topic that members consume keeps its offsets: GROUP_SUBSCRIBED_TO_TOPIC.
+    It is NONE also where there was no offset. A topic that members consume keeps its offsets:
+    GROUP_SUBSCRIBED_TO_TOPIC.
     """
     if group.is_subscribed_to(topic):
-        return [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions), []
+        return Outcome([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
     committed = group.offsets.get(topic, {})
-    records: list[Record] = [
+    records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for partition in dict.fromkeys(partitions)
         if partition in committed
     ]
-    return [ErrorCode.NONE] * len(partitions), records
+    return Outcome([ErrorCode.NONE] * len(partitions), records, independent=True)

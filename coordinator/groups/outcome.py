@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one step of a group asks of whoever runs it."""
+"""What a decision about a group asks of its runner: the one shape that all of them have."""
 
 import enum
-from typing import Any, Final, Protocol
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from protocol.structs import Frozen
-from storage.format.records import Record
+from storage.format.records import OffsetCommits, Record
 
 
 class Caller(Protocol):
@@ -61,12 +62,37 @@ class Reply(msgspec.Struct, frozen=True):
     response: Any
 
 
-class Outcome(msgspec.Struct):
-    """Records are appended and applied first, in order; replies leave once these are durable."""
+Change: TypeAlias = Record | OffsetCommits
+"""What a decision writes to the log: a record, or those of one commit to one topic."""
 
-    records: list[Record] = []
-    replies: list[Reply] = []
-    events: list[Event] = []
+
+class Outcome:
+    """What a decision comes to: its records are appended and applied first, then the answer and the replies leave.
+
+    `answer` is for the request itself: None where a reply to it is among the `replies`, or comes later. The records
+    are taken all or none, in one batch, unless they are `independent` of each other, as tombstones are. Where the log
+    takes none because they are too large, replies say so; the group then begins a rebalance if it `starts_over`.
+    Without replies and that, RecordTooLarge is raised to whoever asked for the decision.
+    """
+
+    __slots__ = ("answer", "events", "independent", "records", "replies", "starts_over")
+
+    def __init__(
+        self,
+        answer: Any = None,
+        records: Iterable[Change] = (),
+        *,
+        independent: bool = False,
+    ) -> None:
+        self.answer = answer
+        self.records: list[Change] = list(records)
+        self.replies: list[Reply] = []
+        self.events: list[Event] = []
+        self.independent = independent
+        self.starts_over = False
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.answer!r}, {self.records!r}, {self.replies!r}, {self.events!r})"
 
     def reply(self, caller: Caller, response: Any) -> "Outcome":
         """Answer `caller`; returns self, so that a refusal can be one expression."""

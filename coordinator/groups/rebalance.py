@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Beginning and completing a rebalance: the phase between Stable (or Empty) and CompletingRebalance."""
 
+from typing import Final
+
 from coordinator.groups.config import Environment
 from coordinator.groups.member import NEVER, MemberMetadata
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
-from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.replay import empty_record
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
+
+STORE_AGAIN_MS: Final = 60_000
+"""After so long a group that the log did not take as Empty is stored again: `message.max.bytes` is too small for it."""
 
 
 def reset_session(group: GroupMetadata, member: MemberMetadata, now: Instant) -> None:
@@ -149,13 +154,13 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 
 def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    group.transition_to(GroupState.EMPTY, now.wall)
-    group.generation_id += 1
-    group.protocol_name = None
-    group.subscribed_topics = group.compute_subscribed_topics()
+    """The last member is gone: applying the record makes the group Empty."""
+    assert not out.records, f"group {group.group_id} becomes empty twice"
+    group.check_transition_to(GroupState.EMPTY)
     group.pending_sync_members.clear()
-    out.records.append(group_metadata_record(group, {}))
-    out.note("group is now empty", group=group.group_id, generation=group.generation_id)
+    out.records.append(empty_record(group, now.wall))
+    out.starts_over = True
+    out.note("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
@@ -198,7 +203,10 @@ def extend_or_complete_initial_rebalance(
 def refuse(
     env: Environment, group: GroupMetadata, outcome: Outcome, error: ErrorCode, now: Instant
 ) -> Outcome:
-    """What an outcome becomes when the log did not take its record: its replies say so and the group starts over."""
+    """What an outcome becomes when the log did not take its records: its replies say so, and the group starts over.
+
+    A group without members that could not be stored as Empty tries that again later.
+    """
     out = Outcome()
     for reply in outcome.replies:
         if isinstance(reply.response, SyncGroupResponse):
@@ -208,7 +216,9 @@ def refuse(
             out.reply(
                 reply.caller, JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
             )
-    if group.can_rebalance and group.members:
+    if outcome.starts_over and not group.members:
+        set_join_deadline(group, now.mono + STORE_AGAIN_MS)
+    elif outcome.starts_over and group.can_rebalance:
         reason = f"storing the group failed with {error.name}"
         prepare_rebalance(env, group, RebalanceCause.STORE_FAILED, reason, now, out)
     return out

@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only writers of hard state: what a record of the log does to a group, live and while loading."""
+"""Hard state: the records that change it, and the only functions that do, live and while loading.
+
+At rest, Empty or Stable, a group is what its newest record says, in every field (`stored_value`), and only applying
+another record changes that. A group that rebalances has left what the log says behind: the generation that is being
+formed is soft, and gone after a restart. Rest is entered by a record alone.
+"""
 
 from collections.abc import Mapping
+
+from msgspec import structs
 
 from coordinator.groups.member import MemberMetadata
 from coordinator.groups.metadata import GroupMetadata
@@ -16,31 +23,66 @@ from storage.format.records import (
 )
 
 
-def group_metadata_record(group: GroupMetadata, assignments: Mapping[str, bytes]) -> GroupMetadataRecord:
-    """The record that makes the group's generation, with these assignments by member id, survive a restart."""
+def stored_value(group: GroupMetadata) -> GroupMetadataValue:
+    """What the log says of a group that is at rest, Empty or Stable: the value of its newest record."""
     timestamp = group.current_state_timestamp
-    return GroupMetadataRecord(
-        group=group.group_id,
-        value=GroupMetadataValue(
-            protocol_type=group.protocol_type or "",
-            generation=group.generation_id,
-            protocol=group.protocol_name,
-            leader=group.leader_id,
-            current_state_timestamp=-1 if timestamp is None else timestamp,
-            members=tuple(
-                MemberValue(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms,
-                    subscription=member.metadata(group.protocol_name),
-                    assignment=assignments.get(member.member_id, b""),
-                )
-                for member in group.members.values()
-            ),
-        ),
+    members = [_stored_member(group, member, member.assignment) for member in group.members.values()]
+    return _value(
+        group, group.generation_id, group.protocol_name, members, -1 if timestamp is None else timestamp
+    )
+
+
+def empty_record(group: GroupMetadata, wall_ms: int) -> GroupMetadataRecord:
+    """The record that makes a group that has lost its last member Empty, with a generation of its own."""
+    return GroupMetadataRecord(group.group_id, _value(group, group.generation_id + 1, None, [], wall_ms))
+
+
+def stable_record(
+    group: GroupMetadata, assignments: Mapping[str, bytes], wall_ms: int
+) -> GroupMetadataRecord:
+    """The record that makes the generation that was formed Stable, with these assignments by member id."""
+    members = [
+        _stored_member(group, member, assignments.get(member.member_id, b""))
+        for member in group.members.values()
+    ]
+    value = _value(group, group.generation_id, group.protocol_name, members, wall_ms)
+    return GroupMetadataRecord(group.group_id, value)
+
+
+def replaced_record(
+    group: GroupMetadata, old_member_id: str, new: MemberValue
+) -> tuple[GroupMetadataRecord, GroupMetadataValue]:
+    """The record that gives a static member of a Stable group another id, and what it brings with it; its value."""
+    value = stored_value(group)
+    members = [member for member in value.members if member.member_id != old_member_id]
+    leader = new.member_id if value.leader == old_member_id else value.leader
+    value = structs.replace(value, leader=leader, members=(*members, new))
+    return GroupMetadataRecord(group.group_id, value), value
+
+
+def _value(
+    group: GroupMetadata, generation: int, protocol: str | None, members: list[MemberValue], wall_ms: int
+) -> GroupMetadataValue:
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=generation,
+        protocol=protocol,
+        leader=group.leader_id,
+        current_state_timestamp=wall_ms,
+        members=tuple(members),
+    )
+
+
+def _stored_member(group: GroupMetadata, member: MemberMetadata, assignment: bytes) -> MemberValue:
+    return MemberValue(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(group.protocol_name),
+        assignment=assignment,
     )
 
 
@@ -51,6 +93,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     them, loses nothing; while loading there are none and they come from the record alone.
     """
     recorded = {member.member_id for member in value.members}
+    _rename_static_members(group, value)
     for member_id in [member_id for member_id in group.members if member_id not in recorded]:
         group.remove(member_id)
     group.protocol_type = value.protocol_type or None
@@ -69,6 +112,16 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     if group.state is not state:
         group.previous_state, group.state = group.state, state
     group.subscribed_topics = group.compute_subscribed_topics()
+
+
+def _rename_static_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
+    """Who came back under another id is still the same member, with all that is soft of it (KIP-345)."""
+    for recorded in value.members:
+        instance_id = recorded.group_instance_id
+        if instance_id is not None and recorded.member_id not in group.members:
+            old_member_id = group.static_members.get(instance_id)
+            if old_member_id is not None:
+                group.replace_static_member(old_member_id, recorded.member_id)
 
 
 def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
@@ -91,10 +144,16 @@ def _update_member(
     group.set_assignment(member, recorded.assignment)
     member.rebalance_timeout_ms = _rebalance_timeout_ms(recorded)
     member.session_timeout_ms = recorded.session_timeout
-    offered = (value.protocol or "", recorded.subscription)
-    if offered not in member.supported_protocols:
-        # Only while loading: an earlier record of this member was of another protocol or subscription.
-        group.set_protocols(member, [offered])
+    name, subscription = value.protocol or "", recorded.subscription
+    offers = member.supported_protocols
+    if (name, subscription) in offers:
+        return
+    if name in [offer for offer, _ in offers]:
+        offers = [(offer, subscription if offer == name else metadata) for offer, metadata in offers]
+    else:
+        # Only while loading: an earlier record of this member was of another protocol.
+        offers = [(name, subscription)]
+    group.set_protocols(member, offers)
 
 
 def _rebalance_timeout_ms(recorded: MemberValue) -> int:

@@ -5,7 +5,7 @@ from coordinator.groups.member import NEVER
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Caller, Instant, Outcome
 from coordinator.groups.rebalance import reset_session
-from coordinator.groups.replay import group_metadata_record
+from coordinator.groups.replay import stable_record
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -71,8 +71,9 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
     Members that the leader left out get nothing, ids that it made up are ignored.
     """
     assignments = {entry.member_id: entry.assignment for entry in request.assignments}
-    group.transition_to(GroupState.STABLE, now.wall)
-    out.records.append(group_metadata_record(group, assignments))
+    group.check_transition_to(GroupState.STABLE)
+    out.records.append(stable_record(group, assignments, now.wall))
+    out.starts_over = True
     out.note(
         "stabilized group",
         group=group.group_id,

@@ -6,8 +6,8 @@ a change, the flush that this depends on is noted on the request first (rule 2 o
 in slices come back between them with `check`.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Final
+from collections.abc import Generator, Iterator
+from typing import Any, Final
 
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import new_group
@@ -19,7 +19,6 @@ from coordinator.partitions.shard import Shard
 from coordinator.partitions.waiting import Waiting
 from coordinator.runtime.clock import Clock
 from protocol.errors import ErrorCode
-from storage.format.records import OffsetCommits, Record
 
 GROUPS_PER_STEP: Final = 50
 """So many groups are shown before others get a chance: some 100 microseconds."""
@@ -128,27 +127,18 @@ class Door:
         error = new_group(env.config.limits, env.usage, absent.group_id)
         return GroupMetadata(absent.group_id, env.usage) if error is ErrorCode.NONE else error
 
-    def run(self, waiting: Waiting, group: GroupMetadata, outcome: Outcome) -> None:
-        """Carry out what a step of a group has decided; all its replies wait for what it has changed."""
+    def run(self, waiting: Waiting, group: GroupMetadata, outcome: Outcome) -> Any:
+        """Carry out what was decided about a group; the reply to `waiting` waits for it. Returns the answer.
+
+        Raises RecordTooLarge where that is not said in a reply; nothing has changed then.
+        """
         manager = self._manager
         shard = self._shard(group)
         if group.members or group.pending_members:
-            manager.add_group(shard, group)  # a join that was refused leaves no new group behind
+            shard.add(group)  # a join that was refused leaves no new group behind
         manager.run(shard, group, outcome)
         waiting.wait_for(group.flush)
-
-    def store_offsets(self, waiting: Waiting, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> None:
-        """Append and apply what a commit brings. Raises RecordTooLarge, and has changed nothing then."""
-        manager = self._manager
-        shard = self._shard(group)
-        waiting.wait_for(manager.store_offsets(shard, group, commits))
-        manager.add_group(shard, group)  # a simple group begins with its first commit
-
-    def delete_offsets(self, waiting: Waiting, group: GroupMetadata, tombstones: Sequence[Record]) -> None:
-        """Append and apply the tombstones of offsets."""
-        manager = self._manager
-        waiting.wait_for(manager.append_tombstones(self._shard(group), tombstones))
-        manager.stats.offset_deletions += len(tombstones)
+        return outcome.answer
 
     def delete_group(self, waiting: Waiting, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group and all its offsets, giving way after each `count` of them; gives the answer."""

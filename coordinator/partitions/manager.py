@@ -2,8 +2,8 @@
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Generator, Iterator
+from typing import Final, cast
 
 from coordinator.groups import expiry, timeouts
 from coordinator.groups.config import Environment
@@ -24,7 +24,7 @@ from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.sync_group import SyncGroupResponse
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
-from storage.format.records import OffsetAndMetadata, OffsetCommits, Record
+from storage.format.records import OffsetCommits, Record
 
 log = get_logger("groups")
 
@@ -113,20 +113,6 @@ class GroupMetadataManager:
         Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
         """
         return self.get_group(group.group_id) is group
-
-    def get_or_create_group(self, group_id: str, *, create_if_not_exist: bool) -> GroupMetadata | None:
-        """The same; where the partition is owned a missing group can be made, Empty and not in the log."""
-        shard = self.owned_partitions.get(self.partition_for(group_id))
-        if shard is None:
-            return None
-        group = shard.groups.get(group_id)
-        if group is None and create_if_not_exist:
-            group = self.add_group(shard, GroupMetadata(group_id, self.env.usage))
-        return group
-
-    def add_group(self, shard: Shard, group: GroupMetadata) -> GroupMetadata:
-        """Put a group in the cache; returns the one that is there already, if there is."""
-        return shard.add(group)
 
     def current_groups(self) -> Iterator[GroupMetadata]:
         """All groups of all owned partitions."""
@@ -235,7 +221,10 @@ class GroupMetadataManager:
     # --- running steps ---
 
     def run(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> None:
-        """Carry out what a step decided: append, apply, arm the deadline, and give the replies their flush."""
+        """Carry out a decision: append, apply, arm the deadline, and give the replies their flush.
+
+        Raises RecordTooLarge where the records do not fit, and nobody waits for a reply that could say so.
+        """
         if outcome.records and not self._append(shard, group, outcome):
             return
         if group.wakeup_ms < group.armed_ms:
@@ -249,10 +238,17 @@ class GroupMetadataManager:
                 self.stats.rebalances[event.cause] += 1
 
     def _append(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> bool:
+        records = outcome.records
         try:
-            for record in outcome.records:
-                self.store_group(shard, group, record)
+            if isinstance(records[0], OffsetCommits):
+                self._append_commit(shard, group, cast(list[OffsetCommits], records))
+            elif outcome.independent:
+                self._append_apart(shard, cast(list[Record], records))
+            else:
+                shard.append(cast(list[Record], records))
         except RecordTooLarge as error:
+            if not outcome.replies and not outcome.starts_over:
+                raise
             code = group_error(append_error(error))
             log.warning(
                 "group metadata cannot be stored", group=group.group_id, error=code.name, reason=str(error)
@@ -261,19 +257,31 @@ class GroupMetadataManager:
             return False
         return True
 
-    def store_group(self, shard: Shard, group: GroupMetadata, record: Record) -> None:
-        """Append and apply a group's metadata. Raises RecordTooLarge."""
-        group.flush = shard.append((record,))
-
-    def store_offsets(self, shard: Shard, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> Flush:
-        """Append and apply committed offsets; returns the flush to wait for. Raises RecordTooLarge."""
-        flush = shard.append_offsets(group, commits)
+    def _append_commit(self, shard: Shard, group: GroupMetadata, commits: list[OffsetCommits]) -> None:
+        shard.append_offsets(group, commits)
+        shard.add(group)  # a simple group begins with its first commit
         self.stats.offset_commits += sum([len(commit.values) for commit in commits])
-        return flush
 
-    def get_offsets(self, group: GroupMetadata, topic: str) -> Mapping[int, OffsetAndMetadata]:
-        """The committed offsets of one topic by partition; they are served from memory alone."""
-        return group.offsets.get(topic, {})
+    def _append_apart(self, shard: Shard, records: list[Record]) -> None:
+        """Append records that need not stay in one batch.
+
+        Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
+        """
+        for start in range(0, len(records), TOMBSTONES_PER_APPEND):
+            self._append_in_parts(shard, records[start : start + TOMBSTONES_PER_APPEND])
+
+    def _append_in_parts(self, shard: Shard, records: list[Record]) -> None:
+        try:
+            shard.append(records)
+        except RecordTooLarge:
+            # The names are long, and message.max.bytes is small.
+            if len(records) == 1:
+                raise
+        else:
+            return
+        middle = len(records) // 2
+        self._append_in_parts(shard, records[:middle])
+        self._append_in_parts(shard, records[middle:])
 
     def _arm(self, shard: Shard, group: GroupMetadata) -> None:
         group.armed_ms = group.wakeup_ms
@@ -300,15 +308,14 @@ class GroupMetadataManager:
         group = shard.groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        error = expiry.validate_delete_group(group)
-        if error is not ErrorCode.NONE:
-            return error
-        offsets = group.num_offsets
-        self.append_tombstones(shard, expiry.delete_group(group))
-        self.stats.offset_deletions += offsets
-        shard.remove(group)
-        log.info("group deleted", group=group_id)
-        return ErrorCode.NONE
+        outcome = expiry.delete_group(group)
+        if outcome.answer is ErrorCode.NONE:
+            offsets = group.num_offsets
+            self.run(shard, group, outcome)
+            self.stats.offset_deletions += offsets
+            shard.remove(group)
+            log.info("group deleted", group=group_id)
+        return cast(ErrorCode, outcome.answer)
 
     def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
@@ -326,7 +333,7 @@ class GroupMetadataManager:
             try:
                 while group.num_offsets > count and self.is_served(group):
                     group.state = GroupState.DEAD
-                    self.append_tombstones(shard, expiry.first_offsets(group, count))
+                    self.run(shard, group, expiry.delete_first_offsets(group, count))
                     self.stats.offset_deletions += count
                     yield
             finally:
@@ -357,15 +364,16 @@ class GroupMetadataManager:
                 if group.state is GroupState.DEAD or shard.is_lost:
                     return
                 some = group.some_offsets(topic, partitions[start : start + OFFSETS_PER_STEP])
-                tombstones = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
-                self.append_tombstones(shard, tombstones)
-                self.stats.offset_expirations += len(tombstones)
+                outcome = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
+                self.run(shard, group, outcome)
+                expired = len(outcome.records)
+                self.stats.offset_expirations += expired
                 self._remove_if_finished(shard, group)
-                yield len(tombstones)
+                yield expired
 
     def _remove_if_finished(self, shard: Shard, group: GroupMetadata) -> None:
         if expiry.is_finished(group, 0):
-            self.append_tombstones(shard, expiry.group_tombstone(group))
+            self.run(shard, group, expiry.remove_group(group))
             log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
             shard.remove(group)
             self.stats.groups_expired += 1
@@ -400,17 +408,16 @@ class GroupMetadataManager:
         for number, group in enumerate(list(shard.groups.values())):
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
-            tombstones = expiry.offsets_of_topics(group, topics)
-            for start in range(0, len(tombstones), TOMBSTONES_PER_STEP):
+            for outcome in expiry.delete_offsets_of_topics(group, topics, TOMBSTONES_PER_STEP):
                 if self.owned_partitions.get(shard.partition) is not shard:
                     return  # lost since the last step
-                some = tombstones[start : start + TOMBSTONES_PER_STEP]
                 try:
-                    self._note_dropped(self.append_tombstones(shard, some), topics)
+                    self.run(shard, group, outcome)
                 except RecordTooLarge as error:
                     log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
                     break
-                self.stats.offset_deletions += len(some)
+                self._note_dropped(group.flush, topics)
+                self.stats.offset_deletions += len(outcome.records)
                 yield
 
     def _note_dropped(self, flush: Flush, topics: frozenset[str]) -> None:
@@ -418,24 +425,3 @@ class GroupMetadataManager:
             # A flush gathers while the one before is under way: all others are durable.
             self._dropped = [each for each in self._dropped if each[0] >= flush - 1]
             self._dropped.append((flush, topics))
-
-    def append_tombstones(self, shard: Shard, tombstones: Sequence[Record]) -> Flush:
-        """Append and apply tombstones, which need not stay in one batch; returns the flush to wait for, 0 for none.
-
-        Raises RecordTooLarge when a single one of them fits in no batch; those before it have been appended.
-        """
-        flush = NO_FLUSH
-        for start in range(0, len(tombstones), TOMBSTONES_PER_APPEND):
-            flush = self._append_in_parts(shard, tombstones[start : start + TOMBSTONES_PER_APPEND])
-        return flush
-
-    def _append_in_parts(self, shard: Shard, tombstones: Sequence[Record]) -> Flush:
-        try:
-            return shard.append(tombstones)
-        except RecordTooLarge:
-            # The names are long, and message.max.bytes is small.
-            if len(tombstones) == 1:
-                raise
-        middle = len(tombstones) // 2
-        self._append_in_parts(shard, tombstones[:middle])
-        return self._append_in_parts(shard, tombstones[middle:])

@@ -68,8 +68,8 @@ class Shard:
         self.absence_flush: Flush = NO_FLUSH
         """The flush that makes the newest removal of a group durable: whoever is told of none waits for it."""
 
-    def append(self, records: Sequence[Record]) -> Flush:
-        """Append and apply; returns the flush to wait for. Raises RecordTooLarge before anything has changed."""
+    def append(self, records: Sequence[Record]) -> None:
+        """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
         flush = self.appender.append(records)
         for record in records:
@@ -78,16 +78,17 @@ class Shard:
                 group.flush = flush
             else:
                 self.absence_flush = flush
-        return flush
 
-    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> Flush:
-        """The same for one commit of a group that is in the cache, the hot path."""
+    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> None:
+        """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
+
+        Raises RecordTooLarge before anything has changed.
+        """
         assert self.appender is not None, f"partition {self.partition} is still loading"
         flush = self.appender.append_offsets(commits)
         for commit in commits:
             apply_offset_commits(group, commit)
         group.flush = flush
-        return flush
 
     def apply(self, record: Record | OffsetCommits) -> GroupMetadata | None:
         """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""

@@ -5,7 +5,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
 from coordinator.api.context import PARKED, RequestContext, Work
@@ -13,6 +13,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Reply
+from coordinator.groups.replay import stored_value
 from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
@@ -28,10 +29,13 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from storage.errors import RecordTooLarge
 from storage.format.records import (
+    GroupMetadataValue,
     OffsetCommitRecord,
     OffsetCommits,
     Record,
+    UnknownRecord,
     decode_record,
     encode_record_key,
     encode_record_value,
@@ -88,14 +92,36 @@ class FakeTimers:
 
 
 class MemoryLog:
-    """Takes records, in their bytes, as the real log does; flush numbers count the appends."""
+    """Takes records, in their bytes, as the real log does; flush numbers count the appends.
+
+    It also knows what they say, so that every append is held to the first rule: what the log holds of a group has not
+    changed before the record that changes it is appended.
+    """
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
         self.flush = 0
+        self.appends: list[int] = []
+        """How many records each append brought."""
+        self.records_max = 1_000_000
+        """More are too large for one append."""
+        self.stored = Shard(0)
+        """What the records say."""
+        self.live: Shard | None = None
+        """Whose hard state is looked at before each append."""
 
     def append(self, records: Sequence[Record]) -> int:
-        self.records += [(encode_record_key(record), encode_record_value(record)) for record in records]
+        if len(records) > self.records_max:
+            raise RecordTooLarge(f"{len(records)} records")
+        encoded = [(encode_record_key(record), encode_record_value(record)) for record in records]
+        if self.live is not None:
+            assert_hard_state_is_stored(self.live, self.stored)
+        for key, value in encoded:
+            record = decode_record(key, value)
+            assert_changes_something(self.stored, record)
+            self.stored.apply(record)
+        self.records += encoded
+        self.appends.append(len(records))
         self.flush += 1
         return self.flush
 
@@ -114,6 +140,45 @@ class MemoryLog:
         for key, value in self.records:
             shard.apply(decode_record(key, value))
         return shard
+
+
+def assert_hard_state_is_stored(live: Shard, stored: Shard) -> None:
+    """What the log holds is what the groups that are at rest have in memory, field by field, and nothing else.
+
+    A group that rebalances has left its stored generation behind; one that is being deleted is Dead meanwhile.
+    """
+    for group in live.groups.values():
+        known = stored.groups.get(group.group_id)
+        assert group.offsets == ({} if known is None else known.offsets), group.group_id
+        if group.state not in (GroupState.EMPTY, GroupState.STABLE):
+            continue
+        if known is None or known.generation_id == 0:
+            # It was never stored itself.
+            assert stored_value(group) == NEVER_STORED, group.group_id
+        else:
+            assert stored_value(group) == stored_value(known), group.group_id
+            assert group.subscribed_topics == known.subscribed_topics, group.group_id
+            assert group.state is known.state, group.group_id
+
+
+def assert_changes_something(stored: Shard, record: Record) -> None:
+    """No decision writes a record that says what the log says already; a commit may bring what is there."""
+    if isinstance(record, UnknownRecord) or (isinstance(record, OffsetCommitRecord) and record.value):
+        return
+    group = stored.groups.get(record.group)
+    assert group is not None or record.value is not None, f"a tombstone of what is not there: {record}"
+    if group is None:
+        return
+    if isinstance(record, OffsetCommitRecord):
+        assert record.partition in group.offsets.get(record.topic, {}), f"a tombstone of nothing: {record}"
+    else:
+        assert record.value != stored_value(group), f"the log has that already: {record}"
+
+
+NEVER_STORED: Final = GroupMetadataValue(
+    protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=-1, members=()
+)
+"""What is in memory of a group at rest of which the log holds no generation."""
 
 
 class NotEncoded:
@@ -199,6 +264,7 @@ class Cluster:
         for _ in self.manager.prepare_groups(loaded):
             pass
         self.manager.finish_load(loaded, self.log)
+        self.log.live = loaded
 
     def deliver(self, reply: Reply, flush: int) -> None:
         assert isinstance(reply.caller, RequestContext)
@@ -211,6 +277,12 @@ class Cluster:
 
     def advance(self, delta_ms: int) -> None:
         self.timers.advance(delta_ms)
+        self.check_hard_state()
+
+    def check_hard_state(self) -> None:
+        """Nothing has changed but by the records that were appended."""
+        if self.log.live is not None and not self.log.live.is_lost:
+            assert_hard_state_is_stored(self.log.live, self.log.stored)
 
     # --- requests, through the real api handlers ---
 
@@ -344,7 +416,7 @@ class Cluster:
     def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
         """The committed offset as memory has it; -1 for none."""
         found = self.manager.get_group(group)
-        value = None if found is None else self.manager.get_offsets(found, topic).get(partition)
+        value = None if found is None else found.offsets.get(topic, {}).get(partition)
         return -1 if value is None else value.offset
 
     def _call(
@@ -352,6 +424,7 @@ class Cluster:
     ) -> Call:
         call = Call(client_id=client_id, api_version=version)
         response = handle(self, request, call.ctx)
+        self.check_hard_state()
         if response is not PARKED:
             call.complete(call.ctx, response)
         return call

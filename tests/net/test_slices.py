@@ -11,6 +11,7 @@ import pytest
 from coordinator.api import ends as ends_module
 from coordinator.api import slices
 from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Outcome
 from coordinator.net import connection as connection_module
 from coordinator.node import End, EndsByTopic, Partitions
 from coordinator.partitions import manager as manager_module
@@ -42,7 +43,7 @@ def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[0]
     values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
-        edge.manager.add_group(shard, GroupMetadata(f"g{number}"))
+        shard.add(GroupMetadata(f"g{number}"))
         if offsets:
             shard.apply(OffsetCommits(f"g{number}", requests.TOPIC, dict(values)))
 
@@ -459,7 +460,7 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(
     assert client.answers() == []
     group = shard.groups["g0"]
     values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
-    edge.manager.store_offsets(shard, group, [OffsetCommits("g0", "t599", values)])
+    edge.manager.run(shard, group, Outcome(None, [OffsetCommits("g0", "t599", values)]))
     edge.fail_flush()
     lose_partition(edge, monkeypatch)
     _, frame = await turns_until_answered(client)

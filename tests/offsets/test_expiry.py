@@ -87,11 +87,11 @@ def test_the_table(name: str, own: bool) -> None:
     tombstone = [OffsetCommitRecord("g", "t", 3, None)]
 
     if at_ms is None:
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS) == []
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS).records == []
     else:
-        assert expired_offsets(group, at_ms - 1, RETENTION_MS) == []
-        assert expired_offsets(group, at_ms, RETENTION_MS) == tombstone
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS) == tombstone
+        assert expired_offsets(group, at_ms - 1, RETENTION_MS).records == []
+        assert expired_offsets(group, at_ms, RETENTION_MS).records == tombstone
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS).records == tombstone
 
 
 def test_each_offset_expires_by_itself() -> None:
@@ -100,7 +100,7 @@ def test_each_offset_expires_by_itself() -> None:
         "t": {index: OffsetAndMetadata(5, -1, "", COMMITTED_MS + index) for index in range(4)},
         "u": {0: OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)},
     }
-    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS)
+    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS).records
     assert gone == [OffsetCommitRecord("g", "t", index, None) for index in (0, 1)]
 
 
@@ -202,8 +202,8 @@ def test_what_was_loaded_expires_as_what_is_live() -> None:
     for now_ms in (0, 49, 50, RETENTION_MS - 1, RETENTION_MS):
         wall_ms = cluster.clock.wall_ms() + now_ms
         for group_id, group in cluster.shard.groups.items():
-            gone = expired_offsets(group, wall_ms, RETENTION_MS)
-            assert gone == expired_offsets(again.groups[group_id], wall_ms, RETENTION_MS)
+            gone = expired_offsets(group, wall_ms, RETENTION_MS).records
+            assert gone == expired_offsets(again.groups[group_id], wall_ms, RETENTION_MS).records
 
 
 def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
@@ -212,8 +212,8 @@ def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
     shard.apply(OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
     group = shard.groups["g"]
     assert group.current_state_timestamp is None
-    assert expired_offsets(group, COMMITTED_MS + RETENTION_MS - 1, RETENTION_MS) == []
-    assert len(expired_offsets(group, COMMITTED_MS + RETENTION_MS, RETENTION_MS)) == 1
+    assert expired_offsets(group, COMMITTED_MS + RETENTION_MS - 1, RETENTION_MS).records == []
+    assert len(expired_offsets(group, COMMITTED_MS + RETENTION_MS, RETENTION_MS).records) == 1
 
 
 def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
@@ -231,7 +231,7 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
     shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, "range", "m", 0, (member,))))
     for topic in ("t", "u"):
         shard.apply(OffsetCommitRecord("g", topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
-    gone = expired_offsets(shard.groups["g"], LONG_AFTER_MS, RETENTION_MS)
+    gone = expired_offsets(shard.groups["g"], LONG_AFTER_MS, RETENTION_MS).records
     assert gone == [OffsetCommitRecord("g", "u", 0, None)]
 
 

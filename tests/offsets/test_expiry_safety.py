@@ -248,6 +248,7 @@ def loaded(records: list[Record]) -> Cluster:
     cluster.shard = cluster.manager.begin_load(0)
     for record in records:
         cluster.shard.apply(record)
+        cluster.log.stored.apply(record)
     cluster.serve(cluster.shard)
     return cluster
 

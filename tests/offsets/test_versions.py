@@ -219,7 +219,7 @@ async def test_a_retention_time_makes_an_expire_timestamp(
     assert answers == [(TOPIC, 0, NONE)]
     group = edge.manager.get_group("g")
     assert group is not None
-    value = edge.manager.get_offsets(group, TOPIC)[0]
+    value = group.offsets[TOPIC][0]
     assert (value.commit_timestamp, value.expire_timestamp) == (WALL_START_MS, expire_ms)
 
 
@@ -228,7 +228,7 @@ async def test_later_versions_have_no_retention_time(edge: Edge, client: Client,
     commit(edge, client, version, {TOPIC: {0: 1}}, retention_time_ms=5)
     group = edge.manager.get_group("g")
     assert group is not None
-    assert edge.manager.get_offsets(group, TOPIC)[0].expire_timestamp is None
+    assert group.offsets[TOPIC][0].expire_timestamp is None
 
 
 # --- fetching ---

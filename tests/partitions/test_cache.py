@@ -20,8 +20,11 @@ from coordinator.api import (
 )
 from coordinator.api.context import PARKED
 from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.outcome import Outcome
 from coordinator.groups.state import GroupState
 from coordinator.partitions import manager as manager_module
+from coordinator.partitions.door import Absent
+from coordinator.partitions.waiting import Waiting
 from protocol import hot
 from protocol.errors import ErrorCode
 from protocol.messages import (
@@ -30,6 +33,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
+from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -79,40 +83,51 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
 
 
 def test_a_group_that_is_not_there(cluster: Cluster) -> None:
-    manager = cluster.manager
-    assert manager.get_group("g") is None
-    assert manager.get_or_create_group("g", create_if_not_exist=False) is None
-    assert manager.get_group("g") is None
+    assert cluster.manager.get_group("g") is None
+    absent = cluster.door.enter(Waiting(), "g")
+    assert isinstance(absent, Absent)
+    assert absent.group_id == "g"
+    assert cluster.manager.get_group("g") is None
 
 
-def test_a_group_that_is_created_is_empty_and_found_again(cluster: Cluster) -> None:
+def begun(cluster: Cluster) -> GroupMetadata:
+    """A new group, which is kept once there is something in it."""
+    absent = cluster.door.enter(Waiting(), "g")
+    assert isinstance(absent, Absent)
+    group = cluster.door.begin(absent)
+    assert isinstance(group, GroupMetadata)
+    return group
+
+
+def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(cluster: Cluster) -> None:
     manager = cluster.manager
-    group = manager.get_or_create_group("g", create_if_not_exist=True)
-    assert group is not None
+    group = begun(cluster)
     assert (group.state, group.generation_id, group.protocol_type) == (GroupState.EMPTY, 0, None)
+    cluster.door.run(Waiting(), group, Outcome())
+    assert manager.get_group("g") is None
+    group.expect("m", 1_000)
+    cluster.door.run(Waiting(), group, Outcome())
     assert manager.get_group("g") is group
-    assert manager.get_or_create_group("g", create_if_not_exist=True) is group
     assert list(manager.current_groups()) == [group]
     assert cluster.log.records == [], "a group that is only in the cache is not in the log"
 
 
 def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
     first, second = GroupMetadata("g"), GroupMetadata("g")
-    assert cluster.manager.add_group(cluster.shard, first) is first
-    assert cluster.manager.add_group(cluster.shard, second) is first
+    assert cluster.shard.add(first) is first
+    assert cluster.shard.add(second) is first
     assert cluster.manager.get_group("g") is first
 
 
 def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Cluster) -> None:
     manager = cluster.manager
-    manager.get_or_create_group("g", create_if_not_exist=True)
+    cluster.commit(1)
     manager.remove_groups_for_partition(0)
     assert manager.get_group("g") is None
-    assert manager.get_or_create_group("g", create_if_not_exist=True) is None
-    assert manager.shard_for("g") is NOT_COORDINATOR
-    manager.begin_load(0)
-    assert manager.get_or_create_group("g", create_if_not_exist=True) is None
-    assert manager.shard_for("g") is LOADING
+    assert cluster.door.enter(Waiting(), "g") is NOT_COORDINATOR
+    cluster.log.replay(manager.begin_load(0))
+    assert manager.get_group("g") is None
+    assert cluster.door.enter(Waiting(), "g") is LOADING
 
 
 # --- loading and dropping ---
@@ -146,7 +161,8 @@ def test_members_that_were_loaded_expire_after_a_full_session_of_silence(cluster
     manager = cluster.manager
     manager.remove_groups_for_partition(0)
     shard = manager.begin_load(0)
-    shard.apply(stored_group(3, "m1", "m2"))
+    cluster.log.append([stored_group(3, "m1", "m2")])
+    cluster.log.replay(shard)
     cluster.advance(60_000)  # however long the load takes
     cluster.serve(shard)
     cluster.advance(9_999)
@@ -354,27 +370,44 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
 
 
 def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> None:
-    group = cluster.manager.get_or_create_group("g", create_if_not_exist=True)
-    assert group is not None
-    cluster.manager.store_group(cluster.shard, group, stored_group(5))
+    group = cluster.shard.add(begun(cluster))
+    waiting = Waiting()
+    cluster.door.run(waiting, group, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
-    assert group.flush == cluster.log.flush
+    assert waiting.flush == group.flush == cluster.log.flush > 0
     assert cluster.log.replay().groups["g"].generation_id == 5
 
 
+def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
+    group = cluster.shard.add(begun(cluster))
+    cluster.door.run(Waiting(), group, Outcome(None, [stored_group(5), stored_group(6)]))
+    assert (cluster.log.appends, group.generation_id) == ([2], 6)
+    cluster.log.records_max = 1
+    with pytest.raises(RecordTooLarge):
+        cluster.door.run(Waiting(), group, Outcome(None, [stored_group(7), stored_group(8)]))
+    assert (cluster.log.appends, group.generation_id) == ([2], 6)
+
+
+def test_records_that_are_independent_are_appended_as_they_fit(cluster: Cluster) -> None:
+    cluster.commit_all({"t": {0: 1, 1: 1, 2: 1}})
+    cluster.log.appends.clear()
+    cluster.log.records_max = 2
+    assert cluster.manager.delete_group("g") is NONE
+    assert cluster.log.appends == [1, 2]
+    assert cluster.log.replay().groups["g"].offsets == {}
+
+
 def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster) -> None:
-    manager = cluster.manager
-    group = manager.get_or_create_group("g", create_if_not_exist=True)
-    assert group is not None
+    group = begun(cluster)
     commits = [
         OffsetCommits("g", "t", {0: committed(10), 1: committed(11)}),
         OffsetCommits("g", "u", {0: committed(12)}),
     ]
-    flush = manager.store_offsets(cluster.shard, group, commits)
-    assert flush == group.flush == cluster.log.flush
-    assert manager.get_offsets(group, "t") == {0: committed(10), 1: committed(11)}
-    assert manager.get_offsets(group, "u") == {0: committed(12)}
-    assert manager.get_offsets(group, "nowhere") == {}
+    waiting = Waiting()
+    cluster.door.run(waiting, group, Outcome(None, commits))
+    assert cluster.manager.get_group("g") is group
+    assert waiting.flush == group.flush == cluster.log.flush > 0
+    assert group.offsets == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
     assert cluster.log.replay().groups["g"].offsets == group.offsets
     assert cluster.stats.offset_commits == 3
 

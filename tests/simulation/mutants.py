@@ -87,8 +87,8 @@ MUTANTS: Final = (
     Mutant(
         "a deleted group leaves its offsets in the log",
         "coordinator.partitions.manager",
-        "self.append_tombstones(shard, expiry.delete_group(group))\n        self.stats",
-        "self.stats",
+        "self.run(shard, group, outcome)\n            self.stats.offset_deletions",
+        "self.stats.offset_deletions",
     ),
     Mutant(
         "a commit of an old generation is taken",
@@ -99,8 +99,8 @@ MUTANTS: Final = (
     Mutant(
         "a heartbeat does not renew the session",
         "coordinator.groups.membership",
-        "    member.session_deadline_ms = now_mono_ms + member.session_timeout_ms\n    if state",
-        "    if state",
+        "    member.session_deadline_ms = now_mono_ms + member.session_timeout_ms\n    return",
+        "    return",
     ),
     Mutant(
         "a session is armed with the wall clock",
