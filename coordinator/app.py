@@ -31,10 +31,10 @@ from coordinator.jobs.loop_watch import LoopWatch
 from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.machine import Machine, real_machine
 from coordinator.net.budget import CHECK_INTERVAL_MS, Unsent
-from coordinator.net.connection import Server
 from coordinator.net.hearing import Hearing
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
+from coordinator.net.server import Server
 from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, group_error

@@ -64,6 +64,8 @@ class RequestContext(Waiting):
         "client_id",
         "correlation_id",
         "frame",
+        "is_large",
+        "is_void",
         "on_abandoned",
         "request",
         "rest",
@@ -95,6 +97,10 @@ class RequestContext(Waiting):
         self.frame: bytes | None = None
         self.rest: list[bytes] | None = None
         """What follows `frame` of an answer that is too long to be one piece."""
+        self.is_large = False
+        """Whether the request itself is long, and is handled in slices."""
+        self.is_void = False
+        """Whether what was found out for the answer may never become true: an error is answered instead."""
         self.on_abandoned: Callable[[], None] | None = None
         """What to do when the client goes away while this is parked, where that saves work."""
 

@@ -5,7 +5,7 @@ What is told of a group are its offsets at the moments at which its topics are r
 the same when it asks while somebody commits. A group that goes away meanwhile ends the answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -29,7 +29,9 @@ from storage.format.records import OffsetAndMetadata
 GROUPS_FROM: Final = 8
 TOPIC_IDS_FROM: Final = 10
 OFFSET_BYTES: Final = 18
-"""The least that an offset takes in an answer."""
+"""What an offset takes in an answer, but for its metadata."""
+STRING_BYTES_MAX: Final = 512
+"""More than the name of a topic takes, and what comes with it."""
 
 Offsets = dict[str, dict[int, OffsetAndMetadata]]
 Response: Any = CLASSES[ApiKey.OFFSET_FETCH][1]
@@ -56,9 +58,24 @@ def offsets_wanted(node: Node, request: OffsetFetchRequest) -> int:
         if wanted.topics is None:
             count = counts.get(wanted.group_id)
             if count is None:
-                count = counts[wanted.group_id] = node.door.count_offsets(wanted.group_id)
+                count = counts[wanted.group_id] = node.door.count_offsets(wanted.group_id)[0]
             total += count
     return total
+
+
+def answer_bytes_max(node: Node, request: OffsetFetchRequest, version: int) -> int:
+    """A bound of the bytes of this answer, found without making it."""
+    if version >= GROUPS_FROM:
+        return sum(_bytes_max(node, group.group_id, group.topics) for group in request.groups)
+    return _bytes_max(node, request.group_id, request.topics)
+
+
+def _bytes_max(node: Node, group_id: str, topics: Sequence[Any] | None) -> int:
+    offsets, metadata_bytes = node.door.count_offsets(group_id)
+    if topics is None:
+        return STRING_BYTES_MAX + offsets * (STRING_BYTES_MAX + OFFSET_BYTES) + metadata_bytes
+    each_bytes = OFFSET_BYTES + min(metadata_bytes, 3 * node.door.env.config.offset_metadata_max_bytes)
+    return sum(STRING_BYTES_MAX + each_bytes * len(topic.partition_indexes) for topic in topics)
 
 
 def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Iterator[Any]:

@@ -36,8 +36,13 @@ COUNTED_BY_HANDLER: Final = frozenset({ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH
 
 def count_part_errors(stats: Stats, key: ApiKey, response: Any) -> None:
     """Count every error of a part of this response."""
-    for code in _errors(response, PARTS[key]):
+    for code in part_errors(key, response):
         stats.error(key, code)
+
+
+def part_errors(key: ApiKey, response: Any) -> Iterator[int]:
+    """The errors of the parts of this response."""
+    return _errors(response, PARTS[key])
 
 
 def _errors(whole: Any, path: Sequence[str]) -> Iterator[int]:

@@ -12,9 +12,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.part_errors import part_errors
+from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.node import Node
+    from coordinator.telemetry.stats import Stats
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,6 +51,19 @@ def in_slices(node: "Node", ctx: RequestContext, response: Any) -> Parked:
 def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Parked:
     """Do the work, giving way wherever it yields, and answer with the response that it returns."""
     return ctx.in_slices(_answer(node, ctx, work))
+
+
+def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Work:
+    """The answer that says this error wherever the long request would have got one; its parts are counted in steps."""
+    response = ctx.api.error_response(ctx.request, error, ctx.api_version)
+    yield
+    if ctx.api.counts_part_errors:
+        for code in moments(part_errors(ctx.api.key, response)):
+            if code is None:
+                yield
+            else:
+                stats.error(ctx.api.key, code)
+    return response
 
 
 def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Work:

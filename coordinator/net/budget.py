@@ -40,22 +40,25 @@ MEMBERS_APIS: Final = frozenset(
 )
 """The apis of members: their answers are no longer than what has been sent for them."""
 
-SMALL_ANSWERS: Final = frozenset(key.to_bytes(2, "big") for key in MEMBERS_APIS)
-"""The same as requests begin with them."""
+
+class Held(Protocol):
+    """What waits for the budget."""
+
+    def go_on_soon(self) -> None:
+        """Go on with what was held back."""
 
 
-class Reader(Protocol):
+class Reader(Held, Protocol):
     """A connection, by what its peer takes of its answers."""
 
     peer: str
-    buffered_bytes: int
-    """What its transport keeps, as far as that is known."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What its transport keeps, as far as that is known."""
 
     def settle(self) -> bool:
         """Find out what the transport keeps; returns whether the peer has taken something since the last time."""
-
-    def go_on_soon(self) -> None:
-        """Go on with the requests that were held back."""
 
     def abort(self) -> None:
         """Close at once; what was not taken is lost."""
@@ -67,7 +70,7 @@ class Unsent:
     def __init__(self, stats: Stats, bytes_max: int, unread_ms_max: int) -> None:
         self._stats = stats
         self._unread_ms_max = unread_ms_max
-        self._held: set[Reader] = set()
+        self._held: set[Held] = set()
         self._slow: dict[Reader, int] = {}  # those whose transport is full, and since when they took nothing
         self._over_since_ms = NOT_LOOKED_AT
         self.bytes_max = bytes_max
@@ -88,14 +91,15 @@ class Unsent:
         if self.over and self.total_bytes <= self.bytes_max:
             self._relieve()
 
-    def holds(self, frame: bytes, reader: Reader) -> bool:
-        """Whether this request must wait; if so, its connection will be told to go on."""
-        if not self.over or frame[:2] in SMALL_ANSWERS:
-            return False
-        if reader not in self._held:
-            self._held.add(reader)
+    def hold(self, held: Held) -> None:
+        """This must wait: it will be asked to go on once the budget is not used up any more."""
+        if held not in self._held:
+            self._held.add(held)
             self._stats.limit_refusals[SETTING] += 1
-        return True
+
+    def let_go(self, held: Held) -> None:
+        """This waits no longer, whatever becomes of the budget."""
+        self._held.discard(held)
 
     # --- slow readers ---
 
@@ -103,8 +107,8 @@ class Unsent:
         self.over = False
         self._over_since_ms = NOT_LOOKED_AT
         held, self._held = self._held, set()
-        for reader in held:
-            reader.go_on_soon()
+        for each in held:
+            each.go_on_soon()
 
     def full(self, reader: Reader) -> None:
         """The connection's transport is full."""
@@ -117,7 +121,7 @@ class Unsent:
     def forget(self, reader: Reader) -> None:
         """The connection is gone."""
         self._slow.pop(reader, None)
-        self._held.discard(reader)
+        self.let_go(reader)
 
     def check(self, now_ms: int) -> None:
         """Look who has taken something, and close who has to go; to be called every `CHECK_INTERVAL_MS`."""

@@ -16,21 +16,18 @@ A request that breaks the protocol ends the connection after the answers to thos
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.part_errors import count_part_errors
-from coordinator.api.slices import handle_in_steps
-from coordinator.api.table import Api, Apis
-from coordinator.net.budget import MEMBERS_APIS, Unsent
-from coordinator.net.limits import Admission
-from coordinator.net.turns import Turns
-from coordinator.partitions.committer import Committer
+from coordinator.api.slices import error_in_steps, handle_in_steps
+from coordinator.api.table import Api
+from coordinator.net.brief import is_brief
+from coordinator.net.long_work import LongWork
+from coordinator.net.owed import Owed
+from coordinator.net.server import Server
 from coordinator.partitions.door import RequestRefused
 from coordinator.telemetry.logs import get_logger
-from coordinator.telemetry.stats import Stats
-from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import (
     ErrorCode,
     FrameTooLarge,
@@ -45,6 +42,8 @@ from protocol.strangers import NotKafka
 
 log = get_logger("connection")
 
+DONE: Final = object()
+
 REPLIES_WAITING_MAX = 10_000
 """A connection is read no further while so many of its replies wait."""
 
@@ -57,66 +56,12 @@ SMALL_REQUEST_BYTES = 2048
 PIECES_FROM_BYTES = 1024 * 1024
 """What is longer is written piece by piece: joining it would take longer than a slice."""
 
-SHORT_SHARES = 3
-LONG_AT_ONCE = 4
-"""An answer that takes more shares of turns than that, a megabyte or more, is one of so few that are made together."""
-
 LINGER_S = 5.0
 """How long a connection that was closed may take to read what was written to it."""
 
 REPEATED_REQUESTS_MAX = 32
 REPEATED_BYTES_MAX = 1024
 """How many decoded requests a connection remembers, and of what size at most."""
-
-
-class Server:
-    """What all connections of a listener share."""
-
-    def __init__(
-        self,
-        node: Any,
-        apis: Apis,
-        committer: Committer,
-        stats: Stats,
-        admission: Admission,
-        unsent: Unsent,
-        *,
-        request_bytes_max: int,
-        queued_bytes_max: int,
-        turns: Turns,
-        frame_bounds: Mapping[int, int] = FRAME_BYTES_MAX,
-    ) -> None:
-        self.node = node
-        self.apis = apis
-        self.committer = committer
-        self.stats = stats
-        self.admission = admission
-        self.unsent = unsent
-        self.request_bytes_max = request_bytes_max
-        self.frame_bounds = frame_bounds
-        self.queued_bytes_max = queued_bytes_max
-        self.turns = turns
-        self.nanos = turns.nanos
-        self.connections: set[Connection] = set()
-        self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
-        self.longest: set[Connection] = set()  # the few whose answers may become very long now
-
-    def on_flushed(self) -> None:
-        """A flush is durable: let go of the replies that waited for it."""
-        waiting, self.waiting = self.waiting, set()
-        for connection in waiting:
-            connection.release()
-
-    def on_failed(self, error: ErrorCode) -> None:
-        """The flush failed: every reply that waits for one becomes this error."""
-        self.waiting.clear()
-        for connection in list(self.connections):  # a parked one may have seen what is lost now, too
-            connection.refuse_waiting(error)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a reply is still to come on any connection, but for the parked ones."""
-        return any(connection.busy for connection in self.connections)
 
 
 class Connection:
@@ -133,21 +78,18 @@ class Connection:
         "_closing",
         "_failure",
         "_going_on",
-        "_is_large",
         "_last_words",
-        "_owed_bytes",
+        "_long",
+        "_owed",
         "_parked",
         "_paused_for_backlog",
-        "_paused_for_peer",
         "_reader",
+        "_refusing",
         "_repeated",
         "_replies",
         "_server",
-        "_shares",
         "_transport",
-        "_work",
-        "_working",
-        "buffered_bytes",
+        "_void",
         "client_software",
         "last_active",
         "peer",
@@ -160,17 +102,14 @@ class Connection:
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
-        self._owed_bytes = 0  # of answers that were not given to the transport yet
-        self.buffered_bytes = 0  # of those that it keeps, once it is full
+        self._owed = Owed(server.unsent)
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
-        self._work: Work | None = None  # that answers the parked request
-        self._working = False  # whether it is being worked on now
-        self._shares = 0  # so many this work has had
-        self._is_large = False  # whether the request itself is long
-        self._paused_for_peer = False
+        self._long = LongWork(server.turns, server.longest)  # that answers the parked request
+        self._void: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
+        self._refusing: Work | None = None  # that refuses them
         self._paused_for_backlog = False
         self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
@@ -206,46 +145,37 @@ class Connection:
             server.waiting.discard(self)
             server.admission.leave(self._client_host[1:])
         self._forget()
-        server.unsent.remove(self.buffered_bytes)
-        self.buffered_bytes = 0
+        self._owed.emptied()
         server.unsent.forget(self)
 
     def _forget(self) -> None:
         self._closing = True
-        self._server.unsent.remove(self._owed_bytes)
-        self._owed_bytes = 0
+        self._owed.drop_answers()
         self._replies.clear()
+        self._void.clear()
+        self._refusing = None
         self._backlog.clear()
         self._repeated.clear()
         if self._parked is not None:
             self._parked.abandon()
         # The garbage collector does not look into a request's context, which refers to its connection.
         self._parked = None
-        self._drop_work()
-
-    def _drop_work(self) -> None:
-        work, self._work = self._work, None
-        if work is not None:
-            self._server.longest.discard(self)
-            if not self._working:
-                work.close()
+        self._long.drop()
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
 
     def pause_writing(self) -> None:
         """The peer does not read: do not read from it either."""
-        self._paused_for_peer = True
+        self._owed.is_full = True
         self._server.unsent.full(self)
         self.settle()
         self._pause_or_resume()
 
     def resume_writing(self) -> None:
         """The peer reads again."""
-        self._paused_for_peer = False
         self._server.unsent.empty(self)
-        self._server.unsent.remove(self.buffered_bytes)
-        self.buffered_bytes = 0
+        self._owed.emptied()
         if self._backlog:
             self.go_on_soon()
         self._pause_or_resume()
@@ -264,7 +194,7 @@ class Connection:
             # collector comes, which is rarely.
             error.__traceback__ = None
             frames = []
-        if self._parked is not None or self._backlog or self._paused_for_peer:
+        if self._parked is not None or self._backlog or self._owed.is_full:
             self._keep(frames)
         else:
             self._handle_all(frames)
@@ -290,24 +220,18 @@ class Connection:
 
     def _handle_all(self, frames: list[bytes]) -> None:
         out: list[bytes] = []
-        server = self._server
-        turns, nanos, unsent = server.turns, server.nanos, server.unsent
-        ends_ns = turns.ends_ns
+        turns = self._server.turns
+        now_ns = turns.nanos()
+        ends_ns = min(turns.ends_ns(now_ns), now_ns + turns.share_ns)
         for index, frame in enumerate(frames):
-            now_ns = nanos()
-            if (
-                self._parked is not None
-                or self._owed_bytes > ANSWERS_BYTES_MAX
-                or now_ns >= ends_ns
-                or (unsent.over and unsent.holds(frame, self))
-            ):
+            if now_ns >= ends_ns or self._must_wait(frame):
                 self._keep(frames[index:])
                 break
-            if index == 0:
-                ends_ns = min(ends_ns, now_ns + turns.share_ns)
             self._handle(frame, out)
+            now_ns = turns.nanos()
             if self._failure is not None:
                 break
+        turns.handled_ns = now_ns
         self._write(out)
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -339,7 +263,10 @@ class Connection:
         )
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         if is_large:
-            self._begin_large(ctx, frame, pos)
+            # Once those have had their turn who ask less.
+            ctx.is_large = True
+            self._replies.append(ctx)
+            self._long.begin_later(self, ctx, handle_in_steps(server.node, ctx, api, frame, pos))
             return
         server.stats.requests[header.api_key] += 1
         try:
@@ -412,100 +339,21 @@ class Connection:
             more_bytes += _size(rest)
         if ctx.frame is not None:
             more_bytes -= len(ctx.frame) + _size(ctx.rest)
-        self._owed_bytes += more_bytes
-        self._server.unsent.add(more_bytes)
+        self._owed.add(more_bytes)
         ctx.frame = frame
         ctx.rest = rest
 
     # --- what is done in slices ---
 
-    def _begin_large(self, ctx: RequestContext, frame: bytes, pos: int) -> None:
-        """Decode and handle a long request once those have had their turn who ask less."""
-        server = self._server
-        self._replies.append(ctx)
-        self._is_large = True
-        self._work = handle_in_steps(server.node, ctx, ctx.api, frame, pos)
-        self._shares = 0
-        server.turns.go_on_later(self._go_on_working, again=True)
-
     def in_slices(self, ctx: RequestContext, work: Work) -> None:
         """Do the work that answers the parked request; as much of it as one share at once."""
         if self._closing or self._parked is not ctx:
             work.close()
-            return
-        self._work = work
-        if not self._working:  # else this takes over from the work that is under way
-            self._is_large = False
-            self._shares = 0
-            self._go_on_working()
+        else:
+            self._long.begin(self, ctx, work)
 
-    def _go_on_working(self) -> None:
-        ctx = self._parked
-        if self._closing or ctx is None or not self._has_work():
-            return
-        if not self._may_work():
-            self._server.turns.go_on_later(self._go_on_working, again=True)
-            return
-        ends_ns = self._server.nanos() + self._server.turns.share_ns
-        self._working = True
-        try:
-            result = self._work_until(ends_ns)
-        except ProtocolError as error:
-            self._end_with(ctx, error)
-            return
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends no more than this request
-            self._fail(ctx, error)
-            return
-        finally:
-            self._working = False
-        server = self._server
-        if self._has_work():
-            server.turns.go_on_later(self._go_on_working, again=True)
-            return
-        self._server.longest.discard(self)
-        if result is not None:
-            self._finish(ctx, result)
-
-    def _has_work(self) -> bool:
-        """Read anew each time, as working changes it."""
-        return self._work is not None
-
-    def _may_work(self) -> bool:
-        """Whether this work gets another share: long ones wait while too many are so long, or too much is unsent.
-
-        What they have made so far is in nobody's budget before it is whole.
-        """
-        server = self._server
-        self._shares += 1
-        if self._shares <= SHORT_SHARES or self in server.longest:
-            return True
-        if self._parked is not None and self._parked.api_key in MEMBERS_APIS:
-            return True  # its answer is short
-        if len(server.longest) >= LONG_AT_ONCE or server.unsent.over:
-            return False
-        server.longest.add(self)
-        return True
-
-    def _work_until(self, ends_ns: int) -> Any:
-        """Work on; `_work` is None when it has come to its end, whose result is returned."""
-        while (work := self._work) is not None:
-            try:
-                next(work)
-            except StopIteration as done:
-                if self._work is work:
-                    self._work = None
-                    return done.value
-                continue
-            except BaseException:
-                self._work = None
-                self._server.longest.discard(self)
-                raise
-            if self._server.nanos() >= ends_ns:
-                break
-        return None
-
-    def _finish(self, ctx: RequestContext, result: Any) -> None:
-        """The work is done: `result` is the response, or the pieces of its body."""
+    def finish(self, ctx: RequestContext, result: Any) -> None:
+        """Long work is done: `result` is the response, or the pieces of its body."""
         if isinstance(result, list):
             api: Api = ctx.api
             head = response_head(ctx.correlation_id, _size(result), api.flexible_header)
@@ -517,11 +365,14 @@ class Connection:
             self._encode(ctx, result)
         self._go_on_behind(ctx)
 
-    def _fail(self, ctx: RequestContext, error: Exception) -> None:
-        """The work has failed. A request whose answer would be too long hears that, if it is short itself.
+    def fail(self, ctx: RequestContext, error: Exception) -> None:
+        """Long work has failed. A request whose answer would be too long hears that, if it is short itself.
 
         What is refused is answered, however long the request: its client is to try again.
         """
+        if isinstance(error, ProtocolError):
+            self._end_with(ctx, error)
+            return
         api: Api = ctx.api
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, RequestRefused):
@@ -534,7 +385,7 @@ class Connection:
             log.error(
                 "a request failed", api=api.name, version=ctx.api_version, peer=self.peer, exc_info=error
             )
-        if self._is_large and not isinstance(error, RequestRefused):
+        if ctx.is_large and not isinstance(error, RequestRefused):
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
         self._encode(ctx, self._error_response(ctx, code))
@@ -561,7 +412,7 @@ class Connection:
 
     def complete(self, ctx: RequestContext, response: Any) -> None:
         """Answer a parked request; only the first answer counts, and none on a connection that is gone."""
-        if ctx.frame is not None or self._closing:
+        if ctx.frame is not None or ctx.is_void or self._closing:
             return
         self._encode(ctx, response)
         self._go_on_behind(ctx)
@@ -597,19 +448,48 @@ class Connection:
         self._write(out)
 
     def refuse_waiting(self, error: ErrorCode) -> None:
-        """Give every reply that waits for a flush, or will, this error instead: what it tells may never become true."""
-        if not self._replies:
-            return
+        """Make every reply void that waits for a flush, or will: what it says may never become true.
+
+        This error is answered instead, soon: so many may wait, and for so much, that all of it is not done at once.
+        """
         durable = self._server.committer.durable
         for ctx in self._replies:
-            if ctx.flush <= durable:
+            if ctx.is_void or ctx.flush <= durable:
                 continue
             if ctx.frame is None:  # it waits for something else, or is being answered in slices
-                self._drop_work()
+                self._long.drop()
                 self._parked = None
+            else:
+                self._set_frame(ctx, b"", None)
+                ctx.frame = None
+            ctx.is_void = True
+            self._void.append((ctx, error))
+        if self._void:
+            if self._refusing is None:
+                self._refusing = self._refuse_all()
+            self.go_on_soon()
+
+    def _refuse_all(self) -> Work:
+        while self._void:
+            ctx, error = self._void.popleft()
             ctx.flush = 0
-            self._encode(ctx, self._error_response(ctx, error))
-        self.release()
+            if ctx.is_large:
+                response = yield from error_in_steps(self._server.stats, ctx, error)
+            else:
+                response = self._error_response(ctx, error)
+            self._encode(ctx, response)
+            yield
+
+    def _refuse_some(self) -> None:
+        """Refuse what is void for one share of a turn."""
+        turns = self._server.turns
+        ends_ns = turns.nanos() + turns.share_ns
+        while (refusing := self._refusing) is not None:
+            if next(refusing, DONE) is DONE:
+                self._refusing = None
+            elif turns.nanos() >= ends_ns:
+                self.go_on_soon(again=True)
+                break
 
     def _error_response(self, ctx: RequestContext, error: ErrorCode) -> Any:
         """The answer to a request whose handler has failed, or whose flush did."""
@@ -630,11 +510,7 @@ class Connection:
                     self._write_piece(piece)
 
     def _write_piece(self, data: bytes) -> None:
-        self._owed_bytes -= len(data)
-        if self._paused_for_peer:
-            self.buffered_bytes += len(data)
-        else:
-            self._server.unsent.remove(len(data))
+        self._owed.written(len(data))
         self._server.stats.bytes_sent += len(data)
         self._transport.write(data)
 
@@ -642,10 +518,12 @@ class Connection:
 
     def settle(self) -> bool:
         """Find out what the full transport keeps; returns whether the peer has taken something since the last time."""
-        known_bytes = self.buffered_bytes
-        self.buffered_bytes = self._transport.get_write_buffer_size()
-        self._server.unsent.add(self.buffered_bytes - known_bytes)
-        return self.buffered_bytes < known_bytes
+        return self._owed.settle(self._transport.get_write_buffer_size())
+
+    @property
+    def buffered_bytes(self) -> int:
+        """What the transport keeps, as far as that is known."""
+        return self._owed.buffered_bytes
 
     def abort(self) -> None:
         """Close at once; what the peer has not taken is lost."""
@@ -655,8 +533,8 @@ class Connection:
     @property
     def busy(self) -> bool:
         """Whether a reply is owed that is not parked, or sent bytes have not left yet."""
-        owed = any(ctx.frame is not None for ctx in self._replies)
-        return owed or self._work is not None or self._transport.get_write_buffer_size() > 0
+        owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies)
+        return owed or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
     def is_idle(self) -> bool:
@@ -670,7 +548,7 @@ class Connection:
         self._paused_for_backlog = full
         if self._closing:
             return
-        if full or self._paused_for_peer or self._failure is not None:
+        if full or self._owed.is_full or self._failure is not None:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -685,31 +563,36 @@ class Connection:
         self._going_on = False
         if self._closing:
             return
+        if self._refusing is not None:
+            self._refuse_some()
         self._send_ready()
         out: list[bytes] = []
-        ends_ns = self._server.nanos() + self._server.turns.share_ns
-        while self._backlog and not self._is_blocked():
+        turns = self._server.turns
+        ends_ns = turns.nanos() + turns.share_ns
+        while self._backlog and not self._must_wait(self._backlog[0]):
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
             self._handle(frame, out)
-            if self._server.nanos() >= ends_ns:
+            if turns.nanos() >= ends_ns:
                 break
         self._write(out)
         self._after_sending(again=True)
         self._pause_or_resume()
 
-    def _is_blocked(self) -> bool:
-        return (
-            self._parked is not None
-            or self._paused_for_peer
-            or self._owed_bytes > ANSWERS_BYTES_MAX
-            or (self._server.unsent.over and self._server.unsent.holds(self._backlog[0], self))
-        )
+    def _must_wait(self, frame: bytes) -> bool:
+        """Whether this request is not handled yet; what it waits for lets the connection go on."""
+        if self._parked is not None or self._owed.is_full or self._owed.answers_bytes > ANSWERS_BYTES_MAX:
+            return True
+        server = self._server
+        if not server.unsent.over or is_brief(server.node, server.apis, frame):
+            return False
+        server.unsent.hold(self)
+        return True
 
     def _after_sending(self, *, again: bool = False) -> None:
         """Go on with the backlog where that is possible now, or close where it was the last of the connection."""
         if self._backlog:
-            if not self._is_blocked():
+            if not self._must_wait(self._backlog[0]):
                 self.go_on_soon(again=again)
         elif self._failure is not None and not self._replies and not self._closing:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)

@@ -5,7 +5,8 @@ import asyncio
 import socket
 from typing import cast
 
-from coordinator.net.connection import Connection, Server
+from coordinator.net.connection import Connection
+from coordinator.net.server import Server
 from coordinator.runtime.sockets import BACKLOG
 
 

@@ -15,6 +15,10 @@ SHARES: Final = 10
 """One connection may go on for a tenth of a turn before it makes way for others."""
 
 
+IDLE_NS: Final = 1_000_000
+"""When no request was handled for so long, and none waits, a turn has begun in which none was."""
+
+
 class Turns:
     """Gives out the loop's time; connections that got none, or not enough, go on in the next turn, in order.
 
@@ -24,17 +28,29 @@ class Turns:
 
     def __init__(self, nanos: Nanos, turn_ns: int = TURN_NS) -> None:
         self.nanos: Final = nanos
-        self._turn_ns = turn_ns
+        self._turn_ns: Final = turn_ns
         self.share_ns: Final = turn_ns // SHARES
-        self.ends_ns = nanos() + turn_ns
-        """From when on (`nanos`) no further request is handled before the loop has turned.
-
-        Nobody tells when a turn begins, so it may have turned since it was set. Whoever is late goes on later, and
-        that turn sets it anew: this costs one turn at most in that time, and most requests nothing.
-        """
+        self.handled_ns = nanos() - IDLE_NS
+        """When the newest request was handled that came when it was its turn."""
+        self._ends_ns = self.handled_ns
         self._first: deque[Callable[[], None]] = deque()
         self._again: deque[Callable[[], None]] = deque()
         self._scheduled = False
+
+    def ends_ns(self, now_ns: int) -> int:
+        """From when on no further request is handled before the loop has turned.
+
+        The loop does not say when a turn begins. It has begun if nothing has been handled for a while and nothing
+        waits; where the time is over otherwise, one goes on later, and that turn gives a new time.
+        """
+        if now_ns >= self._ends_ns and not self._scheduled and now_ns - self.handled_ns >= IDLE_NS:
+            self._ends_ns = now_ns + self._turn_ns
+        return self._ends_ns
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether anything is to be called in the next turn."""
+        return self._scheduled
 
     def go_on_later(self, go_on: Callable[[], None], *, again: bool = False) -> None:
         """Call `go_on` in the next turn, or in one after that where those who wait already take long.
@@ -52,21 +68,21 @@ class Turns:
     def _next(self) -> None:
         self._scheduled = False
         began_ns = self.nanos()
-        self.ends_ns = began_ns + self._turn_ns
+        self._ends_ns = began_ns + self._turn_ns
         again = len(self._again)  # those who come back for more wait for the turn after this
         try:
             try:
-                _run(self._first, len(self._first), self.ends_ns, self.nanos)
+                self._run(self._first, len(self._first), self._ends_ns)
             finally:
-                _run(self._again, again, began_ns + self._turn_ns // 2, self.nanos)
+                self._run(self._again, again, began_ns + self._turn_ns // 2)
         finally:
+            self.handled_ns = self.nanos()
             if self._first or self._again:
                 self._schedule()
 
-
-def _run(waiting: deque[Callable[[], None]], count: int, ends_ns: int, nanos: Nanos) -> None:
-    """Call so many of those who wait, in order and one at least, until the time is over."""
-    for _ in range(count):
-        waiting.popleft()()
-        if nanos() >= ends_ns:
-            break
+    def _run(self, waiting: deque[Callable[[], None]], count: int, ends_ns: int) -> None:
+        """Call so many of those who wait, in order and one at least, until the time is over."""
+        for _ in range(count):
+            waiting.popleft()()
+            if self.nanos() >= ends_ns:
+                break

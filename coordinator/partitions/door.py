@@ -114,10 +114,10 @@ class Door:
         """Whether any partition is not served yet."""
         return bool(self._manager.loading_partitions)
 
-    def count_offsets(self, group_id: str) -> int:
-        """About how much work it is to show all offsets of a group; 0 where there is none."""
+    def count_offsets(self, group_id: str) -> tuple[int, int]:
+        """About how much work it is to show all offsets of a group: how many there are, and bytes of metadata."""
         group = self._manager.get_group(group_id)
-        return 0 if group is None else group.num_offsets
+        return (0, 0) if group is None else (group.num_offsets, group.offset_metadata_bytes)
 
     # --- changing a group ---
 

@@ -19,8 +19,9 @@ from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.net import connection as connection_module
 from coordinator.net.budget import Unsent
-from coordinator.net.connection import Connection, Server
+from coordinator.net.connection import Connection
 from coordinator.net.limits import Admission
+from coordinator.net.server import Server
 from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.api import offset_fetch
-from coordinator.net import budget, connection
+from coordinator.net import budget, long_work
 from coordinator.net.budget import CHECK_INTERVAL_MS, OVER_MS_MAX
 from tests.net import requests
 from tests.net.edge import Client, Edge, RecordingLog, settle
@@ -41,7 +41,7 @@ def deaf(edge: Edge, group: str = "big", number: int = 1) -> Client:
 
 
 def unsent_bytes(clients: list[Client]) -> int:
-    return sum(client.transport.unsent_bytes + client.connection._owed_bytes for client in clients)
+    return sum(client.transport.unsent_bytes + client.connection._owed.answers_bytes for client in clients)
 
 
 async def check(edge: Edge, times: int = 1) -> None:
@@ -68,11 +68,13 @@ async def test_members_go_on_while_the_budget_is_used_up(edge: Edge) -> None:
     member.send(requests.commit("g", {0: 1}, 1), requests.api_versions(2))
     assert member.correlation_ids() == [1, 2]
     member.send(requests.fetch_offsets("g", 3), requests.commit("g", {0: 2}, 4))
-    assert member.correlation_ids() == [], "its answer may be large"
+    assert member.correlation_ids() == [3, 4], "it is known to be short"
+    member.send(requests.fetch_offsets("big", 5), requests.commit("g", {0: 2}, 6))
+    assert member.correlation_ids() == [], "its answer is long"
     for client in clients:
         client.transport.drain()
     await settle()
-    assert member.correlation_ids() == [3, 4]
+    assert member.correlation_ids() == [5, 6]
     assert all(client.correlation_ids() == [1] for client in clients), "nobody was closed"
     assert edge.unsent.total_bytes == 0
 
@@ -135,7 +137,9 @@ async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> N
     for_the_disk = edge.connect()
     for_the_disk.send(*(requests.fetch_offsets("big", each) for each in range(20)))
     await settle()
-    assert all((for_the_disk.connection._owed_bytes, for_the_peer.transport.unsent_bytes, edge.unsent.over))
+    assert all(
+        (for_the_disk.connection._owed.answers_bytes, for_the_peer.transport.unsent_bytes, edge.unsent.over)
+    )
     assert edge.unsent.total_bytes == unsent_bytes([writer, for_the_peer, for_the_disk])
     for client in (writer, for_the_peer, for_the_disk):
         await client.drop()
@@ -147,7 +151,7 @@ async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_u
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is made in slices is in no budget before it is whole."""
-    monkeypatch.setattr(connection, "SHORT_SHARES", 2)
+    monkeypatch.setattr(long_work, "SHORT_SHARES", 2)
     monkeypatch.setattr(offset_fetch, "MANY_OFFSETS", 0)
     edge = Edge(tmp_path, unsent_bytes_max=BUDGET_BYTES, turn_ns=0)
     commit(edge, "big", PARTITIONS)
@@ -164,12 +168,17 @@ async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_u
         if edge.unsent.over and not edge.server.longest:
             break
     answer_bytes = max(client.transport.unsent_bytes for client in clients)
-    assert together == connection.LONG_AT_ONCE
+    assert together == long_work.LONG_AT_ONCE
     assert answer_bytes > 400_000
-    assert BUDGET_BYTES < edge.unsent.total_bytes <= BUDGET_BYTES + connection.LONG_AT_ONCE * answer_bytes
-    for client in clients:
+    assert BUDGET_BYTES < edge.unsent.total_bytes <= BUDGET_BYTES + long_work.LONG_AT_ONCE * answer_bytes
+    await settle()
+    assert not edge.server.turns.is_asked, "those that wait do so without a share of every turn"
+    gone = [client for client in clients if not client.transport.unsent_bytes][::2]
+    for client in gone:
+        await client.drop()
+    left = [client for client in clients if client not in gone]
+    for client in left:
         client.transport.drain()
-    left = list(clients)
     for _ in range(20_000):
         await asyncio.sleep(0)
         left = [client for client in left if client.correlation_ids() != [1]]

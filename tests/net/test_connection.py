@@ -15,6 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, FetchRequest
+from storage.format.records import GroupMetadataRecord
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 
@@ -202,8 +203,10 @@ async def test_after_a_failed_flush_exactly_the_replies_that_waited_for_it_say_s
     assert other.correlation_ids() == [1]
 
     edge.fail_flush(ErrorCode.NOT_COORDINATOR)
+    client.send(requests.api_versions(4))  # behind those
+    await settle()
 
-    committed, versions, fetched = client.answers()
+    committed, versions, fetched, after = client.answers()
     errors = [
         partition.error_code
         for partition in requests.answer(ApiKey.OFFSET_COMMIT, 8, committed).topics[0].partitions
@@ -211,9 +214,30 @@ async def test_after_a_failed_flush_exactly_the_replies_that_waited_for_it_say_s
     assert errors == [ErrorCode.NOT_COORDINATOR] * 2
     assert requests.answer(ApiKey.API_VERSIONS, 0, versions).error_code == ErrorCode.NONE
     assert requests.answer(ApiKey.OFFSET_FETCH, 7, fetched).error_code == ErrorCode.NOT_COORDINATOR
+    assert after[:4] == (4).to_bytes(4, "big")
     assert not client.transport.closed
-    client.send(requests.api_versions(4))
-    assert client.correlation_ids() == [4]
+    client.send(requests.api_versions(5))
+    assert client.correlation_ids() == [5]
+    assert edge.unsent.total_bytes == 0
+
+
+async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge) -> None:
+    """Its group may answer it, too, before its refusal is written."""
+    client = edge.connect()
+    client.send(requests.join("g", version=3))
+    await settle()
+    ctx = client.connection._parked
+    assert ctx is not None
+    ctx.wait_for(edge.committer.gathering)
+    edge.writer.append([GroupMetadataRecord("other", None)])
+    edge.fail_flush(ErrorCode.NOT_COORDINATOR)
+    ctx.complete(
+        hot.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None)
+    )
+    await settle()
+    (frame,) = client.answers()
+    assert requests.answer(ApiKey.JOIN_GROUP, 3, frame).error_code == ErrorCode.NOT_COORDINATOR
+    assert edge.unsent.total_bytes == 0
 
 
 async def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(

@@ -231,6 +231,38 @@ async def test_a_flush_that_fails_between_the_parts_fails_all_of_it(tmp_path: Pa
     assert [part.error_code for part in topic.partitions] == [ErrorCode.NOT_COORDINATOR] * PARTITIONS
 
 
+async def test_what_a_failed_flush_refuses_is_refused_in_turns(tmp_path: Path) -> None:
+    """Large answers that wait for the disk, and small ones of many connections."""
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, flush_by_itself=False)
+    create(edge, {WIDE: PARTITIONS})
+    large, small = edge.connect(), [edge.connect() for _ in range(50)]
+    large.send(request(wide()))
+    await until_stored(edge, PARTITIONS)
+    for _ in range(2_000):
+        await asyncio.sleep(0)
+    for client in small:
+        client.send(requests.commit("other", {0: 1}))
+    for _ in small:
+        await settle()
+    edge.fail_flush()
+    assert all(client.answers() == [] for client in (large, *small))
+    turns = 0
+    waiting = {large, *small}
+    while waiting:
+        await asyncio.sleep(0)
+        answered = {client for client in waiting if client.transport.sent}
+        assert len(answered) <= 1
+        waiting -= answered
+        turns += 1
+        assert turns < 10_000
+    assert turns > 50 + PARTITIONS // 100
+    for client in (large, *small):
+        (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, client.answers()[0]).topics
+        assert {part.error_code for part in topic.partitions} == {ErrorCode.NOT_COORDINATOR}
+    assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.NOT_COORDINATOR] == PARTITIONS + 50
+    assert edge.unsent.total_bytes == 0
+
+
 async def test_a_topic_that_is_deleted_between_the_parts_gets_no_offsets(edge: Edge) -> None:
     client = edge.connect()
     topics = [*wide(1_000), hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1))]

@@ -410,7 +410,7 @@ async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path, monkeypatch: pyt
     assert client.transport.writes > 2
     assert len(requests.answer(ApiKey.LIST_GROUPS, 5, listed).groups) == 20_000
     assert after[:4] == (2).to_bytes(4, "big")
-    assert client.connection._owed_bytes == 0
+    assert client.connection._owed.answers_bytes == 0
 
 
 def test_items_are_given_in_order_with_moments_between_them() -> None:

@@ -4,7 +4,7 @@
 import asyncio
 from pathlib import Path
 
-from coordinator.net.turns import Turns
+from coordinator.net.turns import IDLE_NS, TURN_NS, Turns
 from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
@@ -74,6 +74,46 @@ async def test_a_turn_with_time_left_handles_all_at_once(tmp_path: Path) -> None
     client = edge.connect()
     ask(client, 1, 2, 3)
     assert client.correlation_ids() == [1, 2, 3]
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    now_ns = 1_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+async def test_a_request_now_and_then_makes_no_detour(tmp_path: Path) -> None:
+    """Nothing goes through the backlog, and no turn of the loop is asked for."""
+    edge = Edge(tmp_path)
+    clock = Clock()
+    edge.server.turns = Turns(clock)
+    client = edge.connect()
+    for number, pause_ns in enumerate(
+        (1_000_000, 11_000_000, 5_000_000_000, 2_000_000, 9_000_000, 9_000_000)
+    ):
+        clock.now_ns += pause_ns
+        ask(client, number)
+        assert client.correlation_ids() == [number]
+
+
+async def test_a_turn_that_is_used_up_has_no_time_before_the_loop_has_turned(tmp_path: Path) -> None:
+    edge = Edge(tmp_path)
+    clock = Clock()
+    edge.server.turns = Turns(clock)
+    client, other = edge.connect(), edge.connect()
+    ask(client, 1)
+    edge.server.turns.handled_ns = clock.now_ns = clock.now_ns + TURN_NS  # handling it took the whole turn
+    ask(other, 1)
+    clock.now_ns += 2 * IDLE_NS  # something else goes on for a while in the same turn
+    ask(client, 2)
+    assert other.correlation_ids() == []
+    assert client.correlation_ids() == [1]
+    await settle()
+    assert other.correlation_ids() == [1]
+    assert client.correlation_ids() == [2]
 
 
 async def test_a_full_backlog_that_waits_for_its_turn_stops_reading_and_starts_it_again(

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all connections of a listener share."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from coordinator.api.table import Apis
+from coordinator.net.budget import Unsent
+from coordinator.net.limits import Admission
+from coordinator.net.long_work import Longest
+from coordinator.net.turns import Turns
+from coordinator.partitions.committer import Committer
+from coordinator.telemetry.stats import Stats
+from protocol.bounds import FRAME_BYTES_MAX
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.net.connection import Connection
+
+
+class Server:
+    """The parts of a node that a connection needs, and all the connections."""
+
+    def __init__(
+        self,
+        node: Any,
+        apis: Apis,
+        committer: Committer,
+        stats: Stats,
+        admission: Admission,
+        unsent: Unsent,
+        *,
+        request_bytes_max: int,
+        queued_bytes_max: int,
+        turns: Turns,
+        frame_bounds: Mapping[int, int] = FRAME_BYTES_MAX,
+    ) -> None:
+        self.node = node
+        self.apis = apis
+        self.committer = committer
+        self.stats = stats
+        self.admission = admission
+        self.unsent = unsent
+        self.longest = Longest(unsent)
+        self.request_bytes_max = request_bytes_max
+        self.frame_bounds = frame_bounds
+        self.queued_bytes_max = queued_bytes_max
+        self.turns = turns
+        self.connections: set[Connection] = set()
+        self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
+
+    def on_flushed(self) -> None:
+        """A flush is durable: let go of the replies that waited for it."""
+        waiting, self.waiting = self.waiting, set()
+        for connection in waiting:
+            connection.release()
+
+    def on_failed(self, error: ErrorCode) -> None:
+        """The flush failed: every reply that waits for one becomes this error."""
+        self.waiting.clear()
+        for connection in list(self.connections):  # a parked one may have seen what is lost now, too
+            connection.refuse_waiting(error)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a reply is still to come on any connection, but for the parked ones."""
+        return any(connection.busy for connection in self.connections)
