@@ -29,6 +29,11 @@ T = TypeVar("T")
 
 PARTITIONS_PER_SLICE: Final = 10
 
+ERRORS: Final = {
+    Missed.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
+    Missed.NEGATIVE_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,  # as of Kafka, where it is an exception
+}
+
 
 class Budget(Protocol):
     """The part of the budget of unsent bytes that reads need."""
@@ -98,12 +103,12 @@ class Reading:
             if one is None:
                 break  # the rest of its transactions comes in the next slice
             found.append(one)
-            if isinstance(one, Found) and one.records:
-                self._at_least_one = False
-                self._left = max(self._left - len(one.records), 0)
-                size += len(one.records)
-                if size >= READ_BYTES_MAX:
-                    break
+            read = len(one.records) if isinstance(one, Found) else 0
+            self._left = max(self._left - read, 0)
+            self._at_least_one = self._at_least_one and not read
+            size += read
+            if size >= READ_BYTES_MAX:
+                break
         return found
 
     def _took(self, result: list[Found | ErrorCode] | BaseException) -> None:
@@ -196,6 +201,6 @@ class LogReads:
         except StorageError as error:
             log.warning("a client cannot read a partition", partition=partition, **log_fields(error))
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if one is Missed.NOT_YET:
-            return None
-        return ErrorCode.OFFSET_OUT_OF_RANGE if isinstance(one, Missed) else one
+        if not isinstance(one, Missed):
+            return one
+        return None if one is Missed.NOT_YET else ERRORS[one]

@@ -35,6 +35,8 @@ class Missed(enum.Enum):
 
     OUT_OF_RANGE = "out of range"
     """The log does not have this offset, or not any more."""
+    NEGATIVE_SIZE = "negative size"
+    """Less than no bytes were wanted of a log that has some."""
     NOT_YET = "not yet"
     """Part of the log was looked through for transactions: ask again for the rest."""
 
@@ -132,6 +134,8 @@ class LogReader:
             return Missed.OUT_OF_RANGE
         bound = stable_offset if wanted.committed else end_offset
         max_bytes = min(wanted.max_bytes, left_bytes)
+        if max_bytes < 0 and wanted.offset < bound:
+            return Missed.NEGATIVE_SIZE
         records, next_offset, is_cut = self._read(
             log, wanted.offset, bound, max_bytes, at_least_one=at_least_one
         )

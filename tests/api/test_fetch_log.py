@@ -174,7 +174,6 @@ def test_what_is_wanted_at_least_is_no_more_than_what_is_wanted_at_most(node: Fa
         (4, MUCH, (3, 1)),
         (MUCH, 2, (2, 2)),
         (3, 2, (2, 1)),
-        (-1, -1, (1, 0)),
     ],
 )
 def test_no_more_comes_than_fits(
@@ -193,6 +192,17 @@ def test_no_more_comes_than_fits(
     )
     answers = start(node, 12, asked)
     assert tuple(len(each.records) // size for each in partitions(answers)) == batches
+
+
+@pytest.mark.parametrize("sizes", [(-1, MUCH), (MUCH, -1)])
+def test_less_than_nothing_is_refused_as_by_kafka_where_there_is_something(
+    node: FakeNode, sizes: tuple[int, int]
+) -> None:
+    commit(node, 3)
+    max_bytes, of_partition = sizes
+    rows = [row(3, max_bytes=of_partition), row(4, max_bytes=of_partition)]
+    three, four = partitions(start(node, 12, request(node, *rows, max_bytes=max_bytes, wait_ms=0)))
+    assert (three.error_code, four.error_code) == (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE)
 
 
 def test_the_node_has_a_bound_of_its_own(tmp_path: Any) -> None:

@@ -119,6 +119,13 @@ def test_the_first_batch_comes_however_long_it_is_and_others_only_if_they_fit() 
     assert reading.found(0, first.size_bytes - 1, at_least_one=False).records == b""
 
 
+def test_less_than_no_bytes_are_refused_where_there_are_some() -> None:
+    reading = Reading()
+    assert reading.fetch(0, -1) == Found(b"", 0, 0, 0)
+    reading.history.value("a", "1")
+    assert reading.fetch(0, -1) is Missed.NEGATIVE_SIZE
+
+
 def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
     reading = Reading()
     reading.history.values({f"k{number}": "v" for number in range(5)})
