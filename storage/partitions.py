@@ -2,18 +2,15 @@
 """The partitions that a node has: their logs, their ends, and which of them cannot be used."""
 
 from collections.abc import Sequence
-from struct import Struct
-from typing import Final
 
 from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned, storage_error
+from storage.format.batch_format import next_offset_of
 from storage.journal.journal import Entry
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.opening import Opened
 from storage.recovery.recovery import Known, partitions_on_disk
-
-_LAST_OFFSET_DELTA: Final = Struct(">i")
 
 
 class Partitions:
@@ -99,7 +96,7 @@ class Partitions:
                 end = self.end_offset(partition)
             if base_offset != end:
                 raise ValueError(f"partition {partition}: base offset {base_offset}, the log ends at {end}")
-            ends[partition] = base_offset + int(_LAST_OFFSET_DELTA.unpack_from(batch, 23)[0]) + 1
+            ends[partition] = next_offset_of(batch)
         return ends
 
     def move_ends(self, ends: dict[int, int]) -> None:

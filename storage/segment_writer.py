@@ -4,12 +4,13 @@
 from collections.abc import Sequence
 
 from storage.errors import storage_error
+from storage.format.batch_format import next_offset_of
 from storage.health import Health
 from storage.journal.journal import Entry
 from storage.journal.journals import Journals
 from storage.journal.log_directory import LogDirectory
 from storage.journal.pending import PendingBatches
-from storage.partition.log import PartitionLog, batch_offsets
+from storage.partition.log import PartitionLog
 from storage.partitions import Partitions
 from storage.recovery.recovery import note_recovery_points
 
@@ -69,7 +70,7 @@ class SegmentWriter:
             self._check_there(log, all_segments=False)
         finally:
             end = log.end_offset
-            count = sum(batch_offsets(batch)[1] <= end for batch in batches)
+            count = sum(next_offset_of(batch) <= end for batch in batches)
             with self._journals.lock:
                 size = self._pending.written(partition, batches, count)
         return size

@@ -85,10 +85,10 @@ def _extent(path: str, chunk: Chunk, end: int) -> tuple[int | None, int]:
             continue
         extent = batch_extent(chunk.data, begin)
         assert extent is not None, "a piece without damage is a batch"
-        if extent[0] < end:
-            raise CorruptLog(path, f"offset {extent[0]} follows {end - 1}", position=position)
-        first = extent[0] if first is None else first
-        end = extent[1]
+        if extent.base_offset < end:
+            raise CorruptLog(path, f"offset {extent.base_offset} follows {end - 1}", position=position)
+        first = extent.base_offset if first is None else first
+        end = extent.next_offset
     return first, end
 
 

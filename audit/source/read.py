@@ -14,7 +14,7 @@ from audit.source.plan import Range
 from audit.source.segments import Segment, list_segments, opened
 from storage.columns.decode import decode
 from storage.columns.walk import CHUNK_BYTES, Chunk, Damage, Read, check_at, walk
-from storage.format.batch_format import EXTENT_BYTES, batch_extent
+from storage.format.batch_format import EXTENT_BYTES, Extent, batch_extent
 from storage.journal.journal import ENTRY
 
 _ATTEMPTS: Final = 20
@@ -117,7 +117,7 @@ def _within(chunk: Chunk, first: int, stop: int | None) -> Chunk:
     for index in range(len(chunk.starts)):
         extent = _extent(chunk, index)
         if extent is not None:
-            inside = extent[0] >= first and (stop is None or extent[0] < stop)
+            inside = extent.base_offset >= first and (stop is None or extent.base_offset < stop)
         if inside:
             keep.append(index)
     return _pick(chunk, keep)
@@ -135,8 +135,8 @@ def _pick(chunk: Chunk, keep: Sequence[int]) -> Chunk:
     )
 
 
-def _extent(chunk: Chunk, index: int) -> tuple[int, int, int] | None:
-    """First offset and the one behind the last of a good piece."""
+def _extent(chunk: Chunk, index: int) -> Extent | None:
+    """The extent of a good piece."""
     start = chunk.starts[index]
     if index in chunk.damages or start + EXTENT_BYTES > len(chunk.data):
         return None
@@ -148,7 +148,7 @@ def next_offset(chunk: Chunk) -> int:
     for index in reversed(range(len(chunk.starts))):
         extent = _extent(chunk, index)
         if extent is not None:
-            return extent[1]
+            return extent.next_offset
     return 0
 
 

@@ -104,7 +104,7 @@ def _next_offset(segment: Segment) -> int:
             while len(data := read(position, _SCAN_BYTES)) >= EXTENT_BYTES:
                 pos = 0
                 while pos + EXTENT_BYTES <= len(data) and (extent := batch_extent(data, pos)) is not None:
-                    end, pos = max(end, extent[1]), extent[2]
+                    end, pos = max(end, extent.next_offset), extent.end
                 if pos == 0:
                     break
                 position += pos

@@ -18,6 +18,7 @@ from coordinator.runtime.io_thread import Submitter
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from storage.format.batch import BatchBuilder
+from storage.format.batch_format import base_offset_of
 from storage.format.records import OffsetCommits, Record
 
 log = get_logger("committer")
@@ -186,7 +187,7 @@ class Committer:
         for writer in writers:
             builder = writer.builder
             batches = builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms)
-            entries += [(writer.partition, int.from_bytes(batch[:8], "big"), batch) for batch in batches]
+            entries += [(writer.partition, base_offset_of(batch), batch) for batch in batches]
             writer.next_offset += builder.count
             writer.builder = self._new_builder()
             writer.queued = False

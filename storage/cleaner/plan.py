@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from storage.cleaner.work import Job, Source
+from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled import RolledLog
 from storage.partition.segment import Segment
 
 LONG_MAX: Final = 2**63 - 1
-_RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 
 class CleanerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ def _groups(found: Candidate, segment_bytes: int) -> list[list[Source]]:
         fits = (
             groups
             and size + source.size_bytes <= segment_bytes
-            and end - 1 - groups[-1][0].base_offset <= _RELATIVE_OFFSET_MAX
+            and end - 1 - groups[-1][0].base_offset <= OFFSET_DELTA_MAX
         )
         if fits:
             groups[-1].append(source)

@@ -7,17 +7,13 @@ first one that is still open begins, and what each producer wrote last.
 
 from bisect import bisect_right
 from operator import itemgetter
-from struct import Struct
 from typing import Final
 
-from storage.errors import CorruptBatch
-from storage.format.batch import Batch, iter_records
+from storage.format.batch_format import Batch
+from storage.format.markers import ABORT, ENDS, marker_type
 
 PRODUCER_EXPIRATION_MS: Final = 86_400_000
 """Kafka's `producer.id.expiration.ms`: for so long after its last batch a producer is known."""
-_CONTROL_KEY: Final = Struct(">hh")
-_ABORT: Final = 0
-_COMMIT: Final = 1
 
 
 class _Producer:
@@ -56,9 +52,9 @@ class Transactions:
                 self._open.setdefault(batch.producer_id, batch.base_offset)
             return
         kind = marker_type(batch)
-        if kind in (_ABORT, _COMMIT):
+        if kind in ENDS:
             first = self._open.pop(batch.producer_id, None)
-            if kind == _ABORT and first is not None:
+            if kind == ABORT and first is not None:
                 self._aborted.setdefault(batch.producer_id, []).append((first, batch.last_offset))
 
     def last_stable_offset(self, end_offset: int) -> int:
@@ -84,7 +80,7 @@ class Transactions:
         """Whether nothing is left of the transaction that this marker ends, so that it can go, too."""
         if not batch.count:
             return True
-        if marker_type(batch) not in (_ABORT, _COMMIT):
+        if marker_type(batch) not in ENDS:
             return False
         seen = batch.producer_id in self._seen
         self._seen.discard(batch.producer_id)
@@ -98,13 +94,3 @@ class Transactions:
         if producer.last_data_offset >= 0:
             return batch.last_offset == producer.last_data_offset
         return batch.is_control and batch.producer_epoch == producer.epoch
-
-
-def marker_type(batch: Batch) -> int:
-    """0 for the end of an aborted transaction, 1 for that of a committed one; -1 for an emptied batch."""
-    kind = -1
-    for _, _, key, _ in iter_records(batch):
-        if key is None or len(key) < _CONTROL_KEY.size:
-            raise CorruptBatch(batch.position, "the key of a control record is cut short")
-        kind = int(_CONTROL_KEY.unpack_from(key)[1])
-    return kind

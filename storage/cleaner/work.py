@@ -12,21 +12,30 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from storage.cleaner.filtering import delete_horizon, empty_batch, filter_batch, filter_message
+from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import Transactions
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import check_batch, iter_records
-from storage.format.batch_format import EXTENT_BYTES, MAGIC, MAGIC_AT, Batch, batch_extent, batch_facts
-from storage.partition.index import places
+from storage.format.batch_format import (
+    EXTENT_BYTES,
+    MAGIC,
+    MAGIC_AT,
+    NONE,
+    Batch,
+    batch_extent,
+    has_producer,
+    record_count,
+    summarize,
+)
+from storage.partition.index import summaries
 from storage.partition.segment import Run, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
-_PRODUCER: Final = slice(43, 51)
-_NO_PRODUCER: Final = b"\xff" * 8
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -148,7 +157,7 @@ class _Cleaner:
         for group in groups:
             for source in group:
                 for position, batch in self._batches(source, only_of_producers=True):
-                    with self._told_where(source, position):
+                    with self._damage_at(source, position):
                         self._transactions.scan(batch)
         stable = self._transactions.last_stable_offset(self._bound)
         if stable >= self._bound:
@@ -173,7 +182,7 @@ class _Cleaner:
                 if batch.last_offset < start:
                     continue
                 if not batch.is_control and not self._transactions.on_data(batch):
-                    with self._told_where(source, position):
+                    with self._damage_at(source, position):
                         if not self._note(batch, start):
                             return True
                 self._map.latest_offset = batch.last_offset
@@ -201,7 +210,7 @@ class _Cleaner:
         run = Run()
         for source in group:
             for position, batch in self._batches(source):
-                with self._told_where(source, position):
+                with self._damage_at(source, position):
                     data = self._filtered(batch)
                 before += batch.count
                 after += _add(run, data)
@@ -228,7 +237,7 @@ class _Cleaner:
         if batch.magic < MAGIC:
             return filter_message(batch, lambda *record: self._keeps_old(batch, *record))
         job, transactions = self._job, self._transactions
-        self._horizon = delete_horizon(batch)
+        self._horizon = batch.delete_horizon
         past_horizon = self._horizon is not None and self._horizon <= job.now_ms
         new_horizon = job.now_ms + job.delete_retention_ms
         data = None
@@ -281,11 +290,11 @@ class _Cleaner:
                     extent = batch_extent(data, pos)
                     if extent is None:
                         raise CorruptLog(path, "no record batch starts here", position=position + pos)
-                    end = extent[2]
+                    end = extent.end
                     if end > len(data):
                         size = max(_CHUNK_BYTES, end - pos)
                         break
-                    if not only_of_producers or _has_producer(data, pos):
+                    if not only_of_producers or has_producer(data, pos):
                         try:
                             batch = check_batch(data, pos)
                         except CorruptBatch as error:
@@ -301,19 +310,13 @@ class _Cleaner:
             file.close()
 
     @contextmanager
-    def _told_where(self, source: Source, position: int) -> Iterator[None]:
+    def _damage_at(self, source: Source, position: int) -> Iterator[None]:
         """Damage of a batch is damage of the log, at that place."""
         try:
             yield
         except CorruptBatch as error:
             path = self._directory / segment_name(source.base_offset)
             raise CorruptLog(path, error.reason, position=position) from error
-
-
-def _has_producer(data: bytes, pos: int) -> bool:
-    return (
-        data[pos + MAGIC_AT] == MAGIC and data[pos + _PRODUCER.start : pos + _PRODUCER.stop] != _NO_PRODUCER
-    )
 
 
 def _keep_all(_offset: int, _key: bytes | None, _is_tombstone: bool) -> bool:
@@ -324,16 +327,14 @@ def _add(run: Run, data: bytes | None) -> int:
     """Put what is left of a batch to the others; returns how many records that are."""
     if data is None:
         return 0
-    run.batches.append(data)
-    run.size_bytes += len(data)
-    count = 0
     if data[MAGIC_AT] == MAGIC:
-        count = int.from_bytes(data[57:61], "big")
-        _, next_offset, _, timestamp = batch_facts(data)
-        run.marks.append((len(data), next_offset - 1, timestamp if count else -1))
-    else:
-        # A wrapper may have become several messages.
-        for _, size, _, last_offset, _, timestamp in places(data, 0):
-            run.marks.append((size, last_offset, timestamp))
-            count += 1
-    return count
+        count = record_count(data)
+        summary = summarize(data)
+        # An empty batch keeps its time, which is that of no record any more.
+        run.add(data, summary if count else replace(summary, max_timestamp=NONE))
+        return count
+    # A wrapper may have become several messages.
+    messages = list(summaries(data, 0))
+    for message in messages:
+        run.add(data[message.position : message.end], message)
+    return len(messages)

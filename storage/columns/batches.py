@@ -11,11 +11,20 @@ from storage.columns.schema import BATCH_COLUMNS
 from storage.columns.walk import Chunk
 from storage.format.batch import read_batch
 from storage.format.batch_format import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    BASE_TIMESTAMP_AT,
     COMPRESSION_MASK,
     CONTROL,
+    COUNT_AT,
+    LAST_OFFSET_DELTA_AT,
+    LEADER_EPOCH_AT,
     LOG_APPEND_TIME,
     MAGIC,
     MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    PRODUCER_EPOCH_AT,
+    PRODUCER_ID_AT,
     TRANSACTIONAL,
 )
 from storage.format.compression import NAMES
@@ -38,22 +47,22 @@ class BatchColumns:
         self.position: Longs = np.array(chunk.positions, np.int64) if placed else starts + chunk.position
         # Damage can be longer than its column's 32 bits.
         self.batch_bytes: Longs = np.minimum(np.array(chunk.ends, np.int64) - starts, (1 << 31) - 1)
-        self.base_offset = read.int64(starts)
-        self.leader_epoch = read.int32(starts + 12)
+        self.base_offset = read.int64(starts + BASE_OFFSET_AT)
+        self.leader_epoch = read.int32(starts + LEADER_EPOCH_AT)
         self.magic = read.int8(starts + MAGIC_AT)
-        self.attributes = read.int16(starts + 21)
-        self.last_offset: Longs = self.base_offset + read.int32(starts + 23)
-        self.base_timestamp = read.int64(starts + 27)
-        self.max_timestamp = read.int64(starts + 35)
-        self.producer_id = read.int64(starts + 43)
-        self.producer_epoch = read.int16(starts + 51)
+        self.attributes = read.int16(starts + ATTRIBUTES_AT)
+        self.last_offset: Longs = self.base_offset + read.int32(starts + LAST_OFFSET_DELTA_AT)
+        self.base_timestamp = read.int64(starts + BASE_TIMESTAMP_AT)
+        self.max_timestamp = read.int64(starts + MAX_TIMESTAMP_AT)
+        self.producer_id = read.int64(starts + PRODUCER_ID_AT)
+        self.producer_epoch = read.int16(starts + PRODUCER_EPOCH_AT)
         self.has_header: Bools = np.ones(len(starts), np.bool_)
         self._damages = chunk.damages
         for index, damage in chunk.damages.items():
             self.has_header[index] = damage.header
         for index in np.flatnonzero(self.has_header & (self.magic != MAGIC)).tolist():
             self._old(index, chunk.data[chunk.starts[index] : chunk.ends[index]])
-        self.count = read.int32(starts + 57)
+        self.count = read.int32(starts + COUNT_AT)
         self.is_control: Bools = self.attributes & CONTROL != 0
         """Whether it holds a marker."""
         self.is_log_append_time: Bools = self.attributes & LOG_APPEND_TIME != 0

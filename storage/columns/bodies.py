@@ -13,12 +13,12 @@ from storage.columns.one_by_one import Row, batch_rows
 from storage.columns.walk import Chunk
 from storage.errors import CorruptBatch
 from storage.format.batch import batch_body, read_batch
-from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC, read_zigzag
+from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC
+from storage.format.record_body import RECORD_BYTES_MIN
+from storage.format.varints import read_zigzag
 
 BODIES_BYTES: Final = 32 << 20
 """So many bytes of decompressed records are looked at at once, unless a single batch has more."""
-RECORD_BYTES_MIN: Final = 7
-"""Size, attributes, two deltas, two sizes and the number of headers: a byte each."""
 _MANY: Final = 100
 """From so many batches on, it is quicker to read their n-th records together than one batch after the other."""
 

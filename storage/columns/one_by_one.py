@@ -4,9 +4,8 @@
 from struct import Struct
 from typing import Any, Final
 
+from storage.columns import schema
 from storage.columns.schema import (
-    ABORT,
-    COMMIT,
     GROUP_METADATA,
     NULL_KEY,
     OFFSET_COMMIT,
@@ -16,7 +15,8 @@ from storage.columns.schema import (
 from storage.disk.properties import encode_uuid
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_records, read_batch
-from storage.format.batch_format import BatchRecord
+from storage.format.markers import ABORT, COMMIT, control_type
+from storage.format.record_body import BatchRecord
 from storage.format.records import (
     GroupMetadataRecord,
     MemberValue,
@@ -31,8 +31,7 @@ Row = dict[str, Any]
 _LONG_MAX: Final = (1 << 63) - 1
 
 _SHORT: Final = Struct(">h")
-_MARKERS: Final = {0: ABORT, 1: COMMIT}
-"""By the type in a control record's key: Kafka's `ControlRecordType`."""
+_MARKERS: Final = {ABORT: schema.ABORT, COMMIT: schema.COMMIT}
 
 
 def batch_rows(data: bytes) -> tuple[list[Row], str | None]:
@@ -76,9 +75,7 @@ def _version(data: bytes | None) -> int | None:
 def _marker(row: Row, key: bytes | None) -> None:
     row["key_type"] = TRANSACTION_MARKER
     row["key_version"] = _version(key)
-    if key is None or len(key) < 4:
-        raise CorruptRecord("the key of a control record is cut short")
-    (kind,) = _SHORT.unpack_from(key, 2)
+    kind = control_type(key)
     if kind not in _MARKERS:
         raise CorruptRecord(f"control record type {kind} is not known")
     row["marker"] = _MARKERS[kind]

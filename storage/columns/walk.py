@@ -6,25 +6,25 @@ the range that it starts in, so ranges that start where a batch does can be read
 """
 
 from collections.abc import Callable, Iterator
-from struct import Struct
 from typing import Final
 
 import msgspec
 from crc32c import crc32c
 
 from storage.errors import CorruptBatch, IncompleteBatch
-from storage.format.batch import check_batch
+from storage.format.batch import check_batch, find_batch
 from storage.format.batch_format import (
     CRC_START,
     EXTENT_BYTES,
     HEADER_BYTES,
+    LENGTH_MIN,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
     Batch,
     batch_extent,
+    length_and_checksum,
 )
-from storage.partition.segment import find_batch
 
 CHUNK_BYTES: Final = 8 << 20
 """So much of a file is looked at at once, unless a single batch is longer."""
@@ -32,9 +32,6 @@ BATCH_BYTES_LIMIT: Final = 256 << 20
 """A batch that claims to be longer is taken for damage, so that a wrong length cannot fill the memory."""
 
 _SCAN_BYTES: Final = 1 << 20
-_LENGTH_AND_CHECKSUM: Final = Struct(">i5xI")
-_LENGTH_AT: Final = 8
-_LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD_BYTES
 
 Read = Callable[[int, int], bytes]
 """(position, size): so many bytes of the file from there on, fewer only at its end."""
@@ -131,8 +128,8 @@ def _skip(data: bytes, wanted: int) -> tuple[int, int | None]:
         if extent is None:
             break
         if pos >= wanted:
-            return pos, extent[0]
-        pos = extent[2]
+            return pos, extent.base_offset
+        pos = extent.end
     return pos, None
 
 
@@ -140,10 +137,10 @@ def check_at(read: Read, position: int) -> Batch | None:
     """The batch at a position, if a good one is there."""
     head = read(position, HEADER_BYTES)
     extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
-    if extent is None or extent[2] > BATCH_BYTES_LIMIT:
+    if extent is None or extent.end > BATCH_BYTES_LIMIT:
         return None
     try:
-        return check_batch(read(position, extent[2]))
+        return check_batch(read(position, extent.end))
     except CorruptBatch:
         return None
 
@@ -151,16 +148,15 @@ def check_at(read: Read, position: int) -> Batch | None:
 def good_batches(data: bytes, limit: int) -> tuple[list[int], list[int]]:
     """Where the whole batches at the start of `data` with right checksums begin, before `limit`, and end."""
     view = memoryview(data)
-    unpack = _LENGTH_AND_CHECKSUM.unpack_from
     starts: list[int] = []
     ends: list[int] = []
     size = len(data)
     pos = 0
     while pos < limit and pos + HEADER_BYTES <= size:
         if data[pos + MAGIC_AT] == MAGIC:
-            length, checksum = unpack(data, pos + _LENGTH_AT)
+            length, checksum = length_and_checksum(data, pos)
             end = pos + LOG_OVERHEAD_BYTES + length
-            if length < _LENGTH_MIN or end > size or crc32c(view[pos + CRC_START : end]) != checksum:
+            if length < LENGTH_MIN or end > size or crc32c(view[pos + CRC_START : end]) != checksum:
                 break
         else:
             try:
@@ -184,7 +180,7 @@ class _Walker:
         """The one piece at `position`: a batch longer than a chunk, or what is wrong there."""
         head = self._read(position, HEADER_BYTES)
         extent = batch_extent(head, 0) if len(head) >= EXTENT_BYTES else None
-        size = extent[2] if extent else 0
+        size = extent.end if extent else 0
         if not extent or size > BATCH_BYTES_LIMIT:
             what = f"a batch claims to have {size} bytes" if extent else "no record batch starts here"
             return self._no_batch(position, len(head), what)

@@ -15,16 +15,16 @@ from storage.format.batch_format import (
     CRC_START,
     HEADER,
     HEADER_BYTES,
-    LOG_APPEND_TIME,
+    LENGTH_MIN,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
     Batch,
-    BatchRecord,
-    read_zigzag,
+    batch_extent,
 )
 from storage.format.compression import decompress
 from storage.format.old_messages import iter_messages, read_message
+from storage.format.record_body import BatchRecord, iter_body
 
 __all__ = [
     "BATCH_BYTES_MAX",
@@ -32,6 +32,7 @@ __all__ = [
     "BatchBuilder",
     "batch_body",
     "check_batch",
+    "find_batch",
     "iter_batches",
     "iter_records",
     "read_batch",
@@ -65,7 +66,7 @@ def read_batch(buffer: bytes, position: int = 0) -> Batch:
     ) = HEADER.unpack_from(buffer, position)
     size = length + LOG_OVERHEAD_BYTES
     if size < HEADER_BYTES:
-        raise CorruptBatch(position, f"length {length}, and the least is {HEADER_BYTES - LOG_OVERHEAD_BYTES}")
+        raise CorruptBatch(position, f"length {length}, and the least is {LENGTH_MIN}")
     if magic != MAGIC:
         raise CorruptBatch(position, f"magic {magic} is not known")
     if base_offset < 0 or last_offset_delta < 0 or count < 0:
@@ -142,78 +143,27 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
         batch = read_batch(batch)
     if batch.magic < MAGIC:
         return iter_messages(batch)
-    return _iter_body(batch, batch_body(batch))
+    return iter_body(batch, batch_body(batch))
 
 
-# Unrolled, since a call for each varint would double the time that a record takes.
-def _iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C901, PLR0912, PLR0915
-    base_offset = batch.base_offset
-    base_timestamp = batch.base_timestamp
-    fixed_timestamp = batch.attributes & LOG_APPEND_TIME != 0
-    timestamp = batch.max_timestamp
-    size = len(body)
-    pos = 0
-    try:
-        for _ in range(batch.count):
-            # One byte of a varint is read here and now, since most are no longer.
-            number = body[pos]
-            if number < 0x80:
-                end = pos + 1 + (number >> 1)
-                pos += 1
-            else:
-                number, pos = read_zigzag(body, pos)
-                end = pos + number
-            pos += 1  # attributes, of which records have none
-            number = body[pos]
-            if number < 0x80:
-                number = (number >> 1) ^ -(number & 1)
-                pos += 1
-            else:
-                number, pos = read_zigzag(body, pos)
-            if not fixed_timestamp:
-                timestamp = base_timestamp + number
-            number = body[pos]
-            if number < 0x80:
-                offset = base_offset + ((number >> 1) ^ -(number & 1))
-                pos += 1
-            elif body[pos + 1] < 0x80:
-                # Of two bytes from the 65th record of a batch on.
-                number = number & 0x7F | body[pos + 1] << 7
-                offset = base_offset + ((number >> 1) ^ -(number & 1))
-                pos += 2
-            else:
-                number, pos = read_zigzag(body, pos)
-                offset = base_offset + number
-            number = body[pos]
-            if number < 0x80:
-                number = (number >> 1) ^ -(number & 1)
-                pos += 1
-            else:
-                number, pos = read_zigzag(body, pos)
-            key = None
-            if number >= 0:
-                key = body[pos : pos + number]
-                pos += number
-            number = body[pos]
-            if number < 0x80:
-                number = (number >> 1) ^ -(number & 1)
-                pos += 1
-            else:
-                number, pos = read_zigzag(body, pos)
-            value = None
-            if number >= 0:
-                value = body[pos : pos + number]
-                pos += number
-            # Every length was taken as it came; here it shows whether one of them was too long.
-            if pos > end or end > size:
-                raise CorruptBatch(
-                    batch.position, f"a record ends at byte {end} of {size}, its value at {pos}"
-                )
-            yield offset, timestamp, key, value
-            pos = end
-    except (IndexError, ValueError) as error:
-        if isinstance(error, CorruptBatch):
-            raise
-        raise CorruptBatch(batch.position, f"a record is damaged: {error}") from error
-    if pos != size:
-        raise CorruptBatch(batch.position, f"{size - pos} bytes follow its {batch.count} records")
+def find_batch(data: bytes, offset: int, span: int = 1 << 31) -> int | None:
+    """Where in `data` the first whole batch of version 2 starts, wherever that may be.
+
+    Only one counts whose first offset is `offset` or some larger one, of `span` in all.
+    """
+    magic = bytes((MAGIC,))
+    found = data.find(magic, MAGIC_AT)
+    while found >= 0:
+        pos = found - MAGIC_AT
+        if pos + HEADER_BYTES <= len(data):
+            extent = batch_extent(data, pos)
+            # Look closer only where the numbers are possible: most bytes of this value are no magic.
+            if extent is not None and extent.end <= len(data) and 0 <= extent.base_offset - offset < span:
+                try:
+                    check_batch(data, pos)
+                except CorruptBatch:
+                    pass
+                else:
+                    return pos
+        found = data.find(magic, found + 1)
+    return None

@@ -2,24 +2,12 @@
 """Records into RecordBatch v2 bytes. Every commit passes here, so it is written for speed."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from storage.errors import RecordTooLarge
-from storage.format.batch_format import (
-    HEADER_BYTES,
-    LOG_OVERHEAD_BYTES,
-    MAGIC,
-    PREFIX,
-    SUFFIX,
-    TABLE_SIZE,
-    ZIGZAG,
-    zigzag,
-)
-from storage.format.compression import compress
+from storage.format.batch_format import HEADER_BYTES, encode_batch
+from storage.format.offset_record import PLAIN_VERSION, encode_tail, plain_tail, sized_key_prefix
+from storage.format.record_body import NO_HEADERS, field, record_start, size_field
 from storage.format.records import (
     OFFSET_VALUE_DEFAULT,
     OffsetCommitRecord,
@@ -27,23 +15,10 @@ from storage.format.records import (
     Record,
     encode_record_key,
     encode_record_value,
-    offset_key_prefix,
 )
 
 BATCH_BYTES_MAX: Final = 1_048_588
 """Kafka's default for `message.max.bytes`: 1 MiB and the 12 bytes before it."""
-
-_RECORD_START: Final = tuple(b"\x00\x00" + delta for delta in ZIGZAG)
-"""By offset delta: the record's attributes, its timestamp delta, which is always 0 here, and that delta."""
-_INT: Final = Struct(">i")
-
-# What follows the names in the record of an offset without metadata or expiry, the usual one: partition,
-# size of the value (24, in zig-zag 48) and its version, then offset, leader epoch, metadata, time, and no headers.
-# Version 3 has an empty STRING where version 4 has an empty COMPACT_STRING, and version 4 ends with no tagged fields.
-_PLAIN_3: Final = Struct(">i3sqixxqx")
-_PLAIN_4: Final = Struct(">i3sqiBqxx")
-_VALUE_3: Final = b"\x30\x00\x03"
-_VALUE_4: Final = b"\x30\x00\x04"
 
 
 class BatchBuilder:
@@ -126,15 +101,19 @@ class BatchBuilder:
         batches = []
         current = [(self._records, self._chunks)] if self._records else []
         for count, chunks in self._closed + current:
-            body = b"".join(chunks)
-            if self._compression:
-                body = compress(self._compression, body)
-            # Written by a coordinator, not by an idempotent producer: -1 for all that names one.
-            suffix = SUFFIX.pack(self._compression, count - 1, timestamp_ms, timestamp_ms, -1, -1, -1, count)
-            checksum = crc32c(body, crc32c(suffix))
-            length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(body)
-            prefix = PREFIX.pack(base_offset, length, leader_epoch, MAGIC, checksum)
-            batches.append(b"".join((prefix, suffix, body)))
+            batches.append(
+                # Written by a coordinator, not by an idempotent producer, so it names none.
+                encode_batch(
+                    b"".join(chunks),
+                    base_offset=base_offset,
+                    last_offset_delta=count - 1,
+                    leader_epoch=leader_epoch,
+                    attributes=self._compression,
+                    base_timestamp=timestamp_ms,
+                    max_timestamp=timestamp_ms,
+                    count=count,
+                )
+            )
             base_offset += count
         return batches
 
@@ -146,23 +125,18 @@ class BatchBuilder:
         """
         version = self._version
         parts: list[bytes] = []
-        pack = _PLAIN_3.pack
         for commit in commits:
-            names = _names(commit.group, commit.topic)
-            size = len(names) + _PLAIN_3.size
+            names = sized_key_prefix(commit.group, commit.topic)
             between: list[bytes] = []
             tail = b""
             for partition, value in commit.values.items():
-                start = _RECORD_START[delta] if delta < TABLE_SIZE else b"\x00\x00" + zigzag(delta)
+                start = record_start(delta)
                 before = tail
-                if version == 3 and not value.metadata and value.expire_timestamp is None:
-                    tail = pack(partition, _VALUE_3, value.offset, value.leader_epoch, value.commit_timestamp)
-                    length = len(start) + size
+                if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
+                    tail = plain_tail(partition, value)
                 else:
-                    record = OffsetCommitRecord(commit.group, commit.topic, partition, value)
-                    tail = _offset_tail(record, version)
-                    length = len(start) + len(names) + len(tail)
-                between.append(before + (ZIGZAG[length] if length < TABLE_SIZE else zigzag(length)) + start)
+                    tail = encode_tail(partition, value, version)
+                between.append(before + size_field(len(start) + len(names) + len(tail)) + start)
                 delta += 1
             between.append(tail)
             parts.append(names.join(between))
@@ -171,61 +145,15 @@ class BatchBuilder:
     def _encode(self, records: Sequence[Record], delta: int) -> bytes:
         """The bytes of `records`, whose first has the offset delta `delta`."""
         parts: list[bytes] = []
-        group = topic = None
         version = self._version
         for record in records:
-            if type(record) is OffsetCommitRecord:
-                # The partitions of one commit follow each other: encode its two names once.
-                if record.topic != topic or record.group != group:
-                    group = record.group
-                    topic = record.topic
-                    names = _names(group, topic)
-                key = names
-                value = record.value
-                if version == 3 and value and not value.metadata and value.expire_timestamp is None:
-                    tail = _PLAIN_3.pack(
-                        record.partition, _VALUE_3, value.offset, value.leader_epoch, value.commit_timestamp
-                    )
-                else:
-                    tail = _offset_tail(record, version)
+            if isinstance(record, OffsetCommitRecord):
+                key = sized_key_prefix(record.group, record.topic)
+                tail = encode_tail(record.partition, record.value, version)
             else:
-                key, tail = _key_and_tail(record, version)
-            start = _RECORD_START[delta] if delta < TABLE_SIZE else b"\x00\x00" + zigzag(delta)
-            length = len(start) + len(key) + len(tail)
-            parts += (ZIGZAG[length] if length < TABLE_SIZE else zigzag(length), start, key, tail)
+                key = field(encode_record_key(record))
+                tail = field(encode_record_value(record, version)) + NO_HEADERS
+            start = record_start(delta)
+            parts += (size_field(len(start) + len(key) + len(tail)), start, key, tail)
             delta += 1
         return b"".join(parts)
-
-
-@lru_cache(maxsize=1 << 14)
-def _names(group: str, topic: str) -> bytes:
-    """The size of an offset's key, and the key up to its partition."""
-    prefix = offset_key_prefix(group, topic)
-    return zigzag(len(prefix) + 4) + prefix
-
-
-def _offset_tail(record: OffsetCommitRecord, version: int) -> bytes:
-    """Partition, size of the value, value, and no headers, for any offset and any value version."""
-    value = record.value
-    if (
-        version == 4
-        and value
-        and not value.metadata
-        and value.expire_timestamp is None
-        and not value.topic_id
-    ):
-        return _PLAIN_4.pack(
-            record.partition, _VALUE_4, value.offset, value.leader_epoch, 1, value.commit_timestamp
-        )
-    return _INT.pack(record.partition) + _sized(encode_record_value(record, version))
-
-
-def _key_and_tail(record: Record, version: int) -> tuple[bytes, bytes]:
-    """Key and value of any record, each after its size."""
-    key = encode_record_key(record)
-    return zigzag(len(key)) + key, _sized(encode_record_value(record, version))
-
-
-def _sized(value: bytes | None) -> bytes:
-    """A value after its size, -1 for a tombstone, and before no headers."""
-    return b"\x01\x00" if value is None else zigzag(len(value)) + value + b"\x00"

@@ -1,25 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The envelope of a RecordBatch v2: its 61 header bytes, its attribute bits, and its varints.
+"""The header of a RecordBatch v2, 61 bytes: all that knows its fields reads and writes them here.
 
-See Kafka's `DefaultRecordBatch` and `DefaultRecord`, and KIP-98, which brought this format.
+    0   base offset        i64  of the first record, also of one that compaction has removed
+    8   length             i32  of what follows it
+    12  leader epoch       i32
+    16  magic              i8   2; older formats have theirs in the same place
+    17  checksum           u32  CRC-32C of all that follows it
+    21  attributes         i16
+    23  last offset delta  i32  from the base offset; it stays when compaction removes the record
+    27  base timestamp     i64  from which the records' timestamps count, or the delete horizon
+    35  max timestamp      i64
+    43  producer id        i64  -1 without a producer, as are the next two
+    51  producer epoch     i16
+    53  base sequence      i32
+    57  count              i32  of the records
+
+Kafka's `DefaultRecordBatch`, and KIP-98, which brought this format. What follows it is in `record_body`.
 """
 
 from struct import Struct
 from typing import Final
 
+from crc32c import crc32c
+
 from protocol.structs import Frozen
+from storage.format.compression import compress
 
 MAGIC: Final = 2
 HEADER_BYTES: Final = 61
 LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and length, which the length does not count."""
-CRC_START: Final = 21
-"""The checksum covers everything from here, the attributes, to the end."""
-
-MAGIC_AT: Final = 16
-"""The byte that says which format follows is at this place in all of them."""
+LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD_BYTES
+"""The length of a batch without records."""
 MESSAGE_BYTES_MIN: Final = 14
 """The least that follows the offset and length of a message before v2: checksum to two empty lengths."""
+
+BASE_OFFSET_AT: Final = 0
+LENGTH_AT: Final = 8
+LEADER_EPOCH_AT: Final = 12
+MAGIC_AT: Final = 16
+CHECKSUM_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+CRC_START: Final = ATTRIBUTES_AT
+"""The checksum covers everything from here to the end."""
+LAST_OFFSET_DELTA_AT: Final = 23
+BASE_TIMESTAMP_AT: Final = 27
+MAX_TIMESTAMP_AT: Final = 35
+PRODUCER_ID_AT: Final = 43
+PRODUCER_EPOCH_AT: Final = 51
+BASE_SEQUENCE_AT: Final = 53
+COUNT_AT: Final = 57
 
 COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08
@@ -28,15 +58,22 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 """The base timestamp is the time until which tombstones of this batch are kept (KIP-534)."""
 
+NONE: Final = -1
+"""The timestamp, epoch, producer or sequence of a batch that has none."""
+OFFSET_DELTA_MAX: Final = (1 << 31) - 1
+"""Offsets within a batch, and within a segment's indexes, count from the first one, in 32 bits."""
+
 HEADER: Final = Struct(">qiibIhiqqqhii")
-PREFIX: Final = Struct(">qiibI")
-"""base offset, length, leader epoch, magic, checksum"""
-EXTENT: Final = Struct(">qiibIhi")
-"""The header up to the last offset delta."""
-EXTENT_BYTES: Final = EXTENT.size
-"""A message before v2 is no shorter, if it has a key of at least one byte."""
-SUFFIX: Final = Struct(">hiqqqhii")
-"""attributes, last offset delta, base and max timestamp, producer id and epoch, base sequence, count"""
+_UNCHECKED: Final = Struct(">qiibI")  # up to the checksum
+_CHECKED: Final = Struct(">hiqqqhii")  # from the attributes on
+_EXTENT: Final = Struct(">qiibIhi")  # up to the last offset delta
+EXTENT_BYTES: Final = 27
+"""So much of a batch says where it ends. A message before v2 is no shorter, if its key has a byte at least."""
+_SUMMARY: Final = Struct(">qiibIhiqq")  # up to the max timestamp
+_LENGTH_AND_CHECKSUM: Final = Struct(">i5xI")
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
 
 
 class Batch(Frozen, frozen=True):
@@ -88,85 +125,150 @@ class Batch(Frozen, frozen=True):
         return self.attributes & CONTROL != 0
 
     @property
+    def delete_horizon(self) -> int | None:
+        """Until when, in milliseconds, its tombstones are kept; None if it was never cleaned with any (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+    @property
     def data(self) -> bytes:
         """A copy of the batch's own bytes."""
         return self.buffer[self.position : self.position + self.size_bytes]
 
 
-BatchRecord = tuple[int, int, bytes | None, bytes | None]
-"""offset, timestamp in milliseconds, key, value"""
+class Extent(Frozen, frozen=True):
+    """Which offsets a batch has, and where it ends in the bytes that it was found in."""
+
+    base_offset: int
+    next_offset: int
+    """The offset after its last one."""
+    end: int
+    """The position after the batch, which may lie behind those bytes."""
 
 
-def batch_extent(data: bytes, pos: int) -> tuple[int, int, int] | None:
-    """First offset, the offset after the last, and the end of the batch at `pos`; None if none can be there.
+class BatchSummary(Frozen, frozen=True):
+    """What a log and its indexes go by: where a batch lies, its offsets, epoch and time.
 
-    `EXTENT_BYTES` must be left. The end may lie behind the data.
+    `position` is that in its file. `leader_epoch` and `max_timestamp` (milliseconds) are -1 for a message before v2.
     """
-    base_offset, length, _, magic, _, _, delta = EXTENT.unpack_from(data, pos)
-    if magic == MAGIC and length >= HEADER_BYTES - LOG_OVERHEAD_BYTES and delta >= 0:
-        return base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    max_timestamp: int
+
+    @property
+    def end(self) -> int:
+        """The position after the batch."""
+        return self.position + self.size_bytes
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last record, or that which it had before compaction."""
+        return self.next_offset - 1
+
+
+# ------------------------------------------------------------------ reading
+
+
+def batch_extent(data: bytes, pos: int) -> Extent | None:
+    """The offsets and the end of the batch at `pos`, of which EXTENT_BYTES must be there; None if none can be there."""
+    base_offset, length, _, magic, _, _, delta = _EXTENT.unpack_from(data, pos)
+    if magic == MAGIC and length >= LENGTH_MIN and delta >= 0:
+        return Extent(base_offset, base_offset + delta + 1, pos + LOG_OVERHEAD_BYTES + length)
     if 0 <= magic < MAGIC and length >= MESSAGE_BYTES_MIN:
-        return base_offset, base_offset + 1, pos + LOG_OVERHEAD_BYTES + length
+        return Extent(base_offset, base_offset + 1, pos + LOG_OVERHEAD_BYTES + length)
     return None
 
 
-_FACTS: Final = Struct(">qiibIhiqq")
-"""The header up to the largest timestamp."""
-
-
-def batch_facts(data: bytes, pos: int = 0) -> tuple[int, int, int, int]:
-    """Of the batch at `pos`: first offset, the one after the last, leader's epoch, largest timestamp.
-
-    Epoch and timestamp are -1 for a message before v2. Raises ValueError for no batch.
-    """
+def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
+    """The summary of the batch at `pos`, whose `position` in its file is given. Raises ValueError for no batch."""
     left = len(data) - pos
     if left >= HEADER_BYTES:
-        base_offset, length, epoch, magic, _, _, delta, _, timestamp = _FACTS.unpack_from(data, pos)
-        if magic == MAGIC and length >= HEADER_BYTES - LOG_OVERHEAD_BYTES and delta >= 0:
-            return base_offset, base_offset + delta + 1, epoch, timestamp
+        base_offset, length, epoch, magic, _, _, delta, _, timestamp = _SUMMARY.unpack_from(data, pos)
+        if magic == MAGIC and length >= LENGTH_MIN and delta >= 0:
+            size = LOG_OVERHEAD_BYTES + length
+            return BatchSummary(position, size, base_offset, base_offset + delta + 1, epoch, timestamp)
     extent = batch_extent(data, pos) if left >= EXTENT_BYTES else None
     if extent is None:
         raise ValueError("these bytes are no record batch")
-    return extent[0], extent[1], -1, -1
+    return BatchSummary(position, extent.end - pos, extent.base_offset, extent.next_offset, NONE, NONE)
 
 
-def zigzag(value: int) -> bytes:
-    """A signed varint, as records use it for every length and delta."""
-    number = value << 1 if value >= 0 else ~(value << 1)
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+def base_offset_of(batch: bytes) -> int:
+    """The base offset of a whole batch of any format."""
+    return int(_LONG.unpack_from(batch, BASE_OFFSET_AT)[0])
 
 
-TABLE_SIZE: Final = 8192
-"""Numbers below this have a varint of at most two bytes."""
-
-ZIGZAG: Final = tuple(zigzag(number) for number in range(TABLE_SIZE))
-
-
-def read_zigzag(data: bytes, pos: int) -> tuple[int, int]:
-    """The signed varint at `pos`, and where it ends. Raises IndexError and, above 64 bits, ValueError."""
-    number = shift = 0
-    while True:
-        byte = data[pos]
-        pos += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), pos
-        shift += 7
-        if shift > 63:
-            raise ValueError(f"a varint of more than 10 bytes ends at byte {pos}")
+def next_offset_of(batch: bytes) -> int:
+    """The offset after the last one of a whole batch of version 2."""
+    return base_offset_of(batch) + int(_INT.unpack_from(batch, LAST_OFFSET_DELTA_AT)[0]) + 1
 
 
-_MAX_TIMESTAMP: Final = Struct(">q")
-_MAX_TIMESTAMP_AT: Final = 35
+def record_count(batch: bytes) -> int:
+    """How many records a whole batch of version 2 has."""
+    return int(_INT.unpack_from(batch, COUNT_AT)[0])
 
 
 def max_timestamp(batch: bytes) -> int:
     """The largest timestamp in a batch of version 2, from its header; -1 for an older or a cut one."""
     if len(batch) < HEADER_BYTES or batch[MAGIC_AT] != MAGIC:
-        return -1
-    return int(_MAX_TIMESTAMP.unpack_from(batch, _MAX_TIMESTAMP_AT)[0])
+        return NONE
+    return int(_LONG.unpack_from(batch, MAX_TIMESTAMP_AT)[0])
+
+
+def has_producer(data: bytes, pos: int) -> bool:
+    """Whether the batch at `pos`, whose header is there, is of version 2 and from a producer with an id."""
+    return data[pos + MAGIC_AT] == MAGIC and _LONG.unpack_from(data, pos + PRODUCER_ID_AT)[0] != NONE
+
+
+def is_transactional(data: bytes, pos: int) -> bool:
+    """Whether the batch at `pos`, of which EXTENT_BYTES are there, is of version 2 and part of a transaction."""
+    return (
+        data[pos + MAGIC_AT] == MAGIC
+        and _SHORT.unpack_from(data, pos + ATTRIBUTES_AT)[0] & TRANSACTIONAL != 0
+    )
+
+
+def length_and_checksum(data: bytes, pos: int) -> tuple[int, int]:
+    """Of the batch of version 2 at `pos`: its length, and what its checksum should be."""
+    length, checksum = _LENGTH_AND_CHECKSUM.unpack_from(data, pos + LENGTH_AT)
+    return length, checksum
+
+
+# ------------------------------------------------------------------ writing
+
+
+def encode_batch(
+    body: bytes,
+    *,
+    base_offset: int,
+    last_offset_delta: int,
+    leader_epoch: int,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    count: int,
+    producer_id: int = NONE,
+    producer_epoch: int = NONE,
+    base_sequence: int = NONE,
+) -> bytes:
+    """A batch of version 2 around its records, which are compressed here as the attributes say."""
+    codec = attributes & COMPRESSION_MASK
+    if codec:
+        body = compress(codec, body)
+    checked = _CHECKED.pack(
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    checksum = crc32c(body, crc32c(checked))
+    return b"".join(
+        (_UNCHECKED.pack(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum), checked, body)
+    )

@@ -5,6 +5,7 @@ from struct import Struct
 from typing import Final
 
 from storage.errors import CorruptRecord, RecordTooLarge
+from storage.format.varints import uvarint
 
 SHORT_STRING_MAX: Final = 32_767
 
@@ -25,16 +26,6 @@ def short_string(name: str, value: str) -> bytes:
 def nullable_string(name: str, value: str | None) -> bytes:
     """STRING or null, which has the length -1."""
     return _NULL_STRING if value is None else short_string(name, value)
-
-
-def uvarint(value: int) -> bytes:
-    """An unsigned number of at least 0, seven bits to the byte, lowest first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def compact_string(value: str | None) -> bytes:

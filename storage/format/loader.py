@@ -11,13 +11,22 @@ from typing import Final
 
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, batch_body
-from storage.format.batch_format import MAGIC, read_zigzag
+from storage.format.batch_format import MAGIC
+from storage.format.offset_record import (
+    OFFSET_KEY,
+    PARTITION_BYTES,
+    PLAIN_TAIL,
+    PLAIN_TAIL_BYTES,
+    PLAIN_VALUE_SIZE,
+    PLAIN_VERSION,
+    decode_name,
+    name_ends,
+)
 from storage.format.old_messages import iter_messages
+from storage.format.record_body import check_end, read_field, skip_to_key
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
+from storage.format.varints import read_zigzag
 
-_PLAIN: Final = Struct(">iBhqihqB")
-"""partition, size of the value (24, in zig-zag 48), its version, offset, epoch, size of metadata, time; headers"""
-_PLAIN_BYTES: Final = _PLAIN.size
 _NAMES_MAX: Final = 50_000
 
 Names = tuple[str, str]
@@ -68,35 +77,21 @@ class RecordLoader:
     def _load(self, batch: Batch, body: bytes) -> list[Record | OffsetCommits]:
         records: list[Record | OffsetCommits] = []
         known = self._names
-        unpack = _PLAIN.unpack_from
+        unpack = PLAIN_TAIL.unpack_from
         stop = len(body)
         pos = 0
         left = batch.count
         while left:
             start = pos
             left -= 1
-            # The record's size; its attributes and deltas are of no interest here.
-            number = body[pos]
-            if number < 0x80:
-                pos += 1
-                end = pos + (number >> 1)
-            else:
-                number, pos = read_zigzag(body, pos)
-                end = pos + number
-            pos += 1
-            while body[pos] > 0x7F:
-                pos += 1
-            delta = pos = pos + 1
-            while body[pos] > 0x7F:
-                pos += 1
-            pos += 1
+            delta, pos, end = skip_to_key(body, start)
             if not pos < end <= stop:
                 raise CorruptBatch(batch.position, f"a record ends at byte {end} of {stop}")
             # If this is an offset in the usual form, its last bytes are these.
-            tail = end - _PLAIN_BYTES
+            tail = end - PLAIN_TAIL_BYTES
             if tail > pos:
                 partition, size, version, offset, epoch, metadata, time, headers = unpack(body, tail)
-                if size == 48 and version == 3 and metadata == 0 and headers == 0:
+                if size == PLAIN_VALUE_SIZE and version == PLAIN_VERSION and metadata == 0 and headers == 0:
                     key = body[pos:tail]
                     names = known[key] if key in known else self._learn(key)
                     if names is not None:
@@ -108,8 +103,7 @@ class RecordLoader:
                         continue
             records.append(_load_one(batch, body, pos, end))
             pos = end
-        if pos != stop:
-            raise CorruptBatch(batch.position, f"{stop - pos} bytes follow its {batch.count} records")
+        check_end(batch, pos, stop)
         return records
 
     def _learn(self, key: bytes) -> Names | None:
@@ -120,20 +114,22 @@ class RecordLoader:
         return names
 
     def _parse(self, key: bytes) -> Names | None:
-        size, pos = (key[0], 1) if key[0] < 0x80 else (key[0] & 0x7F | key[1] << 7, 2)
-        # Names are measured in 15 bits; of 16 the highest would make the size negative.
-        if size >> 1 != len(key) - pos + 4 or size > 0x3FFF or key[pos : pos + 2] != b"\x00\x01":
+        size, pos = read_zigzag(key, 0)
+        if size != len(key) - pos + PARTITION_BYTES or key[pos : pos + 2] != OFFSET_KEY:
             return None
-        group_end = pos + 4 + (key[pos + 2] << 8 | key[pos + 3])
-        rest = key[group_end:]
-        topic = self._topics.get(rest)
+        try:
+            group_end, topic_end = name_ends(key, pos)
+        except CorruptRecord:
+            return None
+        if topic_end != len(key):
+            return None
+        topic_bytes = key[group_end + 2 :]
+        topic = self._topics.get(topic_bytes)
         if topic is None:
-            if len(rest) < 2 or rest[0] << 8 | rest[1] != len(rest) - 2:
-                return None
             if len(self._topics) >= _NAMES_MAX:
                 self._topics.clear()
-            topic = self._topics[rest] = rest[2:].decode("utf-8", "replace")
-        return key[pos + 4 : group_end].decode("utf-8", "replace"), topic
+            topic = self._topics[topic_bytes] = decode_name(topic_bytes)
+        return decode_name(key[pos + 4 : group_end]), topic
 
 
 def _take_alike(
@@ -151,7 +147,7 @@ def _take_alike(
     puts them into `values`, and returns how many there were: all up to the first one that is otherwise, or comes
     twice.
     """
-    pos = tail + _PLAIN_BYTES
+    pos = tail + PLAIN_TAIL_BYTES
     size_bytes = pos - start
     delta_bytes = key_at - delta_at
     key = body[key_at:tail]
@@ -180,8 +176,8 @@ def _take_alike(
             its_key != key
             or its_head != head
             or delta & mask != wanted
-            or size != 48
-            or version != 3
+            or size != PLAIN_VALUE_SIZE
+            or version != PLAIN_VERSION
             or metadata
             or headers
             or partition in values
@@ -194,21 +190,13 @@ def _take_alike(
 
 @lru_cache(maxsize=256)
 def _alike(head_bytes: int, delta_bytes: int, key_bytes: int) -> Struct:
-    return Struct(f">{head_bytes}s{'BH'[delta_bytes - 1]}{key_bytes}s{_PLAIN.format[1:]}")
+    return Struct(f">{head_bytes}s{'BH'[delta_bytes - 1]}{key_bytes}s{PLAIN_TAIL.format[1:]}")
 
 
 def _load_one(batch: Batch, body: bytes, pos: int, end: int) -> Record:
     """The record of any kind whose key's size is at `pos`."""
-    size, pos = read_zigzag(body, pos)
-    key = None
-    if size >= 0:
-        key = body[pos : pos + size]
-        pos += size
-    size, pos = read_zigzag(body, pos)
-    value = None
-    if size >= 0:
-        value = body[pos : pos + size]
-        pos += size
+    key, pos = read_field(body, pos)
+    value, pos = read_field(body, pos)
     if pos > end:
         raise CorruptBatch(batch.position, f"a record ends at byte {end}, and its value at {pos}")
     return decode_record(key, value)

@@ -16,9 +16,9 @@ from storage.format.batch_format import (
     LOG_OVERHEAD_BYTES,
     MESSAGE_BYTES_MIN,
     Batch,
-    BatchRecord,
 )
 from storage.format.compression import decompress
+from storage.format.record_body import BatchRecord
 
 _HEAD: Final = Struct(">qiIbb")
 """offset, length, checksum, magic, attributes"""

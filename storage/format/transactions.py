@@ -7,18 +7,15 @@ made of it here.
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
-from storage.errors import CorruptBatch, CorruptRecord
+from storage.errors import CorruptRecord
 from storage.format.batch import Batch, iter_records
 from storage.format.loader import RecordLoader
+from storage.format.markers import COMMIT, marker_type
 from storage.format.records import OffsetCommitRecord, OffsetCommits, Record, decode_record
 
 NO_PRODUCER_ID: Final = -1
-_CONTROL_KEY: Final = Struct(">hh")
-"""version, type"""
-_COMMIT: Final = 1
 
 _Key = tuple[str, str, int]
 
@@ -82,13 +79,9 @@ class LogReplay:
         return records
 
     def _end(self, batch: Batch) -> list[Record]:
-        commit = False
-        for _, _, key, _ in iter_records(batch):
-            if key is None or len(key) < _CONTROL_KEY.size:
-                raise CorruptBatch(batch.position, "the key of a control record is cut short")
-            commit = _CONTROL_KEY.unpack_from(key)[1] == _COMMIT
+        kind = marker_type(batch)
         ended = self._pending.pop(batch.producer_id, {})
-        if not commit:
+        if kind != COMMIT:
             return []
         for committed, (record_offset, _) in ended.items():
             # Of two offsets the one whose record comes later in the log holds, whichever marker came first.

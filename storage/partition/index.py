@@ -17,15 +17,10 @@ from typing import Final, Protocol
 
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import INDEX_SUFFIXES, segment_name
-from storage.format.batch_format import EXTENT_BYTES, batch_extent, batch_facts
+from storage.format.batch_format import EXTENT_BYTES, BatchSummary, batch_extent, summarize
 
 _ENTRY: Final = Struct(">ii")
 _TIME_ENTRY: Final = Struct(">qi")
-
-Place = tuple[int, int, int, int, int, int]
-"""Of a batch: position, size, first and last offset, leader's epoch, largest timestamp; -1 for what it lacks."""
-Mark = tuple[int, int, int]
-"""Of a batch: size, last offset, largest timestamp."""
 
 
 class Batches(Protocol):
@@ -33,7 +28,7 @@ class Batches(Protocol):
 
     size_bytes: int
 
-    def places(self, position: int) -> Iterator[Place]:
+    def summaries(self, position: int) -> Iterator[BatchSummary]:
         """The batches from `position` on, which must be the start of one."""
 
 
@@ -98,26 +93,26 @@ class SegmentIndex:
         """Whether it knows the segment up to its end, and may know more than its files."""
         return self._ready and not self.sealed
 
-    def extend(self, segment: Batches, marks: Iterable[Mark]) -> None:
+    def extend(self, segment: Batches, batches: Iterable[BatchSummary]) -> None:
         """Batches were written to the end of the segment, whose size does not count them yet."""
         if not self._ready:
             self._resume(segment)
         self.sealed = False
-        self._note(segment.size_bytes, marks)
+        self._note(segment.size_bytes, batches)
 
-    def _note(self, position: int, marks: Iterable[Mark]) -> None:
-        """Batches follow each other from `position` on (LogSegment.append)."""
+    def _note(self, position: int, batches: Iterable[BatchSummary]) -> None:
+        """Batches follow each other from `position` on, wherever they were summarized (LogSegment.append)."""
         since, interval, top = self._since, self._interval_bytes, self._top[0]
-        for size, last_offset, timestamp in marks:
-            if timestamp > top:
-                top = timestamp
-                self._top = (timestamp, last_offset)
+        for batch in batches:
+            if batch.max_timestamp > top:
+                top = batch.max_timestamp
+                self._top = (top, batch.last_offset)
             if since > interval:
-                self._entries += _ENTRY.pack(last_offset - self._base_offset, position)
+                self._entries += _ENTRY.pack(batch.last_offset - self._base_offset, position)
                 self._note_time()
                 since = 0
-            since += size
-            position += size
+            since += batch.size_bytes
+            position += batch.size_bytes
         self._since = since
 
     def _note_time(self) -> None:
@@ -227,7 +222,7 @@ class SegmentIndex:
         if entries is not None and times is not None:
             start = self._take(segment, entries, times)
         # The batch of the last entry is in the index already, and begins the count.
-        self._note(start, ((place[1], place[3], place[5]) for place in segment.places(start)))
+        self._note(start, segment.summaries(start))
         self._thorough = False
         self._ready = True
 
@@ -253,11 +248,12 @@ class SegmentIndex:
     def _agrees(self, segment: Batches, entry: tuple[int, int], timestamp: int, time_offset: int) -> bool:
         """Whether the batches are as the last entries of both indexes say."""
         is_first = True
-        for _, _, _, last_offset, _, largest in segment.places(entry[1]):
-            if is_first and last_offset != self._base_offset + entry[0]:
+        for batch in segment.summaries(entry[1]):
+            if is_first and batch.last_offset != self._base_offset + entry[0]:
                 return False
-            if last_offset >= self._base_offset + time_offset:
-                return last_offset == self._base_offset + time_offset and largest == timestamp
+            if batch.last_offset >= self._base_offset + time_offset:
+                is_the_one = batch.last_offset == self._base_offset + time_offset
+                return is_the_one and batch.max_timestamp == timestamp
             is_first = False
         return False
 
@@ -287,13 +283,12 @@ def _good_times(data: bytes) -> int:
     return good
 
 
-def places(data: bytes, position: int) -> Iterator[Place]:
+def summaries(data: bytes, position: int) -> Iterator[BatchSummary]:
     """The whole batches at the start of `data`, which was read from `position`."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:
         extent = batch_extent(data, pos)
-        if extent is None or extent[2] > size:
+        if extent is None or extent.end > size:
             return
-        base_offset, next_offset, epoch, timestamp = batch_facts(data, pos)
-        yield position + pos, extent[2] - pos, base_offset, next_offset - 1, epoch, timestamp
-        pos = extent[2]
+        yield summarize(data, pos, position + pos)
+        pos = extent.end

@@ -9,7 +9,7 @@ import errno
 from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
@@ -23,20 +23,27 @@ from storage.disk.layout import (
 )
 from storage.disk.properties import encode_uuid
 from storage.errors import CorruptLog, storage_error
-from storage.format.batch_format import EXTENT_BYTES, batch_extent, batch_facts
+from storage.format.batch_format import (
+    EXTENT_BYTES,
+    OFFSET_DELTA_MAX,
+    BatchSummary,
+    base_offset_of,
+    batch_extent,
+    summarize,
+)
 from storage.partition.epochs import LeaderEpochs
 from storage.partition.rolled_segments import find_missing, read_rolled, write_rolled
 from storage.partition.segment import Run, Segment
 from storage.partition.swap import finish_swaps, swap_in
 from storage.settings import LogSettings
 
-_RELATIVE_OFFSET_MAX: Final = (1 << 31) - 1
-"""Kafka's indexes hold offsets relative to their segment's first, in 32 bits."""
 
+class _Bookmark(NamedTuple):
+    """Where a reader goes on: at `offset`, which is at this byte of this segment."""
 
-def batch_offsets(batch: bytes) -> tuple[int, int]:
-    """The offset of the batch's first record, and the one that follows it. Raises ValueError for no batch."""
-    return batch_facts(batch)[:2]
+    offset: int
+    segment: Segment
+    position: int
 
 
 class PartitionLog:
@@ -57,7 +64,7 @@ class PartitionLog:
         self._segments: list[Segment] = []
         self._entries_dirty = False
         self._is_new = True
-        self._place: tuple[int, Segment, int] | None = None
+        self._bookmark: _Bookmark | None = None
         self._noted: dict[int, int] | None = None
         """What the file with the rolled segments says."""
         self._epochs = LeaderEpochs(fs, directory)
@@ -175,38 +182,35 @@ class PartitionLog:
         run = Run()
         end, epochs = self.end_offset, self._epochs
         for batch in batches:
-            base_offset, next_offset, epoch, timestamp = batch_facts(batch)
-            if base_offset < end:
-                raise ValueError(f"a batch at offset {base_offset} of a log that ends at {end}")
-            size = len(batch)
-            if active is None or self._is_full(active, run, size, next_offset, timestamp):
+            summary = summarize(batch)
+            if summary.base_offset < end:
+                raise ValueError(f"a batch at offset {summary.base_offset} of a log that ends at {end}")
+            if active is None or self._is_full(active, run, summary):
                 if active is not None and run.batches:
                     self._write(active, run, end)
                     run = Run()
-                active = self._start_segment(base_offset)
-            if epoch > epochs.last:
-                epochs.assign(epoch, base_offset)
-            run.batches.append(batch)
-            run.marks.append((size, next_offset - 1, timestamp))
-            run.size_bytes += size
-            end = next_offset
+                active = self._start_segment(summary.base_offset)
+            if summary.leader_epoch > epochs.last:
+                epochs.assign(summary.leader_epoch, summary.base_offset)
+            run.add(batch, summary)
+            end = summary.next_offset
         if active is not None and run.batches:
             self._write(active, run, end)
 
-    def _is_full(self, active: Segment, run: Run, size: int, next_offset: int, timestamp: int) -> bool:
+    def _is_full(self, active: Segment, run: Run, batch: BatchSummary) -> bool:
         """Whether the next batch must not follow `run` into this segment, for its size, its age or its offsets.
 
         Age is counted between records, as in Kafka (LogSegment.shouldRoll): a log that rests does not roll.
         """
         used = active.size_bytes + run.size_bytes
         if used:
-            if used + size > self._segment_bytes:
+            if used + batch.size_bytes > self._segment_bytes:
                 return True
-            first = active.first_timestamp() if active.size_bytes else run.marks[0][2]
+            first = active.first_timestamp() if active.size_bytes else run.summaries[0].max_timestamp
             # A message from before KIP-32 has no timestamp, and tells nothing about age.
-            if first >= 0 and timestamp - first >= self._segment_ms:
+            if first >= 0 and batch.max_timestamp - first >= self._segment_ms:
                 return True
-        return next_offset - 1 - active.base_offset > _RELATIVE_OFFSET_MAX
+        return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
 
     def _write(self, active: Segment, run: Run, end: int) -> None:
         try:
@@ -275,9 +279,9 @@ class PartitionLog:
         offset = self._epochs_from
         found: list[tuple[int, int]] = []
         for segment in self._reaching(offset):
-            for _, _, base_offset, _, epoch, _ in segment.places(segment.position_before(offset)):
-                if not found or epoch > found[-1][0]:
-                    found.append((epoch, base_offset))
+            for batch in segment.summaries(segment.position_before(offset)):
+                if not found or batch.leader_epoch > found[-1][0]:
+                    found.append((batch.leader_epoch, batch.base_offset))
         self._epochs.replace([entry for entry in self._epochs.entries if entry[1] < offset] + found)
         self._epochs_from = None
 
@@ -316,7 +320,7 @@ class PartitionLog:
             last = self._segments[-1]
             position = self._find(last, offset)
             if position < last.size_bytes:
-                base_offset = batch_offsets(last.read(position, EXTENT_BYTES))[0]
+                base_offset = base_offset_of(last.read(position, EXTENT_BYTES))
                 if base_offset < offset:
                     raise CorruptLog(
                         last.path,
@@ -324,7 +328,7 @@ class PartitionLog:
                         position=position,
                     )
             last.cut(position)
-        self._place = None
+        self._bookmark = None
         self.end_offset = offset
         self._epochs.truncate(offset)
 
@@ -346,7 +350,7 @@ class PartitionLog:
         cleaned.close()
         cleaned.index.sealed = True
         self._segments[index : index + len(base_offsets)] = [cleaned]
-        self._place = None
+        self._bookmark = None
 
     def _expect_less(self, replaced: Sequence[int]) -> None:
         """Note what is there whatever comes of a swap: the first segment, old or cleaned, and none of the others."""
@@ -402,9 +406,9 @@ class PartitionLog:
 
         Between segments compaction leaves gaps, but it never makes two of them hold the same offset.
         """
-        if index + 1 == len(self._segments) or self._place is None:
+        if index + 1 == len(self._segments) or self._bookmark is None:
             return
-        segment, position = self._place[1:]
+        segment, position = self._bookmark.segment, self._bookmark.position
         following = self._segments[index + 1].base_offset
         if next_offset > following or (next_offset == following and position < segment.size_bytes):
             reason = f"it goes on to offset {following} and beyond, where the next segment starts"
@@ -418,11 +422,11 @@ class PartitionLog:
 
     def remember(self, segment: Segment, offset: int, position: int) -> None:
         """Start looking for `offset` and those after it here, the next time."""
-        self._place = (offset, segment, position)
+        self._bookmark = _Bookmark(offset, segment, position)
 
     def _find(self, segment: Segment, offset: int) -> int:
-        place = self._place
-        near = place[2] if place and place[1] is segment and place[0] <= offset else 0
+        mark = self._bookmark
+        near = mark.position if mark and mark.segment is segment and mark.offset <= offset else 0
         return segment.find(offset, near)
 
     def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
@@ -432,7 +436,7 @@ class PartitionLog:
             return b"", offset
         end, next_offset = _whole_batches(data)
         if end == 0 and len(data) >= EXTENT_BYTES and (extent := batch_extent(data, 0)):
-            data = segment.read(position, extent[2])
+            data = segment.read(position, extent.end)
             end, next_offset = _whole_batches(data)
         if end == 0:
             raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
@@ -450,7 +454,7 @@ def _whole_batches(data: bytes) -> tuple[int, int]:
     pos = next_offset = 0
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
-        if extent is None or extent[2] > len(data):
+        if extent is None or extent.end > len(data):
             break
-        _, next_offset, pos = extent
+        next_offset, pos = extent.next_offset, extent.end
     return pos, next_offset

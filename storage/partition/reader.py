@@ -163,10 +163,10 @@ class LogReader:
         extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
         if extent is None:
             raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
-        if extent[2] > at_once:
-            if extent[2] > max_bytes and not at_least_one:
+        if extent.end > at_once:
+            if extent.end > max_bytes and not at_least_one:
                 return b"", offset, False
-            data = segment.read(position, extent[2])
+            data = segment.read(position, extent.end)
         end, next_offset = _whole_batches(data, bound)
         if not end:
             raise CorruptLog(segment.path, "a batch ends behind the log's end", position=position)
@@ -250,21 +250,23 @@ def _whole_batches(data: bytes, bound: int) -> tuple[int, int]:
     pos = next_offset = 0
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
-        if extent is None or extent[2] > len(data) or extent[1] > bound:
+        if extent is None or extent.end > len(data) or extent.next_offset > bound:
             break
-        _, next_offset, pos = extent
+        next_offset, pos = extent.next_offset, extent.end
     return pos, next_offset
 
 
 def _first_at(segment: Segment, position: int, timestamp: int) -> Offset:
     """The first record from `position` on that is not older than `timestamp`."""
-    for place, size, _, _, leader_epoch, latest in segment.places(position):
-        if latest < timestamp:
+    for batch in segment.summaries(position):
+        if batch.max_timestamp < timestamp:
             continue
         try:
-            for offset, time, _, _ in iter_records(read_batch(segment.read(place, size))):
+            for offset, time, _, _ in iter_records(
+                read_batch(segment.read(batch.position, batch.size_bytes))
+            ):
                 if time >= timestamp:
-                    return Offset(time, offset, leader_epoch)
+                    return Offset(time, offset, batch.leader_epoch)
         except CorruptBatch as error:
-            raise CorruptLog(segment.path, error.reason, position=place) from error
+            raise CorruptLog(segment.path, error.reason, position=batch.position) from error
     return NOWHERE

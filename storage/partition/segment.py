@@ -13,16 +13,15 @@ from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import check_batch
 from storage.format.batch_format import (
-    EXTENT,
     EXTENT_BYTES,
     HEADER_BYTES,
-    LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_AT,
+    BatchSummary,
     batch_extent,
     max_timestamp,
 )
-from storage.partition.index import Mark, Place, SegmentIndex, places
+from storage.partition.index import SegmentIndex, summaries
 from storage.settings import INDEX_INTERVAL_BYTES_DEFAULT
 
 _SCAN_BYTES: Final = 1 << 20
@@ -41,14 +40,20 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """Batches that are written together; `marks` has the size, last offset and largest timestamp of each."""
+    """Batches that are written together, and the summary of each, whose `position` says nothing yet."""
 
-    __slots__ = ("batches", "marks", "size_bytes")
+    __slots__ = ("batches", "size_bytes", "summaries")
 
     def __init__(self) -> None:
         self.batches: list[bytes] = []
-        self.marks: list[Mark] = []
+        self.summaries: list[BatchSummary] = []
         self.size_bytes = 0
+
+    def add(self, batch: bytes, summary: BatchSummary) -> None:
+        """Put one more behind the others."""
+        self.batches.append(batch)
+        self.summaries.append(summary)
+        self.size_bytes += len(batch)
 
 
 class Segment:
@@ -102,7 +107,7 @@ class Segment:
         """Append batches, to the page cache."""
         self.dirty = True
         self._open().pwrite(run.batches, self.size_bytes)
-        self.index.extend(self, run.marks)
+        self.index.extend(self, run.summaries)
         self.size_bytes += run.size_bytes
 
     def cut(self, size: int) -> None:
@@ -166,9 +171,9 @@ class Segment:
                 extent = batch_extent(data, pos)
                 if extent is None:
                     raise CorruptLog(self.path, "no record batch starts here", position=position + pos)
-                if extent[1] > offset:
+                if extent.next_offset > offset:
                     return position + pos
-                pos = extent[2]
+                pos = extent.end
             if pos == 0:
                 raise CorruptLog(self.path, "it ends within the header of a record batch", position=position)
             position += pos
@@ -178,26 +183,26 @@ class Segment:
         """A batch before that of `offset`, by the index if a look at the batch agrees."""
         position, last_offset = self.index.find(offset)
         if position:
-            place = next(self.places(position), None)
-            if place is None or place[3] != last_offset:
+            found = next(self.summaries(position), None)
+            if found is None or found.last_offset != last_offset:
                 self.index.forget()
                 return 0
         return position
 
-    def places(self, position: int) -> Iterator[Place]:
+    def summaries(self, position: int) -> Iterator[BatchSummary]:
         """The whole batches from `position` on, which must be the start of one."""
         size = _LOOK_BYTES
         while position < self.size_bytes:
             data = self.read(position, size)
             following = position
-            for place in places(data, position):
-                yield place
-                following = place[0] + place[1]
+            for summary in summaries(data, position):
+                yield summary
+                following = summary.end
             if following == position:
                 extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
-                if extent is None or extent[2] <= size or position + extent[2] > self.size_bytes:
+                if extent is None or extent.end <= size or position + extent.end > self.size_bytes:
                     return
-                size = extent[2]
+                size = extent.end
             else:
                 position = following
                 size = min(4 * size, _SCAN_BYTES)
@@ -215,7 +220,7 @@ class Segment:
             if damage is None and pos == 0:
                 # A batch larger than what was read: take it whole.
                 extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
-                data = self.read(position, extent[2] if extent else 0)
+                data = self.read(position, extent.end if extent else 0)
                 pos, offset, damage = _scan_chunk(data, offset, verify_from, gaps=gaps)
                 if damage is None and pos == 0:
                     damage = f"a batch starts with {len(data)} bytes left, and is longer"
@@ -232,43 +237,16 @@ def _scan_chunk(data: bytes, offset: int, verify_from: int, *, gaps: bool) -> tu
         extent = batch_extent(data, pos)
         if extent is None:
             return pos, offset, "no record batch starts here"
-        base_offset, next_offset, end = extent
         # An old message with others in it does not say which offset is its first.
-        is_gap = base_offset > offset >= verify_from and not gaps and data[pos + MAGIC_AT] == MAGIC
-        if base_offset < offset or is_gap:
-            return pos, offset, f"a batch with base offset {base_offset} where {offset} comes next"
-        if end > size:
+        is_gap = extent.base_offset > offset >= verify_from and not gaps and data[pos + MAGIC_AT] == MAGIC
+        if extent.base_offset < offset or is_gap:
+            return pos, offset, f"a batch with base offset {extent.base_offset} where {offset} comes next"
+        if extent.end > size:
             break
-        if next_offset > verify_from:
+        if extent.next_offset > verify_from:
             try:
                 check_batch(data, pos)
             except CorruptBatch as error:
                 return pos, offset, error.reason
-        pos, offset = end, next_offset
+        pos, offset = extent.end, extent.next_offset
     return pos, offset, None
-
-
-def find_batch(data: bytes, offset: int, span: int = 1 << 31) -> int | None:
-    """Where in `data` the first whole batch starts, wherever that may be.
-
-    Only one counts whose first offset is `offset` or some larger one, of `span` in all.
-    """
-    magic = bytes((MAGIC,))
-    found = data.find(magic, 16)
-    while found >= 0:
-        pos = found - 16
-        if pos + HEADER_BYTES <= len(data):
-            base_offset, length = EXTENT.unpack_from(data, pos)[:2]
-            # Look closer only where the numbers are possible: most bytes of this value are no magic.
-            if (
-                0 <= base_offset - offset < span
-                and HEADER_BYTES - LOG_OVERHEAD_BYTES <= length <= len(data) - pos - LOG_OVERHEAD_BYTES
-            ):
-                try:
-                    check_batch(data, pos)
-                except CorruptBatch:
-                    pass
-                else:
-                    return pos
-        found = data.find(magic, found + 1)
-    return None

@@ -130,8 +130,8 @@ def _next_offset(fs: FileSystem, directory: Path, base_offset: int) -> int:
     segment = Segment(fs, directory, base_offset, create=False, suffix=SWAP_SUFFIX)
     try:
         offset = base_offset + 1
-        for place in segment.places(0):
-            offset = place[3] + 1
+        for batch in segment.summaries(0):
+            offset = batch.next_offset
         return offset
     finally:
         segment.close()

@@ -7,30 +7,21 @@ transactions the walk begins anew: a transaction whose marker is gone must not b
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
 from storage.errors import CorruptBatch, CorruptLog
-from storage.format.batch import iter_records, read_batch
+from storage.format.batch import read_batch
 from storage.format.batch_format import (
-    CRC_START,
     EXTENT_BYTES,
-    MAGIC,
-    MAGIC_AT,
-    TRANSACTIONAL,
     Batch,
     batch_extent,
+    is_transactional,
 )
+from storage.format.markers import ABORT, ENDS, marker_type
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
 
 READ_BYTES: Final = 1 << 20
-_ATTRIBUTES_AT: Final = CRC_START + 1
-"""The low byte of the attributes."""
-_CONTROL_KEY: Final = Struct(">hh")
-"""version, type"""
-_ABORT: Final = 0
-_COMMIT: Final = 1
 
 
 class Aborted(NamedTuple):
@@ -114,8 +105,8 @@ class TransactionIndex:
         taken = self._take(segment, data)
         if not taken:
             extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
-            if extent is not None and self._position + extent[2] <= segment.size_bytes:
-                taken = self._take(segment, segment.read(self._position, extent[2]))
+            if extent is not None and self._position + extent.end <= segment.size_bytes:
+                taken = self._take(segment, segment.read(self._position, extent.end))
         if not taken:
             raise CorruptLog(segment.path, "no whole record batch starts here", position=self._position)
         return taken
@@ -124,33 +115,23 @@ class TransactionIndex:
         pos, size = 0, len(data)
         while pos + EXTENT_BYTES <= size:
             extent = batch_extent(data, pos)
-            if extent is None or extent[2] > size:
+            if extent is None or extent.end > size:
                 break
-            if data[pos + MAGIC_AT] == MAGIC and data[pos + _ATTRIBUTES_AT] & TRANSACTIONAL:
+            if is_transactional(data, pos):
                 try:
                     self._note(read_batch(data, pos))
                 except CorruptBatch as error:
                     raise CorruptLog(segment.path, error.reason, position=self._position + pos) from error
-            pos = extent[2]
+            pos = extent.end
         return pos
 
     def _note(self, batch: Batch) -> None:
         if not batch.is_control:
             self._open.setdefault(batch.producer_id, batch.base_offset)
             return
-        kind = _marker_type(batch)
-        if kind not in (_ABORT, _COMMIT):
+        kind = marker_type(batch)
+        if kind not in ENDS:
             return
         first_offset = self._open.pop(batch.producer_id, None)
-        if kind == _ABORT and first_offset is not None:
+        if kind == ABORT and first_offset is not None:
             self._aborted.append(Aborted(batch.producer_id, first_offset, batch.last_offset))
-
-
-def _marker_type(batch: Batch) -> int:
-    """The type in the key of a control record; -1 for an emptied batch. Raises CorruptBatch."""
-    kind = -1
-    for _, _, key, _ in iter_records(batch):
-        if key is None or len(key) < _CONTROL_KEY.size:
-            raise CorruptBatch(batch.position, "the key of a control record is cut short")
-        kind = int(_CONTROL_KEY.unpack_from(key)[1])
-    return kind

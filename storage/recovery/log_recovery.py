@@ -14,10 +14,11 @@ from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX
 from storage.errors import CorruptLog
-from storage.format.batch_format import EXTENT_BYTES, batch_extent
+from storage.format.batch import find_batch
+from storage.format.batch_format import EXTENT_BYTES, base_offset_of, batch_extent, next_offset_of
 from storage.journal.journal import Entry
-from storage.partition.log import PartitionLog, batch_offsets
-from storage.partition.segment import Scan, Segment, find_batch
+from storage.partition.log import PartitionLog
+from storage.partition.segment import Scan, Segment
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -115,7 +116,7 @@ def _start(segment: Segment, durable: int, hint: Position | None) -> Scan | None
     head = segment.read(hint.position, EXTENT_BYTES)
     if head:
         extent = batch_extent(head, 0) if len(head) == EXTENT_BYTES else None
-        if extent is None or extent[0] != durable:
+        if extent is None or extent.base_offset != durable:
             return None
     return Scan(hint.position, durable, None)
 
@@ -138,9 +139,9 @@ def _recover_log(
         raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
     log.mark_dirty(durable)
     batches = _continuation(log, durable, entries, cuts)
-    if batches and batch_offsets(batches[-1])[1] >= scan.next_offset:
+    if batches and next_offset_of(batches[-1]) >= scan.next_offset:
         log.cut(index, scan.position)
-        log.truncate(batch_offsets(batches[0])[0])
+        log.truncate(base_offset_of(batches[0]))
         log.append_all(batches)
     elif scan.damage is not None:
         _cut_tail(fs, log, index, scan, point, cuts)
@@ -166,7 +167,7 @@ def _continuation(
         if batches and base_offset < end:
             raise CorruptLog(log.directory, f"its journal holds offset {base_offset} twice")
         batches.append(batch)
-        end = batch_offsets(batch)[1]
+        end = next_offset_of(batch)
     return batches
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-from crc32c import crc32c
 
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
@@ -27,7 +26,7 @@ from storage.disk.layout import (
 )
 from storage.errors import StorageError, storage_error
 from storage.format.batch import iter_batches, iter_records, read_batch
-from storage.format.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, PREFIX, SUFFIX
+from storage.format.batch_format import NONE, OFFSET_DELTA_MAX, encode_batch
 from storage.format.loader import RecordLoader
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, OffsetCommits, decode_record
 from storage.format.transactions import LogReplay
@@ -39,7 +38,6 @@ V = TypeVar("V")
 
 README_FILE = "README.txt"
 POSSIBLY_OLDER_FILE = "possibly-older.csv"
-_DELTA_MAX = (1 << 31) - 1
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
@@ -170,10 +168,19 @@ def empty_batches(offset: int, next_offset: int | None) -> bytes:
     """Batches without records that take the offsets from `offset` to before `next_offset`, if any."""
     parts = []
     while next_offset is not None and offset < next_offset:
-        delta = min(next_offset - offset - 1, _DELTA_MAX)
-        suffix = SUFFIX.pack(0, delta, -1, -1, -1, -1, -1, 0)
-        prefix = PREFIX.pack(offset, HEADER_BYTES - LOG_OVERHEAD_BYTES, -1, MAGIC, crc32c(suffix))
-        parts.append(prefix + suffix)
+        delta = min(next_offset - offset - 1, OFFSET_DELTA_MAX)
+        parts.append(
+            encode_batch(
+                b"",
+                base_offset=offset,
+                last_offset_delta=delta,
+                leader_epoch=NONE,
+                attributes=0,
+                base_timestamp=NONE,
+                max_timestamp=NONE,
+                count=0,
+            )
+        )
         offset += delta + 1
     return b"".join(parts)
 

@@ -16,8 +16,11 @@ PARTS: Final = (
     "tests/storage/test_batch.py",
     "tests/storage/test_columns.py",
     "tests/storage/test_loader.py",
+    "tests/storage/test_old_messages.py",
+    "tests/storage/test_one_owner.py",
     "tests/storage/test_placement.py",
     "tests/storage/test_records.py",
+    "tests/storage/test_transactions.py",
 )
 """The parts that are compiled, one by one."""
 

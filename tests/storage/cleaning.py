@@ -6,13 +6,12 @@ import random
 from collections.abc import Iterable, Mapping
 from struct import Struct
 
-from crc32c import crc32c
-
-from storage.cleaner.transactions import marker_type
 from storage.format.batch import Batch, iter_batches, iter_records
-from storage.format.batch_format import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC, PREFIX, SUFFIX, zigzag
 from storage.format.compression import compress
+from storage.format.markers import marker_type
+from storage.format.varints import zigzag
 from storage.log_manager import LogManager
+from tests.storage.headers import with_header
 
 NOW = 1_700_000_000_000
 RETENTION = 60_000
@@ -52,9 +51,16 @@ def build(
     if attributes & 7:
         body = compress(attributes & 7, body)
     producer_epoch = 0 if producer_id >= 0 else -1
-    suffix = SUFFIX.pack(attributes, count - 1, timestamp, timestamp, producer_id, producer_epoch, -1, count)
-    length = HEADER_BYTES - LOG_OVERHEAD_BYTES + len(body)
-    return PREFIX.pack(base_offset, length, epoch, MAGIC, crc32c(body, crc32c(suffix))) + suffix + body
+    return with_header(
+        body,
+        count,
+        base_offset=base_offset,
+        attributes=attributes,
+        epoch=epoch,
+        timestamp=timestamp,
+        max_timestamp=timestamp,
+        producer=(producer_id, producer_epoch, -1),
+    )
 
 
 class History:

@@ -21,7 +21,7 @@ from storage.format.batch import (
     iter_records,
     read_batch,
 )
-from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME, PREFIX, SUFFIX, read_zigzag, zigzag
+from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
 from storage.format.records import (
     GroupMetadataRecord,
@@ -32,7 +32,9 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
+from storage.format.varints import read_zigzag, zigzag
 from tests.storage import strategies
+from tests.storage.headers import with_header
 
 NOW = 1_700_000_000_000
 
@@ -52,14 +54,6 @@ def kafka_python_batch(records: Sequence[Record], version: int) -> bytes:
         value = encode_record_value(record, version)
         assert builder.append(offset, NOW, encode_record_key(record), value, []) is not None
     return bytes(builder.build())
-
-
-def wrapped(body: bytes, count: int, *, attributes: int = 0, max_timestamp: int = NOW) -> bytes:
-    """A batch of `body`, with a right checksum."""
-    from crc32c import crc32c
-
-    suffix = SUFFIX.pack(attributes, count - 1, NOW, max_timestamp, -1, -1, -1, count)
-    return PREFIX.pack(0, 49 + len(body), 0, 2, crc32c(suffix + body)) + suffix + body
 
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
@@ -250,7 +244,7 @@ def test_garbage_for_records_is_refused_or_read_but_nothing_else(
     body: bytes, count: int, attributes: int
 ) -> None:
     with suppress(CorruptBatch):
-        list(iter_records(wrapped(body, max(count, 1), attributes=attributes)))
+        list(iter_records(with_header(body, max(count, 1), attributes=attributes)))
 
 
 @given(st.data())
@@ -259,7 +253,7 @@ def test_damage_behind_a_right_checksum_never_reads_beyond_a_record(data: st.Dat
     position = data.draw(st.integers(0, len(body) - 1))
     body[position] ^= data.draw(st.integers(1, 255))
     with suppress(CorruptBatch):
-        for _, _, key, value in iter_records(wrapped(bytes(body), 3)):
+        for _, _, key, value in iter_records(with_header(bytes(body), 3)):
             assert len(key or b"") + len(value or b"") <= len(body)
 
 
@@ -267,7 +261,7 @@ def test_fewer_or_more_records_than_the_header_says_is_damage() -> None:
     body = built(strategies.commit(1, 3))[HEADER_BYTES:]
     for count in (2, 4):
         with pytest.raises(CorruptBatch):
-            list(iter_records(wrapped(body, count)))
+            list(iter_records(with_header(body, count)))
 
 
 @pytest.mark.parametrize(
@@ -282,10 +276,10 @@ def test_fewer_or_more_records_than_the_header_says_is_damage() -> None:
 def test_compressed_batches_are_read(codec: int, compress: object) -> None:
     assert callable(compress)
     plain = built(strategies.commit(1, 300))
-    packed = wrapped(compress(plain[HEADER_BYTES:]), 300, attributes=codec)
+    packed = with_header(compress(plain[HEADER_BYTES:]), 300, attributes=codec)
     assert list(iter_records(packed)) == list(iter_records(plain))
     with pytest.raises(CorruptBatch):
-        list(iter_records(wrapped(b"\x01nonsense", 1, attributes=codec)))
+        list(iter_records(with_header(b"\x01nonsense", 1, attributes=codec)))
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
@@ -294,7 +288,7 @@ def test_what_would_fill_the_memory_is_not_decompressed(codec: int, monkeypatch:
     assert decompress(codec, body) == bytes(1_000_000)
     monkeypatch.setattr("storage.format.compression.DECOMPRESSED_BYTES_MAX", 999_999)
     with pytest.raises(CorruptBatch):
-        list(iter_records(wrapped(body, 1, attributes=codec)))
+        list(iter_records(with_header(body, 1, attributes=codec)))
 
 
 def test_snappy_in_the_framing_of_snappy_java_is_read() -> None:
@@ -303,20 +297,20 @@ def test_snappy_in_the_framing_of_snappy_java_is_read() -> None:
     blocks = [bytes(cramjam.snappy.compress_raw(part)) for part in (body[:1000], body[1000:])]
     framed = b"\x82SNAPPY\x00" + bytes((0, 0, 0, 1, 0, 0, 0, 1))
     framed += b"".join(len(block).to_bytes(4, "big") + block for block in blocks)
-    assert list(iter_records(wrapped(framed, 300, attributes=2))) == list(iter_records(plain))
+    assert list(iter_records(with_header(framed, 300, attributes=2))) == list(iter_records(plain))
     for cut in (17, 19, len(framed) - 1):
         with pytest.raises(CorruptBatch):
-            list(iter_records(wrapped(framed[:cut], 300, attributes=2)))
+            list(iter_records(with_header(framed[:cut], 300, attributes=2)))
 
 
 def test_a_codec_that_is_not_known_is_refused() -> None:
     with pytest.raises(CorruptBatch, match="compression 7"):
-        list(iter_records(wrapped(b"", 1, attributes=7)))
+        list(iter_records(with_header(b"", 1, attributes=7)))
 
 
 def test_timestamps_are_those_of_the_append_where_the_topic_says_so() -> None:
     body = built(strategies.commit(1, 2))[HEADER_BYTES:]
-    records = iter_records(wrapped(body, 2, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 55))
+    records = iter_records(with_header(body, 2, attributes=LOG_APPEND_TIME, max_timestamp=NOW + 55))
     assert [timestamp for _, timestamp, _, _ in records] == [NOW + 55] * 2
 
 

@@ -7,7 +7,6 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ from storage.columns.one_by_one import batch_rows
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
 from storage.columns.walk import Chunk
 from storage.format.batch import iter_batches
-from storage.format.batch_format import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL, zigzag
+from storage.format.batch_format import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from storage.format.compression import compress
 from storage.format.records import (
     GroupMetadataRecord,
@@ -27,7 +26,9 @@ from storage.format.records import (
     encode_record_key,
     encode_record_value,
 )
+from storage.format.varints import zigzag
 from tests.storage import strategies
+from tests.storage.headers import with_header
 from tests.storage.test_old_messages import message_set
 
 Pair = tuple[bytes | None, bytes | None]
@@ -48,11 +49,8 @@ def batch(
     """A batch around the bytes of `count` records."""
     if attributes & 7:
         body = compress(attributes & 7, body)
-    last = (count - 1 if delta is None else delta) & 0x7FFFFFFF
-    header = [base_offset, 49 + len(body), 3, 2, 0, attributes, last, NOW, NOW + 9, 77, 2, 5, count]
-    data = bytearray(HEADER.pack(*header) + body)
-    data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
-    return bytes(data)
+    how = {"base_offset": base_offset, "attributes": attributes, "epoch": 3, "max_timestamp": NOW + 9}
+    return with_header(body, count, delta=delta, producer=(77, 2, 5), **how)
 
 
 @st.composite

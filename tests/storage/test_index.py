@@ -162,7 +162,7 @@ def test_a_log_that_was_cut(seed: int) -> None:
     fill(log, seed)
     if seed % 2:
         log.write_indexes()
-    starts = [place[2] for segment in log.segments for place in segment.places(0)]
+    starts = [batch.base_offset for segment in log.segments for batch in segment.summaries(0)]
     log.truncate(random.Random(seed).choice(starts))
     log.append(built(100, log.end_offset, 3, epoch=5, timestamp=NOW - 1))
     log.write_indexes(seal=True)
@@ -266,7 +266,7 @@ def test_a_killed_process_leaves_what_can_be_completed(tmp_path: Path) -> None:
     check_epochs(RealFileSystem(), tmp_path / "__consumer_offsets-0")
 
 
-def test_places_of_a_batch_larger_than_one_read() -> None:
+def test_summaries_of_a_batch_larger_than_one_read() -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs, LogSettings(segment_bytes=1 << 30))
     log.append(built(0, 0))
@@ -274,4 +274,5 @@ def test_places_of_a_batch_larger_than_one_read() -> None:
     log.append(built(2, 3_001))
     segment = log.segments[0]
     assert isinstance(segment, Segment)
-    assert [place[2:4] for place in segment.places(0)] == [(0, 0), (1, 3_000), (3_001, 3_001)]
+    found = [(batch.base_offset, batch.last_offset) for batch in segment.summaries(0)]
+    assert found == [(0, 0), (1, 3_000), (3_001, 3_001)]

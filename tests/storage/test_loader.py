@@ -23,7 +23,8 @@ from storage.format.records import (
     encode_record_value,
 )
 from tests.storage import strategies
-from tests.storage.test_batch import NOW, built, wrapped
+from tests.storage.headers import with_header
+from tests.storage.test_batch import NOW, built
 
 
 def ordinary(data: bytes) -> list[Record]:
@@ -115,7 +116,7 @@ def test_a_varint_that_does_not_end_with_its_record_takes_nobody_along() -> None
             body.index(encode_record_key(records[number])) - 2
         )  # its last byte stands before the key's size
         body[delta] |= 0x80
-        damaged = wrapped(bytes(body), 200)
+        damaged = with_header(bytes(body), 200)
         with pytest.raises((CorruptBatch, CorruptRecord)):
             RecordLoader().load(check_batch(damaged))
         body[delta] &= 0x7F
@@ -157,7 +158,7 @@ def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
 
 def test_a_control_batch_has_no_records_of_groups() -> None:
     body = built(strategies.commit(1, 2))[HEADER_BYTES:]
-    assert RecordLoader().load(check_batch(wrapped(body, 2, attributes=CONTROL))) == []
+    assert RecordLoader().load(check_batch(with_header(body, 2, attributes=CONTROL))) == []
 
 
 def test_a_record_that_makes_no_sense_is_reported_with_its_batch() -> None:
@@ -173,7 +174,7 @@ def test_damage_behind_a_right_checksum_is_found_or_read_but_nothing_else(data: 
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, 3))
-    damaged = wrapped(bytes(body[: len(body) - cut]), 3)
+    damaged = with_header(bytes(body[: len(body) - cut]), 3)
     expected: list[Record] | None = None
     with suppress(CorruptBatch, CorruptRecord):
         expected = ordinary(damaged)

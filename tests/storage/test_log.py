@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageFull
-from storage.format.batch import BatchBuilder, iter_batches
+from storage.format.batch import BatchBuilder, find_batch, iter_batches
+from storage.format.batch_format import next_offset_of
 from storage.format.records import UnknownRecord
-from storage.partition.log import PartitionLog, batch_offsets
-from storage.partition.segment import find_batch
+from storage.partition.log import PartitionLog
 from storage.settings import SEGMENT_MS_DEFAULT, LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
@@ -107,7 +107,7 @@ def test_reads_return_whole_batches_from_the_one_that_holds_the_offset(
         start = data.draw(st.integers(0, log.end_offset + 3))
         max_bytes = data.draw(st.integers(0, 3000))
         found, following = log.read(start, max_bytes)
-        expected = [one for one in batches if batch_offsets(one)[1] > start]
+        expected = [one for one in batches if next_offset_of(one) > start]
         if not expected:
             assert (found, following) == (b"", log.end_offset)
             continue
@@ -115,7 +115,7 @@ def test_reads_return_whole_batches_from_the_one_that_holds_the_offset(
         assert got == expected[: len(got)]
         assert len(got) >= 1
         assert len(found) <= max(max_bytes, len(got[0]))
-        assert following == batch_offsets(got[-1])[1]
+        assert following == next_offset_of(got[-1])
 
 
 def test_a_batch_that_steps_back_is_refused() -> None:

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a group of the classic protocol: its key and its value, and all that knows their fields.
+
+Kafka's `GroupMetadataKey`, which is the group's id, and `GroupMetadataValue`, of which versions 0 to 4 are read and 3
+is written; KIP-915 made version 4 flexible. To change what is written here, add a version; never another meaning to an
+old one.
+"""
+
+from struct import Struct
+from typing import Final
+
+from protocol.structs import Frozen
+from storage.errors import CorruptRecord
+from storage.format.fields import FieldReader, compact_string, nullable_string, short_string
+from storage.format.varints import uvarint
+
+GROUP_KEY_VERSION: Final = 2
+GROUP_VALUE_DEFAULT: Final = 3
+
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
+_TWO_INTS: Final = Struct(">ii")
+
+
+class MemberValue(Frozen, frozen=True):
+    """A member of a stored group. Timeouts are milliseconds; `rebalance_timeout` is -1 in value version 0."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout: int
+    session_timeout: int
+    subscription: bytes
+    assignment: bytes
+
+
+class GroupMetadataValue(Frozen, frozen=True):
+    """A generation of a group. `current_state_timestamp` (ms) is -1 where the version has none."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    current_state_timestamp: int
+    members: tuple[MemberValue, ...]
+
+
+class GroupMetadataRecord(Frozen, frozen=True):
+    """One classic group; `value` None deletes it."""
+
+    group: str
+    value: GroupMetadataValue | None
+
+
+# ------------------------------------------------------------------ writing
+
+
+def encode_group_key(group: str) -> bytes:
+    """The key of a group. Raises RecordTooLarge for a name of more than 32,767 bytes."""
+    return _SHORT.pack(GROUP_KEY_VERSION) + short_string("group", group)
+
+
+def encode_group_metadata(value: GroupMetadataValue, version: int = GROUP_VALUE_DEFAULT) -> bytes:
+    """A group metadata value of `version` 0-4; what that version cannot hold is left out."""
+    if version == 4:
+        return _encode_group_flexible(value)
+    if not 0 <= version < 4:
+        raise ValueError(f"group metadata value version {version} cannot be written")
+    parts = [
+        _SHORT.pack(version),
+        short_string("protocol_type", value.protocol_type),
+        _INT.pack(value.generation),
+        nullable_string("protocol", value.protocol),
+        nullable_string("leader", value.leader),
+    ]
+    if version >= 2:
+        parts.append(_LONG.pack(value.current_state_timestamp))
+    parts.append(_INT.pack(len(value.members)))
+    for member in value.members:
+        parts.append(short_string("member_id", member.member_id))
+        if version >= 3:
+            parts.append(nullable_string("group_instance_id", member.group_instance_id))
+        parts.append(short_string("client_id", member.client_id))
+        parts.append(short_string("client_host", member.client_host))
+        if version >= 1:
+            parts.append(_INT.pack(member.rebalance_timeout))
+        parts.append(_TWO_INTS.pack(member.session_timeout, len(member.subscription)))
+        parts.append(member.subscription)
+        parts.append(_INT.pack(len(member.assignment)))
+        parts.append(member.assignment)
+    return b"".join(parts)
+
+
+def _encode_group_flexible(value: GroupMetadataValue) -> bytes:
+    parts = [
+        _SHORT.pack(4),
+        compact_string(value.protocol_type),
+        _INT.pack(value.generation),
+        compact_string(value.protocol),
+        compact_string(value.leader),
+        _LONG.pack(value.current_state_timestamp),
+        uvarint(len(value.members) + 1),
+    ]
+    for member in value.members:
+        parts += (
+            compact_string(member.member_id),
+            compact_string(member.group_instance_id),
+            compact_string(member.client_id),
+            compact_string(member.client_host),
+            _TWO_INTS.pack(member.rebalance_timeout, member.session_timeout),
+            uvarint(len(member.subscription) + 1),
+            member.subscription,
+            uvarint(len(member.assignment) + 1),
+            member.assignment,
+            b"\x00",
+        )
+    parts.append(b"\x00")
+    return b"".join(parts)
+
+
+# ------------------------------------------------------------------ reading
+
+
+def decode_group_metadata(value: bytes) -> GroupMetadataValue:
+    """The group metadata value of any version 0-4. Raises CorruptRecord."""
+    reader = FieldReader(value, "group metadata value")
+    version = reader.int16()
+    if version == 4:
+        return _decode_group_flexible(reader)
+    if not 0 <= version < 4:
+        raise CorruptRecord(f"group metadata value version {version} is not known")
+    protocol_type, generation = reader.string(), reader.int32()
+    protocol, leader = reader.nullable_string(), reader.nullable_string()
+    timestamp = reader.int64() if version >= 2 else -1
+    members = tuple(_decode_member(reader, version) for _ in range(reader.array_length(reader.int32())))
+    return GroupMetadataValue(protocol_type, generation, protocol, leader, timestamp, members)
+
+
+def _decode_member(reader: FieldReader, version: int) -> MemberValue:
+    member_id = reader.string()
+    instance_id = reader.nullable_string() if version >= 3 else None
+    client_id, client_host = reader.string(), reader.string()
+    rebalance_timeout = reader.int32() if version >= 1 else -1
+    session_timeout = reader.int32()
+    subscription, assignment = reader.blob(reader.int32()), reader.blob(reader.int32())
+    return MemberValue(
+        member_id,
+        instance_id,
+        client_id,
+        client_host,
+        rebalance_timeout,
+        session_timeout,
+        subscription,
+        assignment,
+    )
+
+
+def _decode_group_flexible(reader: FieldReader) -> GroupMetadataValue:
+    protocol_type, generation = reader.compact_string(), reader.int32()
+    protocol, leader = reader.nullable_compact_string(), reader.nullable_compact_string()
+    timestamp = reader.int64()
+    members = []
+    for _ in range(reader.array_length(reader.uvarint() - 1)):
+        member_id, instance_id = reader.compact_string(), reader.nullable_compact_string()
+        client_id, client_host = reader.compact_string(), reader.compact_string()
+        rebalance_timeout, session_timeout = reader.int32(), reader.int32()
+        subscription = reader.blob(reader.uvarint() - 1)
+        assignment = reader.blob(reader.uvarint() - 1)
+        reader.tags()
+        members.append(
+            MemberValue(
+                member_id,
+                instance_id,
+                client_id,
+                client_host,
+                rebalance_timeout,
+                session_timeout,
+                subscription,
+                assignment,
+            )
+        )
+    reader.tags()
+    return GroupMetadataValue(protocol_type, generation, protocol, leader, timestamp, tuple(members))

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of a committed offset: its key and its value, and all that knows their fields.
+
+    key      version i16 (0 or 1), group STRING, topic STRING, partition i32
+    value    version i16, offset i64, leader epoch i32 (from 3 on), metadata STRING (4: COMPACT_STRING),
+             commit time i64, expiry i64 (1 alone), tagged fields (4 alone: 0 is the topic's id)
+
+Kafka's `OffsetCommitKey` and `OffsetCommitValue`; KIP-915 made version 4 of the value flexible. Values of versions 0 to
+4 are read. Written are 3, or 4 where `offsets.value.version` asks for it, and 1 whenever a commit brought an expiry of
+its own. To change what is written here, add a version; never another meaning to an old one.
+
+Nearly all offsets have value version 3 and no metadata. From the partition on their records are all alike: PLAIN_TAIL
+packs and unpacks that in one go, for BatchBuilder and RecordLoader. What these do comes out as `encode_offset` and
+`decode_offset` have it (tests/storage/test_one_owner.py).
+"""
+
+from functools import lru_cache
+from struct import Struct
+from struct import error as struct_error
+from typing import Final
+
+import msgspec
+
+from protocol.structs import Frozen
+from storage.errors import CorruptRecord
+from storage.format.fields import FieldReader, compact_string, short_string
+from storage.format.record_body import NO_HEADERS, field, size_field
+
+OFFSET_VALUE_DEFAULT: Final = 3
+OFFSET_VALUE_VERSION_MAX: Final = 4
+WITH_EXPIRY: Final = 1
+"""The only version of the value that can hold an expiry."""
+
+OFFSET_KEY: Final = b"\x00\x01"
+"""The version that our keys begin with."""
+OFFSET_KEYS: Final = frozenset({b"\x00\x00", OFFSET_KEY})
+PARTITION_BYTES: Final = 4
+"""A key ends with its partition."""
+
+PLAIN_TAIL: Final = Struct(">iBhqihqB")
+"""A plain offset's record from its partition on; behind that the size, version, offset, leader epoch, size of the
+metadata and time of its value, and the number of headers."""
+PLAIN_TAIL_BYTES: Final = PLAIN_TAIL.size
+PLAIN_VALUE_SIZE: Final = 48
+"""24 bytes, as a record has the size: in zig-zag."""
+PLAIN_VERSION: Final = 3
+_PLAIN_TAIL_4: Final = Struct(
+    ">iBhqiBqBB"
+)  # in version 4: the metadata's size is one byte, and there are no tags
+_EMPTY_COMPACT: Final = 1
+_PLAIN_VALUE: Final = Struct(">hqihq")
+
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+_HEAD: Final = Struct(">hq")
+_HEAD_WITH_EPOCH: Final = Struct(">hqi")
+_LONG: Final = Struct(">q")
+_TWO_LONGS: Final = Struct(">qq")
+_NO_TOPIC_ID: Final = bytes(16)
+_TOPIC_ID_TAG: Final = 0
+
+
+class OffsetAndMetadata(Frozen, frozen=True):
+    """What a commit says about one partition. Times are milliseconds since the epoch.
+
+    `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int | None = None
+    topic_id: bytes | None = None
+
+
+class OffsetCommitRecord(Frozen, frozen=True):
+    """One partition's committed offset; `value` None deletes it."""
+
+    group: str
+    topic: str
+    partition: int
+    value: OffsetAndMetadata | None
+
+
+class OffsetCommits(msgspec.Struct):
+    """What one commit says about one topic: a log record for each partition, none of them a tombstone.
+
+    The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
+    """
+
+    group: str
+    topic: str
+    values: dict[int, OffsetAndMetadata]
+    metadata_bytes: int = 0
+    """Of all values: how much memory their metadata takes at most; whoever puts some in says so."""
+
+
+# ------------------------------------------------------------------ keys
+
+
+def offset_key_prefix(group: str, topic: str) -> bytes:
+    """The key of an offset up to its partition.
+
+    Raises RecordTooLarge when either name needs more than 32,767 bytes.
+    """
+    return OFFSET_KEY + short_string("group", group) + short_string("topic", topic)
+
+
+def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
+    """The key of an offset. Raises RecordTooLarge when either name needs more than 32,767 bytes."""
+    return offset_key_prefix(group, topic) + _INT.pack(partition)
+
+
+@lru_cache(maxsize=1 << 14)
+def sized_key_prefix(group: str, topic: str) -> bytes:
+    """The key of an offset up to its partition, after the size that a record has before the whole key.
+
+    Raises RecordTooLarge when either name needs more than 32,767 bytes.
+    """
+    prefix = offset_key_prefix(group, topic)
+    return size_field(len(prefix) + PARTITION_BYTES) + prefix
+
+
+def name_ends(key: bytes, pos: int) -> tuple[int, int]:
+    """Where the group's and the topic's name end in the key of an offset that begins at `pos`.
+
+    The group's begins at `pos` + 4, the topic's 2 after it; the partition follows. Raises CorruptRecord.
+    """
+    try:
+        group_end = pos + 4 + _SHORT.unpack_from(key, pos + 2)[0]
+        topic_end = group_end + 2 + _SHORT.unpack_from(key, group_end)[0]
+    except struct_error as error:
+        raise CorruptRecord(f"the key of an offset is cut short: {len(key) - pos} bytes") from error
+    if not pos + 4 <= group_end < group_end + 2 <= topic_end <= len(key):
+        raise CorruptRecord("the key of an offset has no group, or no topic")
+    return group_end, topic_end
+
+
+def decode_name(data: bytes) -> str:
+    """A name in a key; what is not UTF-8 as Java decodes it, so that it is the same group."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        # Tried second, since it is slower and hardly ever needed.
+        return data.decode("utf-8", "replace")
+
+
+def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
+    """The record with an offset's key, of version 0 or 1. Raises CorruptRecord."""
+    group_end, topic_end = name_ends(key, 0)
+    if len(key) < topic_end + PARTITION_BYTES:
+        raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
+    (partition,) = _INT.unpack_from(key, topic_end)
+    group, topic = decode_name(key[4:group_end]), decode_name(key[group_end + 2 : topic_end])
+    return OffsetCommitRecord(group, topic, partition, None if value is None else decode_offset(value))
+
+
+# ------------------------------------------------------------------ values
+
+
+def encode_offset(value: OffsetAndMetadata, version: int = OFFSET_VALUE_DEFAULT) -> bytes:
+    """An offset commit value of `version` 0-4; what that version cannot hold is left out."""
+    if version == 4:
+        return _encode_offset_flexible(value)
+    metadata = short_string("metadata", value.metadata)
+    if version == 3:
+        head = _HEAD_WITH_EPOCH.pack(3, value.offset, value.leader_epoch)
+        return head + metadata + _LONG.pack(value.commit_timestamp)
+    head = _HEAD.pack(version, value.offset)
+    if version == 1:
+        expire = -1 if value.expire_timestamp is None else value.expire_timestamp
+        return head + metadata + _TWO_LONGS.pack(value.commit_timestamp, expire)
+    if version in (0, 2):
+        return head + metadata + _LONG.pack(value.commit_timestamp)
+    raise ValueError(f"offset commit value version {version} cannot be written")
+
+
+def _encode_offset_flexible(value: OffsetAndMetadata) -> bytes:
+    head = _HEAD_WITH_EPOCH.pack(4, value.offset, value.leader_epoch)
+    tail = _LONG.pack(value.commit_timestamp)
+    tags = b"\x00"
+    if value.topic_id is not None and value.topic_id != _NO_TOPIC_ID:
+        tags = b"\x01\x00\x10" + value.topic_id
+    return head + compact_string(value.metadata) + tail + tags
+
+
+def value_version(value: OffsetAndMetadata, version: int) -> int:
+    """The version in which this value is written where `version` is asked for: an expiry needs its own."""
+    return version if value.expire_timestamp is None else WITH_EXPIRY
+
+
+def encode_tail(partition: int, value: OffsetAndMetadata | None, version: int) -> bytes:
+    """What follows the names in the record of an offset: partition, value after its size, and no headers.
+
+    Raises RecordTooLarge for metadata of more than 32,767 bytes that the version cannot hold.
+    """
+    if value is None:
+        return _INT.pack(partition) + field(None) + NO_HEADERS
+    if not value.metadata and value.expire_timestamp is None:
+        if version == PLAIN_VERSION:
+            return plain_tail(partition, value)
+        if version == 4 and not value.topic_id:
+            return _PLAIN_TAIL_4.pack(
+                partition,
+                PLAIN_VALUE_SIZE,
+                4,
+                value.offset,
+                value.leader_epoch,
+                _EMPTY_COMPACT,
+                value.commit_timestamp,
+                0,
+                0,
+            )
+    return _INT.pack(partition) + field(encode_offset(value, value_version(value, version))) + NO_HEADERS
+
+
+def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
+    """As `encode_tail` for version 3, of a value without metadata and expiry."""
+    return PLAIN_TAIL.pack(
+        partition,
+        PLAIN_VALUE_SIZE,
+        PLAIN_VERSION,
+        value.offset,
+        value.leader_epoch,
+        0,
+        value.commit_timestamp,
+        0,
+    )
+
+
+def decode_offset(value: bytes) -> OffsetAndMetadata:
+    """The offset commit value of any version 0-4. Raises CorruptRecord."""
+    if len(value) == _PLAIN_VALUE.size:
+        version, offset, epoch, size, timestamp = _PLAIN_VALUE.unpack(value)
+        if version == PLAIN_VERSION and size == 0:
+            return OffsetAndMetadata(offset, epoch, "", timestamp)
+    return _decode_any_offset(value)
+
+
+def _decode_any_offset(value: bytes) -> OffsetAndMetadata:
+    reader = FieldReader(value, "offset commit value")
+    version = reader.int16()
+    if not 0 <= version <= OFFSET_VALUE_VERSION_MAX:
+        raise CorruptRecord(f"offset commit value version {version} is not known")
+    offset = reader.int64()
+    epoch = reader.int32() if version >= 3 else -1
+    if version == 4:
+        metadata, timestamp = reader.compact_string(), reader.int64()
+        topic_id = reader.tags().get(_TOPIC_ID_TAG)
+        if topic_id is not None and len(topic_id) != 16:
+            raise CorruptRecord(f"topic id of {len(topic_id)} bytes")
+        if topic_id == _NO_TOPIC_ID:
+            topic_id = None
+        return OffsetAndMetadata(offset, epoch, metadata, timestamp, None, topic_id)
+    metadata, timestamp = reader.string(), reader.int64()
+    # Kafka's OffsetAndMetadata.fromRecord: -1 stands for "no expiry of its own".
+    expire = reader.int64() if version == 1 else -1
+    return OffsetAndMetadata(offset, epoch, metadata, timestamp, None if expire == -1 else expire)
