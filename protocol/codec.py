@@ -19,4 +19,4 @@ class Codec(NamedTuple):
     encode_request: Callable[[Any], bytes]
     flexible: bool
     decode_request_in_steps: Callable[[bytes, int], Generator[None, None, Any]] | None = None
-    """Gives way every hundred items; None for the hot messages, of which ten thousand take some milliseconds."""
+    """Gives way every hundred items or every 500 of a hot message; None where it has few, or ten thousand at most."""

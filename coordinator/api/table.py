@@ -12,6 +12,7 @@ import msgspec
 from coordinator.api.context import ErrorResponse, Handler
 from coordinator.api.part_errors import COUNTED_BY_HANDLER, PARTS
 from coordinator.api.slices import ANSWER_BYTES_MAX
+from protocol import hot
 from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
@@ -132,7 +133,7 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         has_error=key not in ERRORS_IN_PARTS,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
         encode_in_steps=_encode_in_steps(key, version),
-        small_bytes=SMALL_BYTES if codec.decode_request_in_steps else SMALL_HOT_BYTES,
+        small_bytes=SMALL_HOT_BYTES if key in hot.CODECS else SMALL_BYTES,
         handle_in_steps=getattr(module, "handle_in_steps", None),
         parts_have_errors=key in PARTS,
         counts_part_errors=key in COUNTED_BY_HANDLER,

@@ -3,7 +3,8 @@
 
 The code reads without looking where the buffer ends: a fixed-size read past it raises, and a slice past it
 leaves `pos` behind the end, which the last line of every function finds. Lengths below 128 of the flexible
-versions, which are one byte, are handled in line; longer ones by `protocol.wire`.
+versions, which are one byte, are handled in line; longer ones by `protocol.wire`. Requests of which tens of thousands
+of items may come have a second function, a generator that gives way now and then.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ from protocol.codegen.types import default, python_type, value_type
 
 # From so many items on, iterating over one Struct pays for its setting up.
 ONE_PASS_FROM_ITEMS: Final = 4
+ITEMS_PER_STEP: Final = 500
+"""How many structs are read before a generator gives way: some 200 microseconds."""
 
 
 def items_max(message: str) -> int | None:
@@ -27,13 +30,19 @@ def items_max(message: str) -> int | None:
     return {"JoinGroupRequest": PROTOCOLS_MAX, "LeaveGroupRequest": LEAVING_MAX}.get(message, ITEMS_MAX)
 
 
-class Decoder:
-    """Writes one function into `source`."""
+def has_steps(message: Message) -> bool:
+    """Whether a message may be so long that it is read in steps."""
+    return items_max(message.name) == ITEMS_MAX and any(field.is_array for field in message.fields)
 
-    def __init__(self, source: Source, version: int, *, flexible: bool) -> None:
+
+class Decoder:
+    """Writes one function into `source`; with `in_steps` it is a generator."""
+
+    def __init__(self, source: Source, version: int, *, flexible: bool, in_steps: bool = False) -> None:
         self._source = source
         self._version = version
         self._flexible = flexible
+        self._in_steps = in_steps
         self._items_max: int | None = None
 
     def emit(self, message: Message) -> None:
@@ -44,6 +53,8 @@ class Decoder:
             line("size = len(buf)")
             if self._items_max is not None:
                 line("items = 0")
+        if self._in_steps:
+            line(f"left = {ITEMS_PER_STEP}")
         with self._source.block("try:"):
             self._struct(message.fields, "", in_array=False)
         with self._source.block("except (IndexError, error):"):
@@ -193,12 +204,17 @@ class Decoder:
             return
         line(f"{declared} = []")
         layout = one_string(steps(field.fields, self._version))
-        if layout is not None:
+        if layout is not None and not self._in_steps:
             self._items_with_empty_string(layout, field, target, count)
         prefix = field.item_name + "_"
         with self._source.block(f"for _ in range({count}):"):
             self._struct(field.fields, prefix, in_array=True)
             line(f"{target}.append({self._construct(field.type, field.fields, prefix)})")
+            if self._in_steps:
+                line("left -= 1")
+                with self._source.block("if not left:"):
+                    line(f"left = {ITEMS_PER_STEP}")
+                    line("yield")
 
     def _items_with_empty_string(self, layout: OneString, field: Field, target: str, count: str) -> None:
         """Read a long array by one Struct for all items, up to the first that has a string or tagged fields."""

@@ -3,8 +3,9 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
-from protocol.codegen.decoder import Decoder
+from protocol.codegen.decoder import Decoder, has_steps
 from protocol.codegen.encoder import Encoder
 from protocol.codegen.schema import Message, load
 from protocol.codegen.source import Source, Structs
@@ -42,19 +43,23 @@ def render_api(api: str) -> str:
 
 def _functions(message: Message, structs: Structs) -> Iterator[str]:
     kind = "request" if message.name.endswith("Request") else "response"
-    directions: tuple[tuple[str, str, Callable[..., Decoder | Encoder]], ...] = (
-        (f"decode_{kind}", f"(buf: bytes, pos: int) -> {message.name}:", Decoder),
-        (f"encode_{kind}", f"(message: {message.name}) -> bytes:", Encoder),
-    )
-    for name, signature, emitter in directions:
+    directions: list[tuple[str, str, str, Callable[..., Decoder | Encoder]]] = [
+        (f"decode_{kind}", "", f"(buf: bytes, pos: int) -> {message.name}:", Decoder),
+        (f"encode_{kind}", "", f"(message: {message.name}) -> bytes:", Encoder),
+    ]
+    if has_steps(message):
+        returned = f"Generator[None, None, {message.name}]"
+        signature = f"(buf: bytes, pos: int) -> {returned}:"
+        directions.append((f"decode_{kind}", "_in_steps", signature, partial(Decoder, in_steps=True)))
+    for name, suffix, signature, emitter in directions:
         written: dict[str, int] = {}
         for version in range(message.versions.min, message.versions.max + 1):
             source = Source(structs)
-            with source.block(f"def {name}_v{version}{signature}"):
+            with source.block(f"def {name}_v{version}{suffix}{signature}"):
                 emitter(source, version, flexible=version in message.flexible).emit(message)
             same = written.setdefault("\n".join(source.lines[1:]), version)
             if same != version:
-                yield f"{name}_v{version} = {name}_v{same}"
+                yield f"{name}_v{version}{suffix} = {name}_v{same}{suffix}"
             else:
                 yield from source.lines
             yield ""
@@ -67,13 +72,17 @@ def _table(request: Message) -> Iterator[str]:
     yield "CODECS: Final[dict[int, Codec]] = {"
     for version in range(request.versions.min, request.versions.max + 1):
         names = ("decode_request", "encode_response", "decode_response", "encode_request")
-        functions = ", ".join(f"{name}_v{version}" for name in names)
-        yield f"    {version}: Codec({functions}, {version in request.flexible}),"
+        values = [f"{name}_v{version}" for name in names] + [str(version in request.flexible)]
+        if has_steps(request):
+            values.append(f"decode_request_v{version}_in_steps")
+        yield f"    {version}: Codec({', '.join(values)}),"
     yield "}"
 
 
 def _imports(body: str) -> Iterator[str]:
     used = set(re.findall(r"\w+", body))
+    if "Generator" in used:
+        yield "from collections.abc import Generator"
     from_struct = [name for name in ("Struct", "error") if name in used]
     yield f"from struct import {', '.join(from_struct)}"
     yield "from typing import Final"

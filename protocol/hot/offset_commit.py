@@ -3,6 +3,7 @@
 # fmt: off
 """OffsetCommit v2-v10: the request and the response, both ways."""
 
+from collections.abc import Generator
 from struct import Struct, error
 from typing import Final
 
@@ -761,6 +762,535 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
     return b"".join(out)
 
 
+def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        retention_time_ms, n = _UNPACK_qi(buf, pos)
+        pos += 12
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 14 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, retention_time_ms, topics)
+
+
+decode_request_v3_in_steps = decode_request_v2_in_steps
+
+
+decode_request_v4_in_steps = decode_request_v2_in_steps
+
+
+def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 14 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
+                pos += 14
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, -1, topics)
+
+
+def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
+                pos += 18
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, None, -1, topics)
+
+
+def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        elif n == -1:
+            group_instance_id = None
+        else:
+            raise bad_length(n, "group_instance_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partitions_count = n
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
+                pos += 18
+                if n >= 0:
+                    end = pos + n
+                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == -1:
+                    partition_committed_metadata = None
+                else:
+                    raise bad_length(n, "committed_metadata")
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
+def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                topic_name, pos = read_compact_string(buf, pos, "name")
+            n = buf[pos]
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                pos += 16
+                if n == 1:
+                    partition_committed_metadata: str | None = ""
+                    pos += 1
+                elif 0 < n < 128:
+                    end = pos + n
+                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == 0:
+                    partition_committed_metadata = None
+                    pos += 1
+                else:
+                    partition_committed_metadata, pos = read_compact_nullable_string(buf, pos, "committed_metadata")
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
+decode_request_v9_in_steps = decode_request_v8_in_steps
+
+
+def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if not 0 <= topics_count * 18 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetCommitRequestTopic] = []
+        for _ in range(topics_count):
+            topic_topic_id, n = _UNPACK_16sB(buf, pos)
+            pos += 16
+            topic_partitions_count = n - 1
+            if topic_partitions_count < 127:
+                pos += 1
+            else:
+                topic_partitions_count, pos = read_compact_count(buf, pos)
+            if not 0 <= topic_partitions_count * 18 <= size - pos:
+                raise bad_count(topic_partitions_count, "partitions", size - pos)
+            items += topic_partitions_count
+            if items > 50000:
+                raise too_many_items("partitions", 50000)
+            topic_partitions: list[OffsetCommitRequestPartition] = []
+            for _ in range(topic_partitions_count):
+                partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
+                pos += 16
+                if n == 1:
+                    partition_committed_metadata: str | None = ""
+                    pos += 1
+                elif 0 < n < 128:
+                    end = pos + n
+                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                elif n == 0:
+                    partition_committed_metadata = None
+                    pos += 1
+                else:
+                    partition_committed_metadata, pos = read_compact_nullable_string(buf, pos, "committed_metadata")
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            topics.append(OffsetCommitRequestTopic("", topic_topic_id, topic_partitions))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetCommitRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetCommitRequest")
+    return OffsetCommitRequest(group_id, generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+
+
 def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:
     size = len(buf)
     try:
@@ -1061,13 +1591,13 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
 API_KEY: Final = 8
 
 CODECS: Final[dict[int, Codec]] = {
-    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
-    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
-    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False),
-    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False),
-    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, False),
-    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, False),
-    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True),
-    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True),
-    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False, decode_request_v2_in_steps),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False, decode_request_v3_in_steps),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False, decode_request_v4_in_steps),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False, decode_request_v5_in_steps),
+    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, False, decode_request_v6_in_steps),
+    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, False, decode_request_v7_in_steps),
+    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True, decode_request_v8_in_steps),
+    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True, decode_request_v9_in_steps),
+    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True, decode_request_v10_in_steps),
 }

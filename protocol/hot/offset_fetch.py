@@ -3,6 +3,7 @@
 # fmt: off
 """OffsetFetch v1-v10: the request and the response, both ways."""
 
+from collections.abc import Generator
 from struct import Struct, error
 from typing import Final
 
@@ -817,6 +818,575 @@ def encode_request_v10(message: OffsetFetchRequest) -> bytes:
     return b"".join(out)
 
 
+def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        items += topics_count
+        if items > 50000:
+            raise too_many_items("topics", 50000)
+        topics: list[OffsetFetchRequestTopic] = []
+        for _ in range(topics_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                topic_name = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "name")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            topic_partition_indexes_count = n
+            if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+            items += topic_partition_indexes_count
+            if items > 50000:
+                raise too_many_items("partition_indexes", 50000)
+            if topic_partition_indexes_count < len(UNPACK_INT32S):
+                topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+            else:
+                topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+            pos += 4 * topic_partition_indexes_count
+            topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        topics_count = n
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 6 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
+            topics = []
+            for _ in range(topics_count):
+                (n,) = _UNPACK_h(buf, pos)
+                pos += 2
+                if n >= 0:
+                    end = pos + n
+                    topic_name = buf[pos:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    raise bad_length(n, "name")
+                (n,) = _UNPACK_i(buf, pos)
+                pos += 4
+                topic_partition_indexes_count = n
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                pos += 4 * topic_partition_indexes_count
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+decode_request_v3_in_steps = decode_request_v2_in_steps
+
+
+decode_request_v4_in_steps = decode_request_v2_in_steps
+
+
+decode_request_v5_in_steps = decode_request_v2_in_steps
+
+
+def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
+            topics = []
+            for _ in range(topics_count):
+                n = buf[pos]
+                if 0 < n < 128:
+                    end = pos + n
+                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    topic_name, pos = read_compact_string(buf, pos, "name")
+                n = buf[pos]
+                topic_partition_indexes_count = n - 1
+                if topic_partition_indexes_count < 127:
+                    pos += 1
+                else:
+                    topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                pos += 4 * topic_partition_indexes_count
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], False)
+
+
+def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        n = buf[pos]
+        topics_count = n - 1
+        if topics_count < 127:
+            pos += 1
+        else:
+            topics_count, pos = read_compact_count(buf, pos)
+        if topics_count == -1:
+            topics: list[OffsetFetchRequestTopic] | None = None
+        elif not 0 <= topics_count * 3 <= size - pos:
+            raise bad_count(topics_count, "topics", size - pos)
+        else:
+            items += topics_count
+            if items > 50000:
+                raise too_many_items("topics", 50000)
+            topics = []
+            for _ in range(topics_count):
+                n = buf[pos]
+                if 0 < n < 128:
+                    end = pos + n
+                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    pos = end
+                else:
+                    topic_name, pos = read_compact_string(buf, pos, "name")
+                n = buf[pos]
+                topic_partition_indexes_count = n - 1
+                if topic_partition_indexes_count < 127:
+                    pos += 1
+                else:
+                    topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                    raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                items += topic_partition_indexes_count
+                if items > 50000:
+                    raise too_many_items("partition_indexes", 50000)
+                if topic_partition_indexes_count < len(UNPACK_INT32S):
+                    topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                else:
+                    topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                pos += 4 * topic_partition_indexes_count
+                if buf[pos]:
+                    pos = skip_tags(buf, pos)
+                else:
+                    pos += 1
+                topics.append(OffsetFetchRequestTopic(topic_name, topic_partition_indexes))
+                left -= 1
+                if not left:
+                    left = 500
+                    yield
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest(group_id, topics, [], require_stable)
+
+
+def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 3 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 3 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
+                group_topics = []
+                for _ in range(group_topics_count):
+                    n = buf[pos]
+                    if 0 < n < 128:
+                        end = pos + n
+                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    else:
+                        topic_name, pos = read_compact_string(buf, pos, "name")
+                    n = buf[pos]
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics(topic_name, ZERO_UUID, topic_partition_indexes))
+                    left -= 1
+                    if not left:
+                        left = 500
+                        yield
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, None, -1, group_topics))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
+def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 8 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            elif n == 0:
+                group_member_id = None
+                pos += 1
+            else:
+                group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
+            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            pos += 4
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 3 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
+                group_topics = []
+                for _ in range(group_topics_count):
+                    n = buf[pos]
+                    if 0 < n < 128:
+                        end = pos + n
+                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        pos = end
+                    else:
+                        topic_name, pos = read_compact_string(buf, pos, "name")
+                    n = buf[pos]
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics(topic_name, ZERO_UUID, topic_partition_indexes))
+                    left -= 1
+                    if not left:
+                        left = 500
+                        yield
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
+def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        groups_count = n - 1
+        if groups_count < 127:
+            pos += 1
+        else:
+            groups_count, pos = read_compact_count(buf, pos)
+        if not 0 <= groups_count * 8 <= size - pos:
+            raise bad_count(groups_count, "groups", size - pos)
+        items += groups_count
+        if items > 50000:
+            raise too_many_items("groups", 50000)
+        groups: list[OffsetFetchRequestGroup] = []
+        for _ in range(groups_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                group_group_id, pos = read_compact_string(buf, pos, "group_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            elif n == 0:
+                group_member_id = None
+                pos += 1
+            else:
+                group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
+            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            pos += 4
+            group_topics_count = n - 1
+            if group_topics_count < 127:
+                pos += 1
+            else:
+                group_topics_count, pos = read_compact_count(buf, pos)
+            if group_topics_count == -1:
+                group_topics: list[OffsetFetchRequestTopics] | None = None
+            elif not 0 <= group_topics_count * 18 <= size - pos:
+                raise bad_count(group_topics_count, "topics", size - pos)
+            else:
+                items += group_topics_count
+                if items > 50000:
+                    raise too_many_items("topics", 50000)
+                group_topics = []
+                for _ in range(group_topics_count):
+                    topic_topic_id, n = _UNPACK_16sB(buf, pos)
+                    pos += 16
+                    topic_partition_indexes_count = n - 1
+                    if topic_partition_indexes_count < 127:
+                        pos += 1
+                    else:
+                        topic_partition_indexes_count, pos = read_compact_count(buf, pos)
+                    if not 0 <= topic_partition_indexes_count * 4 <= size - pos:
+                        raise bad_count(topic_partition_indexes_count, "partition_indexes", size - pos)
+                    items += topic_partition_indexes_count
+                    if items > 50000:
+                        raise too_many_items("partition_indexes", 50000)
+                    if topic_partition_indexes_count < len(UNPACK_INT32S):
+                        topic_partition_indexes: list[int] = [*UNPACK_INT32S[topic_partition_indexes_count](buf, pos)]
+                    else:
+                        topic_partition_indexes = [*repeated("i", topic_partition_indexes_count).unpack_from(buf, pos)]
+                    pos += 4 * topic_partition_indexes_count
+                    if buf[pos]:
+                        pos = skip_tags(buf, pos)
+                    else:
+                        pos += 1
+                    group_topics.append(OffsetFetchRequestTopics("", topic_topic_id, topic_partition_indexes))
+                    left -= 1
+                    if not left:
+                        left = 500
+                        yield
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        (require_stable,) = _UNPACK_t(buf, pos)
+        pos += 1
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("OffsetFetchRequest") from None
+    if pos > len(buf):
+        raise Truncated("OffsetFetchRequest")
+    return OffsetFetchRequest("", [], groups, require_stable)
+
+
 def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
     size = len(buf)
     try:
@@ -1491,14 +2061,14 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
 API_KEY: Final = 9
 
 CODECS: Final[dict[int, Codec]] = {
-    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
-    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
-    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
-    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False),
-    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False),
-    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, True),
-    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, True),
-    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True),
-    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True),
-    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True),
+    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False, decode_request_v1_in_steps),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False, decode_request_v2_in_steps),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False, decode_request_v3_in_steps),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False, decode_request_v4_in_steps),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, False, decode_request_v5_in_steps),
+    6: Codec(decode_request_v6, encode_response_v6, decode_response_v6, encode_request_v6, True, decode_request_v6_in_steps),
+    7: Codec(decode_request_v7, encode_response_v7, decode_response_v7, encode_request_v7, True, decode_request_v7_in_steps),
+    8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True, decode_request_v8_in_steps),
+    9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True, decode_request_v9_in_steps),
+    10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True, decode_request_v10_in_steps),
 }

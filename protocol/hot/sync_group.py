@@ -3,6 +3,7 @@
 # fmt: off
 """SyncGroup v0-v5: the request and the response, both ways."""
 
+from collections.abc import Generator
 from struct import Struct, error
 from typing import Final
 
@@ -436,6 +437,314 @@ def encode_request_v5(message: SyncGroupRequest) -> bytes:
     return b"".join(out)
 
 
+def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        assignments_count = n
+        if not 0 <= assignments_count * 6 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "member_id")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            if n >= 0:
+                end = pos + n
+                assignment_assignment = buf[pos:end]
+                pos = end
+            else:
+                raise bad_length(n, "assignment")
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, None, None, None, assignments)
+
+
+decode_request_v1_in_steps = decode_request_v0_in_steps
+
+
+decode_request_v2_in_steps = decode_request_v0_in_steps
+
+
+def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "group_id")
+        generation_id, n = _UNPACK_ih(buf, pos)
+        pos += 6
+        if n >= 0:
+            end = pos + n
+            member_id = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            raise bad_length(n, "member_id")
+        (n,) = _UNPACK_h(buf, pos)
+        pos += 2
+        if n >= 0:
+            end = pos + n
+            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            pos = end
+        elif n == -1:
+            group_instance_id = None
+        else:
+            raise bad_length(n, "group_instance_id")
+        (n,) = _UNPACK_i(buf, pos)
+        pos += 4
+        assignments_count = n
+        if not 0 <= assignments_count * 6 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            (n,) = _UNPACK_h(buf, pos)
+            pos += 2
+            if n >= 0:
+                end = pos + n
+                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                raise bad_length(n, "member_id")
+            (n,) = _UNPACK_i(buf, pos)
+            pos += 4
+            if n >= 0:
+                end = pos + n
+                assignment_assignment = buf[pos:end]
+                pos = end
+            else:
+                raise bad_length(n, "assignment")
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+
+
+def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        assignments_count = n - 1
+        if assignments_count < 127:
+            pos += 1
+        else:
+            assignments_count, pos = read_compact_count(buf, pos)
+        if not 0 <= assignments_count * 3 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_assignment = buf[pos + 1:end]
+                pos = end
+            else:
+                assignment_assignment, pos = read_compact_bytes(buf, pos, "assignment")
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+
+
+def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
+    size = len(buf)
+    items = 0
+    left = 500
+    try:
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            group_id, pos = read_compact_string(buf, pos, "group_id")
+        generation_id, n = _UNPACK_iB(buf, pos)
+        pos += 4
+        if 0 < n < 128:
+            end = pos + n
+            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        else:
+            member_id, pos = read_compact_string(buf, pos, "member_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            group_instance_id = None
+            pos += 1
+        else:
+            group_instance_id, pos = read_compact_nullable_string(buf, pos, "group_instance_id")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_type = None
+            pos += 1
+        else:
+            protocol_type, pos = read_compact_nullable_string(buf, pos, "protocol_type")
+        n = buf[pos]
+        if 0 < n < 128:
+            end = pos + n
+            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            pos = end
+        elif n == 0:
+            protocol_name = None
+            pos += 1
+        else:
+            protocol_name, pos = read_compact_nullable_string(buf, pos, "protocol_name")
+        n = buf[pos]
+        assignments_count = n - 1
+        if assignments_count < 127:
+            pos += 1
+        else:
+            assignments_count, pos = read_compact_count(buf, pos)
+        if not 0 <= assignments_count * 3 <= size - pos:
+            raise bad_count(assignments_count, "assignments", size - pos)
+        items += assignments_count
+        if items > 50000:
+            raise too_many_items("assignments", 50000)
+        assignments: list[SyncGroupRequestAssignment] = []
+        for _ in range(assignments_count):
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                pos = end
+            else:
+                assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
+            n = buf[pos]
+            if 0 < n < 128:
+                end = pos + n
+                assignment_assignment = buf[pos + 1:end]
+                pos = end
+            else:
+                assignment_assignment, pos = read_compact_bytes(buf, pos, "assignment")
+            if buf[pos]:
+                pos = skip_tags(buf, pos)
+            else:
+                pos += 1
+            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            left -= 1
+            if not left:
+                left = 500
+                yield
+        if buf[pos]:
+            pos = skip_tags(buf, pos)
+        else:
+            pos += 1
+    except (IndexError, error):
+        raise Truncated("SyncGroupRequest") from None
+    if pos > len(buf):
+        raise Truncated("SyncGroupRequest")
+    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+
+
 def decode_response_v0(buf: bytes, pos: int) -> SyncGroupResponse:
     try:
         error_code, n = _UNPACK_hi(buf, pos)
@@ -583,10 +892,10 @@ def encode_response_v5(message: SyncGroupResponse) -> bytes:
 API_KEY: Final = 14
 
 CODECS: Final[dict[int, Codec]] = {
-    0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
-    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
-    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
-    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
-    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True),
-    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, True),
+    0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False, decode_request_v0_in_steps),
+    1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False, decode_request_v1_in_steps),
+    2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False, decode_request_v2_in_steps),
+    3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False, decode_request_v3_in_steps),
+    4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True, decode_request_v4_in_steps),
+    5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, True, decode_request_v5_in_steps),
 }

@@ -5,18 +5,21 @@ What is tested is generated from our own reading of the schemas; this goes by ka
 the plainest one possible, so that the three can be compared.
 """
 
+import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
+import pytest
 from hypothesis import strategies as st
 
 from protocol import hot
 from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
 from protocol.codec import Codec
 from protocol.codecs import codec_for
+from protocol.errors import ProtocolError
 from protocol.messages import CLASSES
 from protocol.wire import ZERO_UUID, uvarint
 
@@ -57,11 +60,37 @@ class Case:
 
     @property
     def decode(self) -> Callable[[bytes, int], Any]:
-        return self.codec.decode_request if self.kind == "request" else self.codec.decode_response
+        """The decoder; of a request that can be read in steps it reads both ways, which must come to the same."""
+        if self.kind == "response":
+            return self.codec.decode_response
+        if self.codec.decode_request_in_steps is None:
+            return self.codec.decode_request
+        return self._decode_both_ways
+
+    def _decode_both_ways(self, body: bytes, pos: int) -> Any:
+        steps = self.codec.decode_request_in_steps
+        assert steps is not None
+        try:
+            message = self.codec.decode_request(body, pos)
+        except ProtocolError as error:
+            with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"):
+                all_at_once(steps(body, pos))
+            raise
+        assert all_at_once(steps(body, pos)) == message
+        return message
 
     @property
     def encode(self) -> Callable[[Any], bytes]:
         return self.codec.encode_request if self.kind == "request" else self.codec.encode_response
+
+
+def all_at_once(steps: Generator[None, None, Any]) -> Any:
+    """What the steps come to."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        return done.value
 
 
 HOT_APIS: Final = tuple(ApiKey(key) for key in hot.CODECS)

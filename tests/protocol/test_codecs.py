@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
 from protocol.codecs import codec_for
+from protocol.codegen.decoder import ITEMS_PER_STEP
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
 from protocol.wire import MAX_STRING_BYTES, uvarint
 from tests.protocol.schemas import (
@@ -278,6 +279,29 @@ def test_long_arrays_read_and_write_like_short_ones(case: Case, tags: bytes) -> 
         assert case.decode(encoded, 0) == message
         if tags == NO_TAGS:
             assert case.encode(message) == encoded
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in cases(HOT_APIS) if case.kind == "request" and case.codec.decode_request_in_steps],
+    ids=str,
+)
+@pytest.mark.parametrize("deepest", [False, True], ids=["outer array", "deepest array"])
+def test_a_long_request_is_read_in_steps_of_bounded_length(case: Case, deepest: bool) -> None:
+    drawn = sample(case.schema, case.version)
+    schema, values = case.schema, drawn
+    while True:
+        (array,) = [field for field in present(schema, case.version) if field.is_struct_array()]
+        schema = array.array_of
+        has_inner = any(field.is_struct_array() for field in present(schema, case.version))
+        if not (deepest and has_inner):
+            break
+        values = values[array.name][0]
+    values[array.name] = values[array.name][:1] * 4_000
+    encoder = ReferenceEncoder(case.version, flexible=case.flexible)
+    steps = case.codec.decode_request_in_steps
+    assert steps is not None
+    assert sum(1 for _ in steps(encoder.encode(case.schema, drawn), 0)) >= 4_000 // ITEMS_PER_STEP
 
 
 @every_hot_message

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LeaveGroup of as many members as a request may have, none of which is one."""
+
+from bench.attack.frames import Size, names, request
+from protocol import hot
+from protocol.apis import ApiKey
+
+
+def frames(size: Size) -> list[bytes]:
+    """One request."""
+    members = [hot.MemberIdentity(member_id=name) for name in names("member", 10_000)]
+    return [request(ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(group_id="g0", members=members))]
