@@ -3,6 +3,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from coordinator.telemetry import logs  # noqa: F401 - before anything else imports structlog, see its head
 from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
+from tests.support.log_lines import LogLines, captured
 
 __all__ = ["kafka_broker"]  # here, so that all tests of a run share one broker
 
@@ -34,3 +36,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip `kafka` tests where Java 17 or Maven is missing, with the reason; fail them if that is in CI."""
     if item.get_closest_marker("kafka") is not None:
         require_kafka_classpath()
+
+
+@pytest.fixture
+def lines() -> Iterator[LogLines]:
+    """What is logged during the test."""
+    with captured() as found:
+        yield found

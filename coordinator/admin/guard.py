@@ -18,6 +18,7 @@ class Guard:
 
     def __init__(self, make_handler: Callable[[], Any]) -> None:
         self._make_handler = make_handler
+        self.request_s = REQUEST_S
         self.connections: dict[asyncio.BaseTransport, GuardedConnection] = {}
 
     def __call__(self) -> asyncio.BaseProtocol:
@@ -108,9 +109,9 @@ class GuardedConnection(asyncio.Protocol):
         self._handler.resume_writing()
 
     def start_clock(self) -> None:
-        """Give the peer REQUEST_S from now."""
+        """Give the peer `Guard.request_s` from now."""
         self.stop_clock()
-        self.clock = asyncio.get_running_loop().call_later(REQUEST_S, self.abort)
+        self.clock = asyncio.get_running_loop().call_later(self._guard.request_s, self.abort)
 
     def stop_clock(self) -> None:
         """Nothing is expected of the peer."""

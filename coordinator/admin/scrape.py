@@ -40,7 +40,7 @@ class Page:
         slice_ns: int = SLICE_NS,
     ) -> None:
         self._registry = registry
-        self._prepare = prepare
+        self.prepare = prepare
         self._nanos = nanos
         self._slice_ns = slice_ns
         self._under_way: dict[str, asyncio.Task[bytes]] = {}
@@ -58,7 +58,7 @@ class Page:
 
     async def _collect(self, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
         self.collections += 1
-        await self._prepare()
+        await self.prepare()
         metrics = iter(self._registry.collect())
         parts = []
         is_open = False

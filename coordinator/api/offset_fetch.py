@@ -5,6 +5,8 @@ v2: null for all topics, an error on top. v3: throttle time. v5: leader epoch (K
 v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-848). v10: topic ids (KIP-848).
 """
 
+from typing import Final
+
 from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.offset_fetch_long import answer_in_slices, offsets_wanted
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
@@ -31,7 +33,7 @@ TOP_ERROR_FROM = 2
 NO_TOPIC_ID = bytes(16)
 
 
-MANY_OFFSETS = 500
+MANY_OFFSETS: Final = 500
 """From so many on all the offsets of a group are told in slices."""
 
 

@@ -101,13 +101,14 @@ class Api(msgspec.Struct, frozen=True, eq=False):
 class Apis:
     """All that is served: by api key and version."""
 
-    def __init__(self) -> None:
+    def __init__(self, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
+        """No answer that is made in slices is longer than `answer_bytes_max`."""
         self._apis: dict[tuple[int, int], Api] = {}
         self._api_versions_unsupported: Api | None = None
         for key, versions in SUPPORTED.items():
             module = importlib.import_module(f"coordinator.api.{MODULES[key]}")
             for version in range(versions.min, versions.max + 1):
-                self._apis[int(key), version] = _api(key, version, module)
+                self._apis[int(key), version] = _api(key, version, module, answer_bytes_max)
         self._unsupported = _unsupported_api_versions()
 
     def get(self, api_key: int, version: int) -> Api:
@@ -118,7 +119,7 @@ class Apis:
         return self._apis.get((api_key, version), self._unsupported)
 
 
-def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
+def _api(key: ApiKey, version: int, module: ModuleType, answer_bytes_max: int) -> Api:
     codec = codec_for(key, version)
     return Api(
         key=key,
@@ -132,7 +133,7 @@ def _api(key: ApiKey, version: int, module: ModuleType) -> Api:
         adapt=getattr(module, "adapt", None),
         has_error=key not in ERRORS_IN_PARTS,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
-        encode_in_steps=_encode_in_steps(key, version),
+        encode_in_steps=_encode_in_steps(key, version, answer_bytes_max),
         small_bytes=SMALL_HOT_BYTES if key in hot.CODECS else SMALL_BYTES,
         handle_in_steps=getattr(module, "handle_in_steps", None),
         parts_have_errors=key in PARTS,
@@ -147,10 +148,10 @@ def _in_one_step(decode: Callable[[bytes, int], Any], frame: bytes, pos: int) ->
     return request
 
 
-def _encode_in_steps(key: ApiKey, version: int) -> EncodeInSteps:
+def _encode_in_steps(key: ApiKey, version: int, bytes_max: int) -> EncodeInSteps:
     from protocol.messages import encode_response_in_steps
 
-    return partial(encode_response_in_steps, key, version, bytes_max=ANSWER_BYTES_MAX)
+    return partial(encode_response_in_steps, key, version, bytes_max=bytes_max)
 
 
 def _unsupported_api_versions() -> Api:
@@ -169,6 +170,6 @@ def _unsupported_api_versions() -> Api:
         adapt=None,
         has_error=True,
         decode_in_steps=partial(_in_one_step, lambda _frame, _pos: None),
-        encode_in_steps=_encode_in_steps(ApiKey.API_VERSIONS, 0),
+        encode_in_steps=_encode_in_steps(ApiKey.API_VERSIONS, 0, ANSWER_BYTES_MAX),
         small_bytes=SMALL_BYTES,
     )

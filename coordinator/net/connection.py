@@ -53,12 +53,6 @@ ANSWERS_BYTES_MAX = 1024 * 1024
 SMALL_REQUEST_BYTES = 2048
 """Longer requests may have hundreds of things in them: those beyond `Api.small_bytes` are handled in slices."""
 
-PIECES_FROM_BYTES = 1024 * 1024
-"""What is longer is written piece by piece: joining it would take longer than a slice."""
-
-LINGER_S = 5.0
-"""How long a connection that was closed may take to read what was written to it."""
-
 REPEATED_REQUESTS_MAX = 32
 REPEATED_BYTES_MAX = 1024
 """How many decoded requests a connection remembers, and of what size at most."""
@@ -357,7 +351,7 @@ class Connection:
         if isinstance(result, list):
             api: Api = ctx.api
             head = response_head(ctx.correlation_id, _size(result), api.flexible_header)
-            if _size(result) <= PIECES_FROM_BYTES:
+            if _size(result) <= self._server.pieces_from_bytes:
                 self._set_frame(ctx, b"".join([head, *result]), None)
             else:
                 self._set_frame(ctx, head, result)
@@ -503,7 +497,7 @@ class Connection:
         if out and not self._closing:
             if len(out) == 1:
                 self._write_piece(out[0])
-            elif _size(out) <= PIECES_FROM_BYTES:
+            elif _size(out) <= self._server.pieces_from_bytes:
                 self._write_piece(b"".join(out))
             else:
                 for piece in out:
@@ -621,11 +615,11 @@ class Connection:
         self._pause_or_resume()
 
     def close(self) -> None:
-        """Close after what was written has left, for which the peer has LINGER_S."""
+        """Close after what was written has left, for which the peer has `Server.linger_s`."""
         self._forget()
         self._transport.close()
         if self._transport.get_write_buffer_size():
-            asyncio.get_running_loop().call_later(LINGER_S, self._transport.abort)
+            asyncio.get_running_loop().call_later(self._server.linger_s, self._transport.abort)
 
 
 def _size(pieces: list[bytes] | None) -> int:

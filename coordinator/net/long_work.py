@@ -11,8 +11,8 @@ from coordinator.api.context import RequestContext, Work
 from coordinator.net.budget import MEMBERS_APIS, Unsent
 from coordinator.net.turns import Turns
 
-SHORT_SHARES = 3
-LONG_AT_ONCE = 4
+SHORT_SHARES: Final = 3
+LONG_AT_ONCE: Final = 4
 """An answer that takes more shares of turns than that, a megabyte or more, is one of so few that are made together."""
 
 
@@ -105,7 +105,7 @@ class LongWork:
         """Whether this gets another share now; else `go_on_soon` will be called."""
         self._shares += 1
         return (
-            self._shares <= SHORT_SHARES
+            self._shares <= self._longest.short_shares
             or ctx.api_key in MEMBERS_APIS  # its answer is short
             or self._longest.admit(self)
         )
@@ -139,6 +139,7 @@ class Longest:
     """The few long answers that are made at the same time, and those that wait for a place."""
 
     def __init__(self, unsent: Unsent) -> None:
+        self.short_shares = SHORT_SHARES
         self._unsent = unsent
         self._places: set[LongWork] = set()
         self._waiting: dict[LongWork, None] = {}  # a set that keeps their order

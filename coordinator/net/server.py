@@ -2,7 +2,7 @@
 """What all connections of a listener share."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.api.table import Apis
 from coordinator.net.budget import Unsent
@@ -16,6 +16,9 @@ from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.net.connection import Connection
+
+PIECES_FROM_BYTES: Final = 1024 * 1024
+LINGER_S: Final = 5.0
 
 
 class Server:
@@ -46,6 +49,10 @@ class Server:
         self.frame_bounds = frame_bounds
         self.queued_bytes_max = queued_bytes_max
         self.turns = turns
+        self.pieces_from_bytes = PIECES_FROM_BYTES
+        """What is longer is written piece by piece: joining it would take longer than a slice."""
+        self.linger_s = LINGER_S
+        """How long a connection that was closed may take to read what was written to it."""
         self.connections: set[Connection] = set()
         self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
 

@@ -35,10 +35,10 @@ GROUPS_PER_STEP: Final = 1_000
 TOMBSTONES_PER_STEP: Final = 50
 """How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
 
-OFFSETS_PER_STEP = 1_000
+OFFSETS_PER_STEP: Final = 1_000
 """So many offsets of one group are looked at together for expiry."""
 
-UNLOADED_AT_ONCE = 2_000
+UNLOADED_AT_ONCE: Final = 2_000
 """So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
 TURN_NS: Final = 10_000_000
 """After so long the loop has turned for sure, or was kept from it by others."""
@@ -81,6 +81,8 @@ class GroupMetadataManager:
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
+        self.offsets_per_step = OFFSETS_PER_STEP
+        self.unloaded_at_once = UNLOADED_AT_ONCE
         self._unloading: deque[Shard] = deque()  # lost, and still with groups
         self._unloads_later = False
         self._unloads_left = 0
@@ -179,7 +181,7 @@ class GroupMetadataManager:
         if self._unloading and not self._unloads_later:
             now_ns = self.clock.nanos()
             if now_ns - self._unloaded_ns > TURN_NS:
-                self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, now_ns
+                self._unloads_left, self._unloaded_ns = self.unloaded_at_once, now_ns
             self._unload_some()
 
     @property
@@ -189,7 +191,7 @@ class GroupMetadataManager:
 
     def _unload_more(self, _: None) -> None:
         self._unloads_later = False
-        self._unloads_left, self._unloaded_ns = UNLOADED_AT_ONCE, self.clock.nanos()
+        self._unloads_left, self._unloaded_ns = self.unloaded_at_once, self.clock.nanos()
         self._unload_some()
 
     def _unload_some(self) -> None:
@@ -351,19 +353,19 @@ class GroupMetadataManager:
     def cleanup_steps(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> Iterator[int]:
         """Clean a group up in steps, between which others may do what they like with it.
 
-        Each looks at `OFFSETS_PER_STEP` offsets at most, and gives how many had expired; a group has one step at
+        Each looks at `offsets_per_step` offsets at most, and gives how many had expired; a group has one step at
         least. Raises RecordTooLarge.
         """
-        retention_ms = self.env.config.offsets_retention_ms
+        retention_ms, at_once = self.env.config.offsets_retention_ms, self.offsets_per_step
         if not group.offsets:
             self._remove_if_finished(shard, group)
             yield 0
         for topic in list(group.offsets):
             partitions = list(group.offsets.get(topic, ()))
-            for start in range(0, len(partitions), OFFSETS_PER_STEP):
+            for start in range(0, len(partitions), at_once):
                 if group.state is GroupState.DEAD or shard.is_lost:
                     return
-                some = group.some_offsets(topic, partitions[start : start + OFFSETS_PER_STEP])
+                some = group.some_offsets(topic, partitions[start : start + at_once])
                 outcome = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
                 self.run(shard, group, outcome)
                 expired = len(outcome.records)

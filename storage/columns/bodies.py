@@ -2,7 +2,7 @@
 """Where the records of many batches are, all in one buffer."""
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,10 +17,17 @@ from storage.format.batch_format import COMPRESSION_MASK, HEADER_BYTES, MAGIC
 from storage.format.record_body import RECORD_BYTES_MIN
 from storage.format.varints import read_zigzag
 
-BODIES_BYTES: Final = 32 << 20
-"""So many bytes of decompressed records are looked at at once, unless a single batch has more."""
-_MANY: Final = 100
-"""From so many batches on, it is quicker to read their n-th records together than one batch after the other."""
+
+class Bounds(NamedTuple):
+    """How much is looked at together."""
+
+    bodies_bytes: int = 32 << 20
+    """So many bytes of decompressed records at once, unless a single batch has more."""
+    many: int = 100
+    """From so many batches on, it is quicker to read their n-th records together than one batch after the other."""
+
+
+BOUNDS: Final = Bounds()
 
 
 class Bodies(msgspec.Struct):
@@ -41,9 +48,11 @@ class Bodies(msgspec.Struct):
     """What is wrong with pieces whose checksum is right."""
 
 
-def gather(chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int]) -> Bodies:
+def gather(
+    chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: Bounds = BOUNDS
+) -> Bodies:
     """The rows of a chunk from piece `first` on, as many pieces as memory allows; some of them read `slowly`."""
-    stop, begins, ends, buffer = _unpack(chunk, batches, first)
+    stop, begins, ends, buffer = _unpack(chunk, batches, first, bounds.bodies_bytes)
     count = batches.count[first:stop].copy()
     # More records than bytes can hold are not believed, before any space is taken for them.
     fit = (batches.magic[first:stop] == MAGIC) & (count > 0) & (count * RECORD_BYTES_MIN <= ends - begins)
@@ -51,14 +60,16 @@ def gather(chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[i
         if first <= index < stop:
             fit[index - first] = False
     count[~fit] = 0
-    record_starts, record_ends, good = record_bounds(buffer, begins, ends, count)
+    record_starts, record_ends, good = record_bounds(buffer, begins, ends, count, bounds.many)
     if good.all():
         pieces = np.repeat(np.arange(first, stop), count)
         return Bodies(first, stop, buffer, pieces, record_starts, record_ends, {}, {})
     return _with_slow(chunk, first, buffer, count, record_starts, record_ends, good)
 
 
-def _unpack(chunk: Chunk, batches: BatchColumns, first: int) -> tuple[int, Longs, Longs, Buffer]:
+def _unpack(
+    chunk: Chunk, batches: BatchColumns, first: int, bodies_bytes: int
+) -> tuple[int, Longs, Longs, Buffer]:
     """Up to which piece it goes; where the records of each begin and end; in which buffer."""
     begins = np.array(chunk.starts[first:], np.int64) + HEADER_BYTES
     ends = np.array(chunk.ends[first:], np.int64)
@@ -69,7 +80,7 @@ def _unpack(chunk: Chunk, batches: BatchColumns, first: int) -> tuple[int, Longs
     stop = len(chunk.starts)
     for number in np.flatnonzero(packed).tolist():
         index = first + number
-        if size - len(chunk.data) >= BODIES_BYTES:
+        if size - len(chunk.data) >= bodies_bytes:
             stop = index
             break
         try:
@@ -83,10 +94,13 @@ def _unpack(chunk: Chunk, batches: BatchColumns, first: int) -> tuple[int, Longs
     return stop, begins[: stop - first], ends[: stop - first], buffer
 
 
-def record_bounds(buffer: Buffer, begins: Longs, ends: Longs, counts: Longs) -> tuple[Longs, Longs, Bools]:
+def record_bounds(
+    buffer: Buffer, begins: Longs, ends: Longs, counts: Longs, many: int
+) -> tuple[Longs, Longs, Bools]:
     """Where the records start, behind their sizes, and end; so many in each of some spaces, which they should fill.
 
-    The last array says for each space whether they do; where they do not, what is said of them means nothing.
+    While there are `many` spaces or more, their next records are read together. The last array says for each space
+    whether its records fill it; where they do not, what is said of them means nothing.
     """
     first = np.cumsum(counts) - counts
     starts = np.zeros(int(counts.sum()), np.int64)
@@ -94,7 +108,7 @@ def record_bounds(buffer: Buffer, begins: Longs, ends: Longs, counts: Longs) -> 
     position = begins.copy()
     active = np.flatnonzero(counts > 0)
     number = 0
-    while len(active) >= _MANY:
+    while len(active) >= many:
         size, start, good = buffer.zigzag(position[active])
         stop = start + size
         good &= (size >= 0) & (stop <= ends[active])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.columns.batches import BatchColumns
-from storage.columns.bodies import Bodies, gather
+from storage.columns.bodies import BOUNDS, Bodies, Bounds, gather
 from storage.columns.numbers import Bools, Longs
 from storage.columns.offsets import Keys, Values, envelopes, offset_keys, offset_values
 from storage.columns.one_by_one import Row, record_row
@@ -21,7 +21,7 @@ from storage.disk.properties import encode_uuid
 _TOPIC_ID_BYTES: Final = 16
 
 
-def decode(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def decode(chunk: Chunk, columns: Sequence[str], bounds: Bounds = BOUNDS) -> Iterator[pa.RecordBatch]:
     """The rows of a chunk, in the order of the log, with the columns of these names.
 
     What repeats comes with a dictionary: groups, topics, topic ids, compression and type of key.
@@ -30,11 +30,11 @@ def decode(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     first = 0
     while first < len(chunk.starts):
         slowly: set[int] = set()
-        decoded = _Decoded(batches, gather(chunk, batches, first, slowly))
+        decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
         # Seldom: the slow way says what is wrong with these.
         while decoded.damaged:
             slowly |= decoded.damaged
-            decoded = _Decoded(batches, gather(chunk, batches, first, slowly))
+            decoded = _Decoded(batches, gather(chunk, batches, first, slowly, bounds))
         yield pa.RecordBatch.from_arrays([decoded.column(name) for name in columns], list(columns))
         first = decoded.bodies.stop
 

@@ -42,34 +42,34 @@ def compress(codec: int, data: bytes) -> bytes:
     raise ValueError(f"compression {codec} is not known")
 
 
-def decompress(codec: int, data: bytes) -> bytes:
+def decompress(codec: int, data: bytes, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
     """What `data` was before `codec`.
 
-    Raises ValueError when it cannot be undone, or comes to more than DECOMPRESSED_BYTES_MAX.
+    Raises ValueError when it cannot be undone, or comes to more than `bytes_max`.
     """
     # Imported late: a node that wrote its whole log itself never needs it.
     import cramjam
 
     try:
         if codec == 1:
-            return _bounded(cramjam.gzip.decompress_into, data)
+            return _bounded(cramjam.gzip.decompress_into, data, bytes_max)
         if codec == 2:
-            return _snappy(data)
+            return _snappy(data, bytes_max)
         if codec == 3:
-            return _bounded(cramjam.lz4.decompress_into, data)
+            return _bounded(cramjam.lz4.decompress_into, data, bytes_max)
         if codec == 4:
-            return _bounded(cramjam.zstd.decompress_into, data)
+            return _bounded(cramjam.zstd.decompress_into, data, bytes_max)
     except cramjam.DecompressionError as error:
         raise ValueError(f"cannot decompress {NAMES[codec]}: {error}") from error
     raise ValueError(f"compression {codec} is not known")
 
 
-def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes) -> bytes:
+def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes, bytes_max: int) -> bytes:
     """Decompress into ever more space: what comes out of some bytes can be a thousand times as much."""
     import cramjam
 
     space = max(8 * len(data), _SPACE_BYTES_MIN)
-    while space < DECOMPRESSED_BYTES_MAX:
+    while space < bytes_max:
         room = bytearray(space)
         try:
             return bytes(memoryview(room)[: decompress_into(data, room)])
@@ -77,7 +77,7 @@ def _bounded(decompress_into: Callable[[bytes, bytearray], int], data: bytes) ->
             if _TOO_LITTLE not in str(error):
                 raise
             space *= 8
-    room = bytearray(DECOMPRESSED_BYTES_MAX)
+    room = bytearray(bytes_max)
     return bytes(memoryview(room)[: decompress_into(data, room)])
 
 
@@ -97,9 +97,9 @@ def _lz4_frame(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def _snappy(data: bytes) -> bytes:
+def _snappy(data: bytes, bytes_max: int) -> bytes:
     if not data.startswith(_XERIAL_MAGIC):
-        return _raw_snappy(data, 0)
+        return _raw_snappy(data, bytes_max)
     # snappy-java's stream: magic, two version numbers, then blocks of length and raw snappy.
     blocks: list[bytes] = []
     total = 0
@@ -111,17 +111,17 @@ def _snappy(data: bytes) -> bytes:
         pos += 4
         if not 0 <= size <= len(data) - pos:
             raise ValueError(f"snappy block of {size} bytes at byte {pos}, {len(data) - pos} are left")
-        blocks.append(_raw_snappy(data[pos : pos + size], total))
+        blocks.append(_raw_snappy(data[pos : pos + size], bytes_max - total))
         total += len(blocks[-1])
         pos += size
     return b"".join(blocks)
 
 
-def _raw_snappy(data: bytes, before: int) -> bytes:
-    """One block, which says its size; `before` bytes came out of those before it."""
+def _raw_snappy(data: bytes, bytes_max: int) -> bytes:
+    """One block, which says its size."""
     import cramjam
 
     size = cramjam.snappy.decompress_raw_len(data)
-    if before + size > DECOMPRESSED_BYTES_MAX:
-        raise ValueError(f"snappy of {before + size} bytes, and at most {DECOMPRESSED_BYTES_MAX} are read")
+    if size > bytes_max:
+        raise ValueError(f"snappy of {size} bytes, and {bytes_max} more are read at most")
     return bytes(cramjam.snappy.decompress_raw(data))

@@ -27,7 +27,7 @@ from storage.format.record_body import check_end, read_field, skip_to_key
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record, decode_record
 from storage.format.varints import read_zigzag
 
-_NAMES_MAX: Final = 50_000
+NAMES_MAX: Final = 50_000
 
 Names = tuple[str, str]
 
@@ -35,9 +35,10 @@ Names = tuple[str, str]
 class RecordLoader:
     """Decodes one batch after the other, and lets their records share the names of groups and topics."""
 
-    __slots__ = ("_names", "_topics")
+    __slots__ = ("_names", "_names_max", "_topics")
 
-    def __init__(self) -> None:
+    def __init__(self, names_max: int = NAMES_MAX) -> None:
+        self._names_max = names_max
         # By the bytes of a key from its size to its topic. Bounded, since it is only there to save time.
         self._names: dict[bytes, Names | None] = {}
         self._topics: dict[bytes, str] = {}
@@ -108,7 +109,7 @@ class RecordLoader:
 
     def _learn(self, key: bytes) -> Names | None:
         """The names in a key, which starts with its size; None when it is no offset's, or not just so long."""
-        if len(self._names) >= _NAMES_MAX:
+        if len(self._names) >= self._names_max:
             self._names.clear()
         names = self._names[key] = self._parse(key)
         return names
@@ -126,7 +127,7 @@ class RecordLoader:
         topic_bytes = key[group_end + 2 :]
         topic = self._topics.get(topic_bytes)
         if topic is None:
-            if len(self._topics) >= _NAMES_MAX:
+            if len(self._topics) >= self._names_max:
                 self._topics.clear()
             topic = self._topics[topic_bytes] = decode_name(topic_bytes)
         return decode_name(key[pos + 4 : group_end]), topic

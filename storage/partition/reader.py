@@ -105,7 +105,8 @@ NOWHERE: Final = Offset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 class LogReader:
     """Remembers of each log where reads have ended, and its transactions. For one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
+        self._read_bytes_max = read_bytes_max
         self._places: OrderedDict[tuple[int, int], tuple[Segment, int]] = OrderedDict()
         self._transactions: dict[int, tuple[PartitionLog, TransactionIndex]] = {}
 
@@ -147,7 +148,7 @@ class LogReader:
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
             known = self._transactions[log.partition] = log, TransactionIndex()
-        return known[1] if known[1].look_on(log, READ_BYTES_MAX) else None
+        return known[1] if known[1].look_on(log, self._read_bytes_max) else None
 
     def _read(
         self, log: PartitionLog, offset: int, bound: int, max_bytes: int, *, at_least_one: bool
@@ -158,7 +159,7 @@ class LogReader:
         segment, position = self._find(log, offset)
         if position >= segment.size_bytes:
             return b"", offset, False
-        at_once = min(max_bytes, READ_BYTES_MAX)
+        at_once = min(max_bytes, self._read_bytes_max)
         data = segment.read(position, max(at_once, EXTENT_BYTES))
         extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
         if extent is None:

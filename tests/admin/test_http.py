@@ -2,7 +2,7 @@
 """The HTTP listener: what it refuses, how long it waits, and what many scrapes cost."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,13 +51,36 @@ async def status(running: Running, path: str = "/health", host: str = "localhost
     return int(answer.split(b" ", 2)[1])
 
 
+def page_of(running: Running) -> Page:
+    """The page of metrics of a node that has one."""
+    assert running.app.admin is not None
+    return running.app.admin.page
+
+
+def waiting_for(event: asyncio.Event) -> Callable[[], Awaitable[None]]:
+    """Goes before a collection, and ends when the event comes."""
+
+    async def wait() -> None:
+        await event.wait()
+
+    return wait
+
+
+async def nothing() -> None: ...
+
+
+class LargePage(Page):
+    """One that no socket takes at once."""
+
+    async def get(self, accept: str) -> tuple[bytes, str]:
+        return bytes(64 << 20), "text/plain"
+
+
 # --- connections ---
 
 
-async def test_a_peer_that_sends_no_whole_request_is_given_up(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "REQUEST_S", 0.05)
+async def test_a_peer_that_sends_no_whole_request_is_given_up(running: Running) -> None:
+    guarded(running).request_s = 0.05
     for started in (b"", b"GET /heal", b"GET /health HTTP/1.1\r\nHost: loc"):
         reader, writer = await connect(running)
         writer.write(started)
@@ -67,10 +90,8 @@ async def test_a_peer_that_sends_no_whole_request_is_given_up(
     await eventually(lambda: not guarded(running).connections, "all to be forgotten")
 
 
-async def test_a_connection_that_is_kept_open_has_as_long_again(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "REQUEST_S", 3_600.0)
+async def test_a_connection_that_is_kept_open_has_as_long_again(running: Running) -> None:
+    guarded(running).request_s = 3_600.0
     reader, writer = await connect(running)
     deadlines = []
     for _ in range(3):
@@ -83,13 +104,10 @@ async def test_a_connection_that_is_kept_open_has_as_long_again(
     writer.close()
 
 
-async def test_nobody_is_given_up_while_we_owe_the_answer(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(guard, "REQUEST_S", 0.02)
+async def test_nobody_is_given_up_while_we_owe_the_answer(running: Running) -> None:
+    guarded(running).request_s = 0.02
     go_on = asyncio.Event()
-    assert running.app.admin is not None
-    monkeypatch.setattr(running.app.admin.page, "_prepare", go_on.wait)
+    page_of(running).prepare = waiting_for(go_on)
     asked = asyncio.create_task(status(running, "/metrics"))
     await eventually(lambda: running.app.admin.page.collections, "the request")  # type: ignore[union-attr]
     (connection,) = guarded(running).connections.values()
@@ -98,15 +116,10 @@ async def test_nobody_is_given_up_while_we_owe_the_answer(
     assert await asked == 200
 
 
-async def test_a_peer_that_does_not_read_its_answer_is_given_up(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def large(_accept: str) -> tuple[bytes, str]:
-        return bytes(64 << 20), "text/plain"
-
+async def test_a_peer_that_does_not_read_its_answer_is_given_up(running: Running) -> None:
     assert running.app.admin is not None
-    monkeypatch.setattr(running.app.admin.page, "get", large)
-    monkeypatch.setattr(guard, "REQUEST_S", 0.05)
+    running.app.admin.page = LargePage(CollectorRegistry(), nothing, FakeClock().nanos)
+    guarded(running).request_s = 0.05
     _, writer = await connect(running)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -115,11 +128,8 @@ async def test_a_peer_that_does_not_read_its_answer_is_given_up(
     writer.close()
 
 
-async def test_a_peer_that_asks_on_without_an_answer_is_given_up(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert running.app.admin is not None
-    monkeypatch.setattr(running.app.admin.page, "_prepare", asyncio.Event().wait)
+async def test_a_peer_that_asks_on_without_an_answer_is_given_up(running: Running) -> None:
+    page_of(running).prepare = waiting_for(asyncio.Event())
     reader, writer = await connect(running)
     request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     writer.write(request)
@@ -197,13 +207,11 @@ async def test_other_methods_are_refused(running: Running) -> None:
 # --- scrapes ---
 
 
-async def test_scrapes_at_the_same_time_share_one_collection(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_scrapes_at_the_same_time_share_one_collection(running: Running) -> None:
     assert running.app.admin is not None
     page = running.app.admin.page
     go_on = asyncio.Event()
-    monkeypatch.setattr(page, "_prepare", go_on.wait)
+    page.prepare = waiting_for(go_on)
     asked = [asyncio.create_task(status(running, "/metrics")) for _ in range(50)]
     waiting = guarded(running).connections
     await eventually(lambda: [c.clock for c in waiting.values()].count(None) == 50, "all requests")
@@ -229,8 +237,6 @@ async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(accept: str) -> Non
             turns += 1
             await asyncio.sleep(0)
 
-    async def nothing() -> None: ...
-
     turning = asyncio.create_task(turn())
     body, content_type = await Page(registry, nothing, FakeClock().nanos, slice_ns=0).get(accept)
     turning.cancel()
@@ -239,15 +245,14 @@ async def test_a_scrape_in_slices_is_what_it_is_in_one_piece(accept: str) -> Non
     assert turns >= 41 // scrape.FAMILIES_AT_A_TIME
 
 
-async def test_a_failed_collection_is_told_to_who_asked_and_the_next_one_is_made(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_collection_is_told_to_who_asked_and_the_next_one_is_made(running: Running) -> None:
     assert running.app.admin is not None
 
     async def fail() -> None:
         raise RuntimeError
 
-    with monkeypatch.context() as patch:
-        patch.setattr(running.app.admin.page, "_prepare", fail)
-        assert await status(running, "/metrics") == 500
+    page = page_of(running)
+    prepare, page.prepare = page.prepare, fail
+    assert await status(running, "/metrics") == 500
+    page.prepare = prepare
     assert await status(running, "/metrics") == 200

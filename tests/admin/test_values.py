@@ -16,10 +16,9 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from coordinator.api import offset_commit
+from coordinator.api import part_errors
 from coordinator.api.part_errors import PARTS
 from coordinator.api.table import ERRORS_IN_PARTS
-from coordinator.net import connection
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
@@ -28,6 +27,7 @@ from storage.format.records import Record, UnknownRecord
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, commit_error, eventually, node
+from tests.support.calls import calls_of
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 
@@ -437,19 +437,15 @@ def test_every_api_whose_errors_are_in_parts_has_them_counted() -> None:
     assert PARTS.keys() >= ERRORS_IN_PARTS
 
 
-async def test_good_answers_of_members_are_not_looked_through(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looked: list[ApiKey] = []
-    for module in (connection, offset_commit):
-        monkeypatch.setattr(module, "count_part_errors", lambda _stats, key, _response: looked.append(key))
+async def test_good_answers_of_members_are_not_looked_through(running: Running) -> None:
     client = await running.client()
-    await client.commit("g", 0, 1)
-    await client.fetch("g")
-    await client.ask(requests.fetch_groups("g"))
-    assert looked == []
-    await client.ask(requests.commit("g", {0: 1}, generation=5, member_id="m"))
-    assert looked == [ApiKey.OFFSET_COMMIT]
+    with calls_of("count_part_errors", part_errors) as looked:
+        await client.commit("g", 0, 1)
+        await client.fetch("g")
+        await client.ask(requests.fetch_groups("g"))
+        assert looked == []
+        await client.ask(requests.commit("g", {0: 1}, generation=5, member_id="m"))
+        assert [call["key"] for call in looked] == [ApiKey.OFFSET_COMMIT]
 
 
 # --- while the disk does not work ---

@@ -13,7 +13,6 @@ from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
-from storage.errors import StorageFailed
 from storage.format.batch import iter_batches
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
 from tests.storage.cleaning import History, MarkerKind
@@ -281,13 +280,8 @@ def test_who_waits_hears_it_when_the_leader_changes(node: FakeNode) -> None:
     assert three.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_log_that_cannot_be_read_is_told_so_that_clients_ask_again(
-    node: FakeNode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise StorageFailed("/data", "the log is closed")
-
-    monkeypatch.setattr(node.log, "look", fail)
+def test_a_log_that_cannot_be_read_is_told_so_that_clients_ask_again(node: FakeNode) -> None:
+    node.log.close()
     (three,) = partitions(start(node, 12, request(node, row(3))))
     assert three.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 

@@ -12,6 +12,7 @@ from protocol.embedded import encode_subscription
 from protocol.errors import ErrorCode
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
+from tests.support.log_lines import LogLines
 
 RETENTION_MS = 7 * 86_400_000
 RANGE_ON_T = (("range", encode_subscription(["t"])),)
@@ -136,20 +137,13 @@ def test_an_empty_group_whose_next_member_has_its_id_already_stays() -> None:
     assert cluster.join(pending.response.member_id).response.error_code == ErrorCode.NONE
 
 
-def test_the_log_line_is_kafkas(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[str] = []
-
-    class Log:
-        def info(self, message: str, **_fields: object) -> None:
-            lines.append(message)
-
-    monkeypatch.setattr(expiry_task, "log", Log())
+def test_the_log_line_is_kafkas(lines: LogLines) -> None:
     cluster = Cluster()
     cluster.commit(1, partition=0)
     cluster.commit(1, partition=1)
     sleep_through(cluster, RETENTION_MS)
     check(cluster)
-    assert lines == ["Removed 2 expired offsets in 0 milliseconds."]
+    assert lines.events[-1] == "Removed 2 expired offsets in 0 milliseconds."
 
 
 def test_offsets_of_deleted_topics_go() -> None:

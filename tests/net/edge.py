@@ -6,18 +6,18 @@ A test decides when a flush ends (`flush`), when the peer reads (`FakeTransport.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
 from coordinator.api.context import deliver
+from coordinator.api.slices import ANSWER_BYTES_MAX
 from coordinator.api.table import Apis
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.net import connection as connection_module
 from coordinator.net.budget import Unsent
 from coordinator.net.connection import Connection
 from coordinator.net.limits import Admission
@@ -131,22 +131,6 @@ class FakeTransport(asyncio.Transport):
             protocol.connection_lost(error)
 
 
-class RecordingLog:
-    """Takes the place of a module's logger."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, dict[str, Any]]] = []
-
-    def __getattr__(self, level: str) -> Callable[..., None]:
-        def take(event: str, **fields: Any) -> None:
-            self.lines.append((level, event, fields))
-
-        return take
-
-    def of(self, *levels: str) -> list[str]:
-        return [f"{event} {fields}" for level, event, fields in self.lines if level in levels]
-
-
 class ManualLoop:
     """Keeps what is to be called soon until the test lets the loop turn."""
 
@@ -201,6 +185,7 @@ class Edge:
         unsent_bytes_max: int = 1 << 62,
         unread_ms_max: int = 1 << 62,
         end_group: str | None = None,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -255,7 +240,7 @@ class Edge:
         self._create_topics()
         self.server = Server(
             self.node,
-            Apis(),
+            Apis(answer_bytes_max),
             self.committer,
             self.stats,
             Admission(total_max, per_address_max),
@@ -279,6 +264,16 @@ class Edge:
                 draft.create(name, 100, topic_id=store.new_topic_id())
 
         store.change(create, lambda _outcome: None)
+        self.thread.run_all()
+
+    def configure(self, topics: Mapping[str, Mapping[str, str]]) -> None:
+        """Set settings of topics."""
+
+        def edit(draft: Draft) -> None:
+            for name, configs in topics.items():
+                draft.configure(name, configs)
+
+        self.node.catalogue_store.change(edit, lambda _outcome: None)
         self.thread.run_all()
 
     def append(self, records: Sequence[Record]) -> int:
@@ -363,10 +358,3 @@ async def settle() -> None:
     """Let everything run that was called soon, and what that calls soon."""
     for _ in range(20):
         await asyncio.sleep(0)
-
-
-def record_log(monkeypatch: Any) -> RecordingLog:
-    """Let connections log to where the test sees it."""
-    recording = RecordingLog()
-    monkeypatch.setattr(connection_module, "log", recording)
-    return recording

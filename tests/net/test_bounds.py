@@ -14,7 +14,8 @@ from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
 from protocol.wire import uvarint
 from tests.net import requests
-from tests.net.edge import Edge, record_log, settle
+from tests.net.edge import Edge, settle
+from tests.support.log_lines import LogLines
 
 
 def test_every_api_has_a_bound_and_what_goes_into_the_log_grows_with_its_batches() -> None:
@@ -27,16 +28,15 @@ def test_every_api_has_a_bound_and_what_goes_into_the_log_grows_with_its_batches
 
 @pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)
 async def test_the_start_of_a_frame_that_is_too_long_closes_its_connection(
-    api: ApiKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    api: ApiKey, tmp_path: Path, lines: LogLines
 ) -> None:
-    log = record_log(monkeypatch)
     edge = Edge(tmp_path, request_bytes_max=100 << 20)
     client = edge.connect()
     client.send((FRAME_BYTES_MAX[api] + 1).to_bytes(4, "big") + int(api).to_bytes(2, "big"))
     await settle()
     assert client.transport.closed
     assert (edge.stats.oversized_requests, edge.stats.malformed_requests) == (1, 0)
-    (line,) = log.of("info")
+    (line,) = lines.of("info")
     assert f"api key {int(api)} of {FRAME_BYTES_MAX[api] + 1} bytes" in line
 
 

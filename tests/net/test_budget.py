@@ -10,7 +10,8 @@ from coordinator.api import offset_fetch
 from coordinator.net import budget, long_work
 from coordinator.net.budget import CHECK_INTERVAL_MS, OVER_MS_MAX
 from tests.net import requests
-from tests.net.edge import Client, Edge, RecordingLog, settle
+from tests.net.edge import Client, Edge, settle
+from tests.support.log_lines import LogLines
 
 MIB = 1 << 20
 BUDGET_BYTES = 2 * MIB
@@ -80,10 +81,8 @@ async def test_members_go_on_while_the_budget_is_used_up(edge: Edge) -> None:
 
 
 async def test_while_it_is_used_up_those_that_read_nothing_are_closed_the_largest_first(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
+    edge: Edge, lines: LogLines
 ) -> None:
-    lines = RecordingLog()
-    monkeypatch.setattr(budget, "log", lines)
     small = [deaf(edge) for _ in range(4)]
     large = [deaf(edge, "bigger") for _ in range(4)]
     waiting = edge.connect()
@@ -148,20 +147,21 @@ async def test_nothing_is_owed_to_connections_that_are_gone(tmp_path: Path) -> N
 
 
 async def test_few_long_answers_are_made_together_and_none_while_the_budget_is_used_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     """What is made in slices is in no budget before it is whole."""
-    monkeypatch.setattr(long_work, "SHORT_SHARES", 2)
-    monkeypatch.setattr(offset_fetch, "MANY_OFFSETS", 0)
     edge = Edge(tmp_path, unsent_bytes_max=BUDGET_BYTES, turn_ns=0)
+    edge.server.longest.short_shares = 2
     commit(edge, "big", PARTITIONS)
     commit(edge, "big-2", PARTITIONS)
+    edge.connect().send(requests.commit("small", dict.fromkeys(range(100), 1)))
+    groups = ["big", "big-2", *["small"] * (offset_fetch.MANY_OFFSETS // 100)]
     await settle()
     clients = [edge.connect() for _ in range(60)]
     together = 0
     for client in clients:
         client.transport.reads = False
-        client.send(requests.fetch_groups("big", "big-2"))
+        client.send(requests.fetch_groups(*groups))
     for _ in range(20_000):
         await asyncio.sleep(0)
         together = max(together, len(edge.server.longest))

@@ -4,11 +4,11 @@
 import gc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coordinator.api import fetch
+from coordinator.groups.outcome import Instant
 from coordinator.groups.state import GroupState
 from coordinator.net.connection import Connection
 from protocol import hot
@@ -16,8 +16,10 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, FetchRequest
 from storage.format.records import GroupMetadataRecord
+from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
+from tests.support.calls import calls_of
 
 DELAY_MS = 3_000
 
@@ -240,14 +242,18 @@ async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge)
     assert edge.unsent.total_bytes == 0
 
 
-async def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class BrokenClock(FakeClock):
+    """Fails where a handler wants to know the time."""
+
+    def now(self) -> Instant:
+        raise RuntimeError
+
+
+async def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(edge: Edge) -> None:
     client = edge.connect()
-    clock = edge.node.door.clock
-    monkeypatch.setattr(edge.node.door, "clock", None)
+    clock, edge.node.door.clock = edge.node.door.clock, BrokenClock()
     client.send(requests.commit("g", {0: 1}, 1))
-    monkeypatch.setattr(edge.node.door, "clock", clock)
+    edge.node.door.clock = clock
     (answer,) = client.answers()
     (topic,) = requests.answer(ApiKey.OFFSET_COMMIT, 8, answer).topics
     assert topic.partitions == [hot.OffsetCommitResponsePartition(0, ErrorCode.UNKNOWN_SERVER_ERROR)]
@@ -420,27 +426,18 @@ async def test_nothing_that_follows_a_bad_request_is_handled(edge: Edge, bad: by
     assert edge.commits == []
 
 
-async def test_a_long_poll_of_a_client_that_is_gone_is_dropped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_poll_of_a_client_that_is_gone_is_dropped(tmp_path: Path) -> None:
     """Nothing is kept of it, and nothing is done for it when its time is over."""
-    made: list[int] = []
-    make = fetch._answer
-
-    def make_and_count(*args: Any) -> Any:
-        made.append(1)
-        return make(*args)
-
-    monkeypatch.setattr(fetch, "_answer", make_and_count)
     edge = Edge(tmp_path)
     gone, stays = edge.connect(), edge.connect()
-    for client in (gone, stays):
-        client.send(poll())
-    assert len(made) == 2
-    await gone.drop()
-    edge.timers.advance(60_000)
-    await settle()
-    assert len(made) == 3
+    with calls_of("_answer", fetch) as made:
+        for client in (gone, stays):
+            client.send(poll())
+        assert len(made) == 2
+        await gone.drop()
+        edge.timers.advance(60_000)
+        await settle()
+        assert len(made) == 3
     assert len(stays.answers()) == 1
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.net import connection
 from coordinator.net.connection import REPLIES_WAITING_MAX
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
@@ -177,9 +176,7 @@ async def test_what_is_announced_and_never_sent_takes_no_memory(edge: Edge) -> N
     assert not client.transport.closed
 
 
-async def test_a_closed_connection_whose_peer_reads_nothing_does_not_linger(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_closed_connection_whose_peer_reads_nothing_does_not_linger(edge: Edge) -> None:
     client = edge.connect()
     client.transport.reads = False
     client.send(requests.api_versions(1))
@@ -187,7 +184,7 @@ async def test_a_closed_connection_whose_peer_reads_nothing_does_not_linger(
     await settle()
     assert client.connection in edge.server.connections, "closed before the peer could read what was written"
 
-    monkeypatch.setattr(connection, "LINGER_S", 0.0)
+    edge.server.linger_s = 0.0
     other = edge.connect()
     other.transport.reads = False
     other.send(requests.api_versions(1), requests.framed(b"?"))

@@ -11,7 +11,6 @@ import pytest
 from coordinator.api.long_commits import ANSWERED_AT_ONCE, ITEMS_PER_PART, fit_together, parts
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.partitions import manager as manager_module
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -203,13 +202,11 @@ async def test_a_member_that_leaves_between_the_parts_has_committed_what_it_is_t
     assert committed(edge) == {(WIDE, index): index + 1 for index in taken}
 
 
-async def test_what_is_left_when_the_partition_is_lost_is_refused(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_left_when_the_partition_is_lost_is_refused(edge: Edge) -> None:
     client = edge.connect()
     client.send(request(wide()))
     await until_stored(edge, 1_000)
-    monkeypatch.setattr(manager_module, "UNLOADED_AT_ONCE", 0)
+    edge.manager.unloaded_at_once = 0
     before = stored(edge)
     appended = len(edge.commits)
     edge.manager.remove_groups_for_partition(0)

@@ -11,24 +11,20 @@ from protocol.apis import SUPPORTED, ApiKey
 from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import ErrorCode
 from tests.net import nonsense, requests
-from tests.net.edge import Client, Edge, RecordingLog, record_log, settle
+from tests.net.edge import Client, Edge, settle
 from tests.protocol.schemas import Case, ReferenceEncoder, sample, variable_fields
+from tests.support.log_lines import LogLines
 
 ROUNDS = 3_000
 every_api = pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
-    return record_log(monkeypatch)
-
-
-@pytest.fixture
-def edge(tmp_path: Path, log: RecordingLog) -> Iterator[Edge]:
+def edge(tmp_path: Path, lines: LogLines) -> Iterator[Edge]:
     """A node that, when the test ends, has had no trouble of its own and still serves."""
     edge = Edge(tmp_path, initial_rebalance_delay_ms=3_000)
     yield edge
-    assert log.of("exception", "error", "critical") == []
+    assert lines.of("exception", "error", "critical") == []
 
 
 def still_serves(edge: Edge) -> None:

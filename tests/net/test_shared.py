@@ -19,7 +19,8 @@ from protocol.apis import SUPPORTED, ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import decode_request_header
 from tests.net import requests
-from tests.net.edge import Edge, RecordingLog, record_log, settle
+from tests.net.edge import Edge, settle
+from tests.support.log_lines import LogLines
 
 INDEX, OFFSET = 7, 1_234
 OTHERWISE: dict[str, Any] = {
@@ -44,14 +45,9 @@ OTHERWISE: dict[str, Any] = {
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
-    return record_log(monkeypatch)
-
-
-@pytest.fixture
-def edge(tmp_path: Path, log: RecordingLog) -> Iterator[Edge]:
+def edge(tmp_path: Path, lines: LogLines) -> Iterator[Edge]:
     yield Edge(tmp_path)
-    assert log.of("exception", "error", "critical") == []
+    assert lines.of("exception", "error", "critical") == []
 
 
 def meaningful(values: Any, topic_id: Any) -> Any:

@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.api import ends as ends_module
 from coordinator.api import slices
+from coordinator.catalogue.configs import END_GROUP
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
-from coordinator.net import connection as connection_module
 from coordinator.node import End, EndsByTopic, Partitions
-from coordinator.partitions import manager as manager_module
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -268,13 +266,8 @@ async def test_an_answer_that_would_be_too_long_is_an_error_before_it_is_made(tm
     assert edge.stats.oversized_answers == 1
 
 
-async def test_an_answer_that_becomes_too_long_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from coordinator.api import table
-
-    monkeypatch.setattr(table, "ANSWER_BYTES_MAX", 10_000)
-    edge = Edge(tmp_path)
+async def test_an_answer_that_becomes_too_long_is_an_error(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, answer_bytes_max=10_000)
     many_groups(edge, 20_000)
     client = edge.connect()
     client.send(requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4)))
@@ -397,9 +390,9 @@ async def test_a_group_with_many_offsets_is_deleted_in_steps(tmp_path: Path) -> 
     assert edge.stats.offset_deletions == 3_000
 
 
-async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "PIECES_FROM_BYTES", 1_000)
+async def test_a_long_answer_goes_out_in_pieces(tmp_path: Path) -> None:
     edge = Edge(tmp_path)
+    edge.server.pieces_from_bytes = 1_000
     many_groups(edge, 20_000)
     client = edge.connect()
     client.send(
@@ -419,16 +412,14 @@ def test_items_are_given_in_order_with_moments_between_them() -> None:
     assert given.count(None) == 120 // slices.ITEMS_PER_SLICE
 
 
-def lose_partition(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+def lose_partition(edge: Edge) -> None:
     """The partition is lost, and its groups are still in memory."""
-    monkeypatch.setattr(manager_module, "UNLOADED_AT_ONCE", 0)
+    edge.manager.unloaded_at_once = 0
     edge.manager.remove_groups_for_partition(0)
     assert edge.manager.is_unloading
 
 
-async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_it(tmp_path: Path) -> None:
     """Its log belongs to another node by then, or has failed: nothing may be appended."""
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
     many_groups(edge, 2, offsets=100)
@@ -438,16 +429,14 @@ async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_i
     topics = [kind(name=requests.TOPIC, partitions=rows)]
     client.send(requests.request(ApiKey.OFFSET_DELETE, 0, OffsetDeleteRequest(group_id="g0", topics=topics)))
     await until_appended(edge)
-    lose_partition(edge, monkeypatch)
+    lose_partition(edge)
     before = len(edge.records)
     _, frame = await turns_until_answered(client)
     assert requests.answer(ApiKey.OFFSET_DELETE, 0, frame).error_code == ErrorCode.NOT_COORDINATOR
     assert len(edge.records) == before
 
 
-async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(tmp_path: Path) -> None:
     """A commit whose flush has failed is still in memory then, and its number counts as durable."""
     edge = Edge(tmp_path, flush_by_itself=False, turn_ns=A_STEP_A_TURN)
     shard = edge.manager.owned_partitions[0]
@@ -462,14 +451,12 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(
     values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
     edge.manager.run(shard, group, Outcome(None, [OffsetCommits("g0", "t599", values)]))
     edge.fail_flush()
-    lose_partition(edge, monkeypatch)
+    lose_partition(edge)
     _, frame = await turns_until_answered(client)
     assert requests.answer(ApiKey.OFFSET_FETCH, 7, frame).error_code == ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_long_request_is_told_that_its_partition_was_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_request_is_told_that_its_partition_was_lost(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
     many_groups(edge, 1, offsets=1)
     client = edge.connect()
@@ -482,7 +469,7 @@ async def test_a_long_request_is_told_that_its_partition_was_lost(
     for _ in range(5):
         await asyncio.sleep(0)
     assert client.answers() == []
-    lose_partition(edge, monkeypatch)
+    lose_partition(edge)
     _, frame = await turns_until_answered(client)
     assert requests.answer(ApiKey.OFFSET_FETCH, 7, frame).error_code == ErrorCode.NOT_COORDINATOR
     assert not client.transport.closed
@@ -499,14 +486,14 @@ class Neighbour:
 
 
 async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_have_told_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     edge = Edge(tmp_path, flush_by_itself=False)
     neighbour = edge.node.ends = Neighbour()
     edge.manager.num_partitions = 2  # the second is another node's
     here, far = (next(name for name in names(100) if edge.manager.partition_for(name) == p) for p in (0, 1))
     groups = {requests.TOPIC: here, requests.OTHER_TOPIC: far}
-    monkeypatch.setattr(ends_module, "end_group", lambda topic, _settings: groups[topic.name])
+    edge.configure({name: {END_GROUP: group} for name, group in groups.items()})
     client, writer = edge.connect(), edge.connect()
     writer.send(requests.commit(here, {0: 7}))
     await settle()

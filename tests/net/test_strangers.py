@@ -13,7 +13,8 @@ import pytest
 
 from protocol.apis import ApiKey
 from tests.net import requests
-from tests.net.edge import Edge, record_log
+from tests.net.edge import Edge
+from tests.support.log_lines import LogLines
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
@@ -89,9 +90,8 @@ def test_a_client_of_http_hears_where_it_is(service: Service, method: str) -> No
 )
 @pytest.mark.parametrize("whole", [True, False], ids=["at once", "byte by byte"])
 async def test_only_what_is_known_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, data: bytes, reason: str, answer: bytes, whole: bool
+    tmp_path: Path, lines: LogLines, *, data: bytes, reason: str, answer: bytes, whole: bool
 ) -> None:
-    log = record_log(monkeypatch)
     edge = Edge(tmp_path)
     client = edge.connect()
     for piece in [data] if whole else [data[at : at + 1] for at in range(len(data))]:
@@ -99,7 +99,7 @@ async def test_only_what_is_known_is_named(
     assert client.transport.closed
     assert client.transport.sent[: len(answer)] == answer
     assert bool(client.transport.sent) == bool(answer)
-    assert [fields["reason"] for _, _, fields in log.lines] == [reason]
+    assert [fields["reason"] for _, _, fields in lines.lines] == [reason]
     assert edge.stats.malformed_requests + edge.stats.oversized_requests == 1
 
 
@@ -116,11 +116,8 @@ async def test_what_was_asked_before_is_answered_first(tmp_path: Path) -> None:
     )  # behind the length of the answer: which request it is for
 
 
-async def test_a_client_that_wants_to_authenticate_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = record_log(monkeypatch)
+async def test_a_client_that_wants_to_authenticate_is_named(tmp_path: Path, lines: LogLines) -> None:
     edge = Edge(tmp_path)
     edge.connect().send(requests.framed(requests.header(ApiKey.SASL_HANDSHAKE, 1) + b"\0\5PLAIN"))
-    ((_, _, fields),) = log.lines
+    ((_, _, fields),) = lines.lines
     assert fields["reason"].endswith("; there is no authentication here")

@@ -12,7 +12,6 @@ from coordinator.groups.expiry import expired_offsets
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.jobs import expiry_task
-from coordinator.partitions import manager as manager_module
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
@@ -26,8 +25,8 @@ from storage.format.records import (
 )
 from tests.groups.harness import Cluster
 from tests.net import requests
-from tests.net.edge import RecordingLog
 from tests.partitions.running import eventually, node
+from tests.support.log_lines import LogLines
 
 RETENTION_MS = 604_800_000
 COMMITTED_MS = 1_000_000_000
@@ -238,27 +237,20 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
 # --- the task ---
 
 
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
-    log = RecordingLog()
-    monkeypatch.setattr(expiry_task, "log", log)
-    return log
-
-
-async def test_the_log_line_is_exactly_kafkas(lines: RecordingLog) -> None:
+async def test_the_log_line_is_exactly_kafkas(lines: LogLines) -> None:
     cluster = Cluster()
     for partition in range(3):
         cluster.commit(1, partition=partition)
     assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 0
     cluster.clock.passed_ms += RETENTION_MS
     assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 3
-    assert [event for _, event, _ in lines.lines] == [
+    assert [event for event in lines.events if event.startswith("Removed")] == [
         "Removed 0 expired offsets in 0 milliseconds.",
         "Removed 3 expired offsets in 0 milliseconds.",
     ]
 
 
-async def test_others_run_while_many_groups_are_looked_at(lines: RecordingLog) -> None:
+async def test_others_run_while_many_groups_are_looked_at(lines: LogLines) -> None:
     """And what happens to the groups meanwhile does no harm: their partition may be lost, or they deleted."""
     cluster = Cluster()
     cluster.clock.look_ns = SLICE_NS + 1  # it gives way after every group
@@ -280,12 +272,10 @@ async def test_others_run_while_many_groups_are_looked_at(lines: RecordingLog) -
     assert removed == 10 - len(left) + 2
 
 
-async def test_a_group_of_many_offsets_is_looked_at_in_steps(
-    monkeypatch: pytest.MonkeyPatch, lines: RecordingLog
-) -> None:
+async def test_a_group_of_many_offsets_is_looked_at_in_steps(lines: LogLines) -> None:
     """What is committed meanwhile stays, and so does the group then."""
-    monkeypatch.setattr(manager_module, "OFFSETS_PER_STEP", 10)
     cluster = Cluster()
+    cluster.manager.offsets_per_step = 10
     cluster.clock.look_ns = SLICE_NS + 1
     cluster.commit_all({topic: dict.fromkeys(range(25), 1) for topic in ("t", "u")})
     cluster.clock.passed_ms += RETENTION_MS
@@ -302,7 +292,7 @@ async def test_a_group_of_many_offsets_is_looked_at_in_steps(
 
 
 async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
-    tmp_path: Path, lines: RecordingLog
+    tmp_path: Path, lines: LogLines
 ) -> None:
     async with node(tmp_path / "data", offsets_retention_check_interval_ms=20) as running:
         client = await running.client()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.groups.outcome import Instant
-from coordinator.jobs import expiry_task, wall_clock
+from coordinator.jobs import expiry_task
 from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
@@ -16,8 +16,8 @@ from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
 from tests.groups.harness import Cluster
 from tests.net import requests
-from tests.net.edge import RecordingLog
 from tests.partitions.running import eventually, node
+from tests.support.log_lines import LogLines
 
 RETENTION_MS = 604_800_000
 INTERVAL_MS = 600_000
@@ -49,15 +49,8 @@ class Clocks:
         self.wall += mono_ms + jump_ms
 
 
-@pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> RecordingLog:
-    log = RecordingLog()
-    monkeypatch.setattr(wall_clock, "log", log)
-    return log
-
-
 @pytest.mark.parametrize("jump_ms", [INTERVAL_MS + 1, -INTERVAL_MS - 1, 10**12])
-def test_a_jump_counts_only_once_the_next_check_confirms_it(lines: RecordingLog, jump_ms: int) -> None:
+def test_a_jump_counts_only_once_the_next_check_confirms_it(lines: LogLines, jump_ms: int) -> None:
     clocks, stats = Clocks(), Stats()
     guard = WallClockGuard(clocks, stats, INTERVAL_MS)
     clocks.pass_by(INTERVAL_MS)
@@ -85,7 +78,7 @@ def test_a_check_that_comes_late_is_no_jump() -> None:
     assert guard.confirmed()
 
 
-def test_a_clock_that_jumps_and_comes_back_is_never_believed_in_between(lines: RecordingLog) -> None:
+def test_a_clock_that_jumps_and_comes_back_is_never_believed_in_between(lines: LogLines) -> None:
     clocks = Clocks()
     guard = WallClockGuard(clocks, Stats(), INTERVAL_MS)
     clocks.pass_by(INTERVAL_MS, 10**10)
@@ -117,7 +110,7 @@ class JumpingClock:
         return self.real.nanos()
 
 
-async def test_a_node_expires_nothing_while_its_clock_is_wrong(tmp_path: Path, lines: RecordingLog) -> None:
+async def test_a_node_expires_nothing_while_its_clock_is_wrong(tmp_path: Path, lines: LogLines) -> None:
     clock = JumpingClock()
     async with node(
         tmp_path / "data",
@@ -190,10 +183,8 @@ def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
     assert not cluster.log.replay().groups[group].offsets
 
 
-async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(lines: LogLines) -> None:
     """`message.max.bytes` was larger when the offset was committed."""
-    log = RecordingLog()
-    monkeypatch.setattr(expiry_task, "log", log)
     cluster = small_batches(5_000)
     for group in ("a", "g" * 3_000, "z"):
         assert cluster.commit(1, group=group) is ErrorCode.NONE
@@ -201,7 +192,7 @@ async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(monkeypatch: pyt
     cluster.clock.passed_ms += RETENTION_MS
     assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 2
     assert [group.group_id[0] for group in cluster.manager.current_groups()] == ["g"]
-    assert ("error", "expired offsets stay") in [(level, event) for level, event, _ in log.lines]
+    assert ("error", "expired offsets stay") in [(level, event) for level, event, _ in lines.lines]
     with pytest.raises(RecordTooLarge):
         cluster.manager.delete_group("g" * 3_000)
     list(cluster.manager.delete_offsets_of_topics(frozenset({"t"})))

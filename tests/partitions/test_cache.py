@@ -22,7 +22,6 @@ from coordinator.api.context import PARKED
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
 from coordinator.groups.state import GroupState
-from coordinator.partitions import manager as manager_module
 from coordinator.partitions.door import Absent
 from coordinator.partitions.waiting import Waiting
 from protocol import hot
@@ -433,10 +432,10 @@ def test_what_is_live_is_what_the_log_gives(cluster: Cluster) -> None:
         }
 
 
-def test_many_groups_of_a_lost_partition_leave_memory_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     """Nothing happens to those that are still there: their deadlines are moot, and nothing of them expires."""
-    monkeypatch.setattr(manager_module, "UNLOADED_AT_ONCE", 5)
     cluster = Cluster()
+    cluster.manager.unloaded_at_once = 5
     (member,) = cluster.stable_group(1)
     waits = cluster.join(member, protocols=[("range", b"other")], group="g")
     for number in range(20):

@@ -3,11 +3,8 @@
 
 from collections import Counter
 
-import pytest
-
-from coordinator.jobs import limit_watch
 from coordinator.jobs.limit_watch import Limit, LimitWatch
-from tests.net.edge import RecordingLog
+from tests.support.log_lines import LogLines, captured
 
 
 class Watched:
@@ -21,11 +18,9 @@ class Watched:
     def lines_at(self, used: int, refusals: int = 0) -> list[str]:
         self.used = used
         self.refusals["things.max"] += refusals
-        lines = RecordingLog()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(limit_watch, "log", lines)
+        with captured() as lines:
             self.watch.check()
-        return [event for _, event, _ in lines.lines]
+        return lines.events
 
 
 def test_a_limit_is_said_to_be_near_once() -> None:
@@ -45,10 +40,7 @@ def test_refusals_are_said_when_they_begin() -> None:
     assert watched.lines_at(100, refusals=1) == ["a limit is reached", "a limit is near"]
 
 
-def test_what_was_refused_before_is_no_news() -> None:
+def test_what_was_refused_before_is_no_news(lines: LogLines) -> None:
     refusals = Counter({"things.max": 3})
-    lines = RecordingLog()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limit_watch, "log", lines)
-        LimitWatch([Limit("things.max", 100, lambda: 1)], refusals).check()
+    LimitWatch([Limit("things.max", 100, lambda: 1)], refusals).check()
     assert lines.lines == []

@@ -13,7 +13,8 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
 from tests.net import requests
-from tests.net.edge import Edge, record_log, settle
+from tests.net.edge import Edge, settle
+from tests.support.log_lines import LogLines
 
 GROWS = "G" * 20_000
 LONGEST = "L" * 32_767
@@ -37,9 +38,8 @@ JOINS = {
 
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 async def test_a_member_that_cannot_be_told_of_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, join: bytes
+    tmp_path: Path, lines: LogLines, join: bytes
 ) -> None:
-    log = record_log(monkeypatch)
     edge = Edge(tmp_path)
     client, other = edge.connect(), edge.connect()
     client.send(join)
@@ -52,7 +52,7 @@ async def test_a_member_that_cannot_be_told_of_is_refused(
         other.send(requests.request(ApiKey.LIST_GROUPS, version, ListGroupsRequest(states_filter=[])))
         (frame,) = other.answers()
         assert requests.answer(ApiKey.LIST_GROUPS, version, frame).groups == []
-    assert log.of("exception") == []
+    assert lines.of("exception") == []
 
 
 async def test_names_that_fit_are_taken(tmp_path: Path) -> None:
@@ -66,10 +66,9 @@ async def test_names_that_fit_are_taken(tmp_path: Path) -> None:
 
 
 async def test_an_answer_that_cannot_be_written_ends_its_own_connection_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lines: LogLines
 ) -> None:
     """However a name got in: those who are answered in the same step are answered."""
-    log = record_log(monkeypatch)
     edge = Edge(tmp_path)
     leader, follower = edge.connect(), edge.connect()
     leader.send(requests.join("g", version=3))
@@ -85,4 +84,4 @@ async def test_an_answer_that_cannot_be_written_ends_its_own_connection_only(
     assert requests.answer(ApiKey.JOIN_GROUP, 3, follower.answers()[0]).error_code == ErrorCode.NONE
     assert leader.transport.closed  # it would have been told of the follower
     assert not follower.transport.closed
-    assert len(log.of("exception")) == 1
+    assert len(lines.of("exception")) == 1

@@ -3,13 +3,13 @@
 
 from collections.abc import Sequence
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from storage.columns.bodies import BOUNDS, Bounds
 from storage.columns.decode import decode
 from storage.columns.one_by_one import batch_rows
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
@@ -122,9 +122,11 @@ def chunk_of(*data: bytes, position: int = 1_000) -> Chunk:
     return Chunk(b"".join(data), position, starts, ends, {})
 
 
-def decoded(chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names)) -> list[dict[str, Any]]:
+def decoded(
+    chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names), bounds: Bounds = BOUNDS
+) -> list[dict[str, Any]]:
     """What the bulk path says, as Python has it."""
-    table = pa.Table.from_batches(list(decode(chunk, columns)))
+    table = pa.Table.from_batches(list(decode(chunk, columns, bounds)))
     return list(table.cast(pa.schema([COLUMNS.field(name) for name in columns])).to_pylist())
 
 
@@ -140,8 +142,8 @@ def one_by_one(chunk: Chunk) -> list[dict[str, Any]]:
 @given(st.lists(batches(), min_size=1, max_size=6), st.sampled_from([1, 3, 100]))
 def test_both_ways_say_the_same(data: list[bytes], many: int) -> None:
     chunk = chunk_of(*data)
-    with patch("storage.columns.bodies._MANY", many):
-        assert decoded(chunk, [*RECORD_COLUMNS.names, "damage"]) == one_by_one(chunk)
+    columns = [*RECORD_COLUMNS.names, "damage"]
+    assert decoded(chunk, columns, Bounds(many=many)) == one_by_one(chunk)
 
 
 @given(st.lists(strategies.offset_records, min_size=1, max_size=300), st.integers(0, 4), st.integers(0, 4))
@@ -207,11 +209,10 @@ def test_a_batch_that_compaction_emptied_has_one_row() -> None:
     assert (row["base_offset"], row["last_offset"], row["offset"], row["damage"]) == (7, 10, None, None)
 
 
-def test_much_that_was_compressed_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage.columns.bodies.BODIES_BYTES", 1_000)
+def test_much_that_was_compressed_comes_in_parts() -> None:
     value = encode_offset(OffsetAndMetadata(1, -1, "m" * 500, NOW), 3)
     body = record((b"\0\1\0\1g\0\1t\0\0\0\7", value), 0, 0)
     chunk = chunk_of(*(batch(body, 1, base_offset=number, attributes=1) for number in range(9)))
-    parts = list(decode(chunk, ["offset", "topic_partition"]))
+    parts = list(decode(chunk, ["offset", "topic_partition"], Bounds(bodies_bytes=1_000)))
     assert [part.num_rows for part in parts] == [2, 2, 2, 2, 1]
     assert [row for part in parts for row in part.column(0).to_pylist()] == list(range(9))

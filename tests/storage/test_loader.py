@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from storage.errors import CorruptBatch, CorruptRecord
-from storage.format import loader
 from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
 from storage.format.batch_format import CONTROL, HEADER_BYTES
 from storage.format.loader import RecordLoader
@@ -131,13 +130,12 @@ def test_names_are_shared_between_records() -> None:
     assert len({id(record.topic) for record in records}) == 1
 
 
-def test_the_loader_forgets_names_when_it_knows_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "_NAMES_MAX", 7)
+def test_the_loader_forgets_names_when_it_knows_too_many() -> None:
     records = [
         OffsetCommitRecord(f"group{n % 40}", f"topic{n % 30}", n, OffsetAndMetadata(n, -1, "", NOW))
         for n in range(500)
     ]
-    assert RecordLoader().load(check_batch(built(records))) == records
+    assert RecordLoader(names_max=7).load(check_batch(built(records))) == records
 
 
 def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:

@@ -13,9 +13,9 @@ from storage.cleaner.work import clean
 from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.log_manager import LogManager
-from storage.partition import reader as reader_module
 from storage.partition.reader import (
     NOWHERE,
+    READ_BYTES_MAX,
     Found,
     LogReader,
     Missed,
@@ -37,11 +37,11 @@ EPOCH = 3
 class Reading:
     """A log of one partition, and a reader of it."""
 
-    def __init__(self, fs: FaultyFileSystem | None = None) -> None:
+    def __init__(self, fs: FaultyFileSystem | None = None, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self.fs = fs or FaultyFileSystem(ROOT)
         self.manager = LogManager.open(ROOT, SMALL, self.fs)
         self.history = History(self.manager, 0)
-        self.reader = LogReader()
+        self.reader = LogReader(read_bytes_max)
 
     def fetch(
         self, offset: int, max_bytes: int = MUCH, *, at_least_one: bool = True, **wanted: Any
@@ -226,13 +226,10 @@ def test_an_open_transaction_that_ends_lets_readers_go_on() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_committed_data_is_what_a_replay_of_the_log_makes_of_it(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_committed_data_is_what_a_replay_of_the_log_makes_of_it(seed: int) -> None:
     """A consumer's filter over what is fetched gives what the markers mean, before and after compaction."""
-    monkeypatch.setattr(reader_module, "READ_BYTES_MAX", 700)
     rng = random.Random(seed)
-    reading = Reading()
+    reading = Reading(read_bytes_max=700)
     compactions = 0
     for _ in range(4):
         reading.history.random(rng, 60, transactions=True)
