@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading the offsets topic of a whole node: nothing is read before it is durable, and reading holds up nobody."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import FetchRequest, ListOffsetsRequest
+from storage.format.batch import iter_batches
+from tests.net import requests
+from tests.partitions.disk import READS
+from tests.partitions.running import Client, Running, commit_error, eventually, node, turns
+
+NONE = ErrorCode.NONE
+P = 1
+LATEST = -1
+
+
+@pytest.fixture
+async def running(tmp_path: Path) -> AsyncIterator[Running]:
+    async with node(tmp_path / "data", log_flush="always") as running:
+        yield running
+
+
+def fetch(*offsets: tuple[int, int], wait_ms: int = 0, max_bytes: int = 50 << 20) -> bytes:
+    """A Fetch of (partition, offset)."""
+    rows = [
+        FetchRequest.FetchTopic.FetchPartition(
+            partition=partition,
+            current_leader_epoch=-1,
+            fetch_offset=offset,
+            last_fetched_epoch=-1,
+            log_start_offset=-1,
+            partition_max_bytes=1 << 20,
+        )
+        for partition, offset in offsets
+    ]
+    message = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        rack_id="",
+        topics=[FetchRequest.FetchTopic(topic=OFFSETS_TOPIC, partitions=rows)],
+        forgotten_topics_data=[],
+    )
+    return requests.request(ApiKey.FETCH, 11, message)
+
+
+def list_offsets(timestamp: int) -> bytes:
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    row = kind.ListOffsetsPartition(partition_index=P, current_leader_epoch=-1, timestamp=timestamp)
+    message = ListOffsetsRequest(
+        replica_id=-1, isolation_level=0, topics=[kind(name=OFFSETS_TOPIC, partitions=[row])]
+    )
+    return requests.request(ApiKey.LIST_OFFSETS, 5, message)
+
+
+def fetched(frame: bytes) -> Any:
+    """The one partition of an answer."""
+    (topic,) = requests.answer(ApiKey.FETCH, 11, frame).responses
+    (answer,) = topic.partitions
+    return answer
+
+
+async def end_of(client: Client) -> int:
+    frame = await client.ask(list_offsets(LATEST))
+    (answer,) = requests.answer(ApiKey.LIST_OFFSETS, 5, frame).topics[0].partitions
+    assert answer.error_code == NONE
+    return int(answer.offset)
+
+
+async def test_a_commit_is_read_once_it_is_durable_and_not_before(running: Running) -> None:
+    writer, reader = await running.client(), await running.client()
+    group = running.group_in(P)
+    with running.disk.hold():
+        writer.send(requests.commit(group, {0: 1}))
+        await eventually(lambda: running.disk.waiting, "the flush to reach the disk")
+        assert await end_of(reader) == 0
+        assert fetched(await reader.ask(fetch((P, 0)))).high_watermark == 0
+    assert commit_error(await writer.receive()) is NONE
+    assert await end_of(reader) == 1
+    answer = fetched(await reader.ask(fetch((P, 0))))
+    assert (answer.high_watermark, len(list(iter_batches(bytes(answer.records), check=True)))) == (1, 1)
+
+
+async def test_who_waits_is_answered_once_somebody_commits(running: Running) -> None:
+    writer, reader = await running.client(), await running.client()
+    reader.send(fetch((P, 0), wait_ms=30_000))
+    await eventually(lambda: running.app.reads.tail._waiting, "the fetch to wait")
+    assert await writer.commit(running.group_in(P), 0, 7) is NONE
+    answer = fetched(await reader.receive())
+    assert (answer.high_watermark, bool(answer.records)) == (1, True)
+
+
+async def test_while_a_read_waits_for_the_disk_others_are_served(running: Running) -> None:
+    writer, reader = await running.client(), await running.client()
+    group = running.group_in(P)
+    assert await writer.commit(group, 0, 1) is NONE
+    await end_of(reader)
+    with running.disk.hold(READS, f"{OFFSETS_TOPIC}-{P}/"):
+        reader.send(fetch((P, 0)))
+        await eventually(lambda: running.disk.waiting, "the read to reach the disk")
+        for offset in range(2, 5):
+            assert await writer.commit(group, 0, offset) is NONE
+        await turns()
+        assert running.disk.waiting == 1
+    assert fetched(await reader.receive()).high_watermark >= 1
+
+
+async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Running) -> None:
+    """Answers that nobody takes are counted, and no more are made once they fill the budget."""
+    unsent = running.app.unsent
+    unsent.bytes_max = 1 << 20
+    writer, reader = await running.client(), await running.client()
+    group = running.group_in(P)
+    for offset in range(60):
+        assert await writer.commit(group, 0, offset, metadata="m" * 4_000) is NONE
+    size = len(await reader.ask(fetch((P, 0))))
+    assert size > 200_000
+    readers = [await running.client() for _ in range(40)]
+    for each in readers:
+        each._reader._transport.pause_reading()  # type: ignore[attr-defined]
+        each.send(*[fetch((P, 0))] * 10)
+    await eventually(lambda: unsent.over, "the budget to be used up")
+    assert await writer.commit(group, 0, 100) is NONE
+    # What was owed when the budget was full, and one slice that was being read for each that had begun.
+    assert unsent.total_bytes < (1 << 20) + len(readers) * (1 << 20)
+    for each in readers:
+        each._reader._transport.resume_reading()  # type: ignore[attr-defined]
+    for each in readers:
+        for _ in range(10):
+            assert fetched(await each.receive()).error_code == NONE
+    await eventually(lambda: unsent.total_bytes == 0, "all to be taken")
+
+
+async def test_a_node_that_stops_leaves_no_reader_behind(tmp_path: Path) -> None:
+    async with node(tmp_path / "data") as running:
+        reader = await running.client()
+        reader.send(fetch((P, 0), wait_ms=30_000))
+        await eventually(lambda: running.app.reads.tail._waiting, "the fetch to wait")
+    await reader.until_closed()
+    assert running.app.unsent.total_bytes == 0
+    assert not running.app.reads.tail._waiting
