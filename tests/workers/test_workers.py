@@ -13,8 +13,11 @@ from contextlib import suppress
 import pytest
 
 from coordinator.catalogue.configs import END_GROUP
+from protocol.errors import ErrorCode
+from tests.offsets.test_reading import Consumer, with_confluent
 from tests.support import raw
 from tests.support.command import groupkeeper
+from tests.support.reading import LATEST, OFFSETS_TOPIC, fetch, list_offset
 from tests.support.waiting import wait_until
 from tests.workers.nodes import PARTITIONS, Nodes, group_in, is_gone
 from tests.workers.traffic import TOPIC, Walker, committed
@@ -231,3 +234,41 @@ def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
 def command(nodes: Nodes, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `groupkeeper partitions`."""
     return groupkeeper("partitions", *arguments, "--data-dir", nodes.data_dir)
+
+
+def test_the_offsets_topic_is_read_from_the_node_that_leads_each_partition(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(2)
+    raw.create_topic(nodes.address(1), TOPIC, 4)
+    for partition in range(PARTITIONS):
+        leader = nodes.address(nodes.look().partitions[partition].leader)
+        raw.commit_offsets(leader, group_in(partition), TOPIC, {0: 100 + partition})
+    epochs = {each.partition: (each.leader, each.leader_epoch) for each in nodes.look().partitions}
+    for node in (1, 2):
+        (topic,) = raw.metadata(nodes.address(node), OFFSETS_TOPIC).topics
+        told = {each.partition_index: (each.leader_id, each.leader_epoch) for each in topic.partitions}
+        assert (topic.is_internal, told) == (True, epochs)
+    for node in (1, 2):
+        with raw.RawConnection(nodes.address(node)) as connection:
+            (found,) = fetch(connection, dict.fromkeys(range(PARTITIONS), 0)).responses
+            for answer in found.partitions:
+                is_led = epochs[answer.partition_index][0] == node
+                assert answer.error_code == (0 if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                assert len(bytes(answer.records)) > 0 or not is_led
+            for partition in range(PARTITIONS):
+                is_led = epochs[partition][0] == node
+                answer = list_offset(connection, partition, LATEST)
+                assert answer.error_code == (0 if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                assert answer.offset == (1 if is_led else -1)
+    consumer = Consumer(with_confluent, nodes.address(1), list(range(PARTITIONS)))
+    try:
+        expected = {group_in(partition): {(TOPIC, 0): 100 + partition} for partition in range(PARTITIONS)}
+        wait_until(lambda: consumer.has(expected), 30, what="all commits, from both nodes")
+        # A partition moves, and who follows it goes on at its next leader.
+        moved = next(partition for partition, (leader, _) in epochs.items() if leader == 1)
+        nodes.move(moved, 2)
+        raw.wait_for_coordinator(nodes.address(2), group_in(moved))
+        raw.commit_offsets(nodes.address(2), group_in(moved), TOPIC, {0: 500})
+        expected[group_in(moved)][TOPIC, 0] = 500
+        wait_until(lambda: consumer.has(expected), 60, what="a commit at the next leader")
+    finally:
+        consumer.close()
