@@ -26,7 +26,7 @@ from coordinator.net.turns import Turns
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry import logs
 from protocol import hot
-from protocol.apis import FIRST_FLEXIBLE, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 from storage.disk.filesystem import RealFileSystem
@@ -100,14 +100,15 @@ class Client:
 def frame_of(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
     """A whole request."""
     header = RequestHeader(api, version, correlation_id, "counted")
-    head = encode_request_header(header, flexible=version >= FIRST_FLEXIBLE[api])
-    body = head + codec_for(api, version).encode_request(message)
+    codec = codec_for(api, version)
+    body = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(message)
     return len(body).to_bytes(4, "big") + body
 
 
 def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
     """The response in an answer, which has its length, the correlation id and perhaps tagged fields before it."""
-    return codec_for(api, version).decode_response(answer, 9 if version >= FIRST_FLEXIBLE[api] else 8)
+    codec = codec_for(api, version)
+    return codec.decode_response(answer, 9 if codec.flexible else 8)
 
 
 # --- scenarios: the requests of one round, by its number ---

@@ -12,6 +12,7 @@ import uvloop
 from msgspec.structs import asdict
 
 from coordinator.api.context import deliver
+from coordinator.api.table import Capabilities, declared
 from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits, Totals
@@ -52,7 +53,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
-from protocol.bounds import frame_bounds
+from protocol.apis import Offer
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import StorageError, log_fields
@@ -246,8 +247,9 @@ class App:
         port = sock.getsockname()[1]
         self.lead_partitions()
         host, advertised_port = settings.advertised(port)
-        node = self.make_node(Broker(settings.node_id, host, advertised_port))
-        self.server = self._server(node)
+        capabilities = self.capabilities()
+        node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offers)
+        self.server = self._server(node, capabilities)
         self.committer.on_flushed = self.server.on_flushed
         self.committer.on_failed = self._on_flush_failed
         self.listener = Listener(self.loop, self.server, sock)
@@ -299,7 +301,11 @@ class App:
         leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
         return Cluster(View((broker,), leaders))
 
-    def make_node(self, broker: Broker) -> Node:
+    def capabilities(self) -> Capabilities:
+        """What this node offers: every api that is declared."""
+        return Capabilities(declared())
+
+    def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
         """What the api handlers see of this node. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
@@ -318,22 +324,21 @@ class App:
             stats=self.stats,
             new_producer_id=self.machine.new_producer_id,
             reads=self.reads,
+            offers=offers,
         )
 
-    def _server(self, node: Node) -> Server:
-        from coordinator.api.table import Apis
-
+    def _server(self, node: Node, capabilities: Capabilities) -> Server:
         settings = self.settings
         return Server(
             node,
-            Apis(),
+            capabilities,
             self.committer,
             self.stats,
             Admission(settings.max_connections, settings.max_connections_per_ip),
             self.unsent,
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
-            frame_bounds=frame_bounds(settings.message_max_bytes),
+            frame_bounds=capabilities.frame_bounds(settings.message_max_bytes),
             turns=self.turns,
         )
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from protocol.apis import Offer
+
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
     from coordinator.catalogue.keeper import CatalogueKeeper
@@ -51,4 +53,6 @@ class Node:
     stats: "Stats"
     new_producer_id: Callable[[], int]
     reads: "LogReads"
+    offers: tuple[Offer, ...]
+    """What ApiVersions tells: the apis and versions that this node serves."""
     ends: "Ends | None" = None

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""API keys, the versions that are served, and from which version on each is flexible (KIP-482)."""
+"""API keys and ranges of versions."""
 
-from collections.abc import Mapping
 from enum import IntEnum
-from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 
 class ApiKey(IntEnum):
@@ -112,63 +110,9 @@ class VersionRange(NamedTuple):
     max: int
 
 
-# The ranges that a Kafka 4.3 broker offers for the same APIs. OffsetCommit 0-1 and OffsetFetch 0 kept offsets
-# in ZooKeeper and went with Kafka 4.0 (KIP-896), which raised the other minimums as well.
-SUPPORTED: Final[Mapping[ApiKey, VersionRange]] = MappingProxyType(
-    {
-        ApiKey.PRODUCE: VersionRange(3, 13),
-        ApiKey.FETCH: VersionRange(4, 18),
-        ApiKey.LIST_OFFSETS: VersionRange(1, 11),
-        ApiKey.METADATA: VersionRange(0, 13),
-        ApiKey.OFFSET_COMMIT: VersionRange(2, 10),
-        ApiKey.OFFSET_FETCH: VersionRange(1, 10),
-        ApiKey.FIND_COORDINATOR: VersionRange(0, 6),
-        ApiKey.JOIN_GROUP: VersionRange(0, 9),
-        ApiKey.HEARTBEAT: VersionRange(0, 4),
-        ApiKey.LEAVE_GROUP: VersionRange(0, 5),
-        ApiKey.SYNC_GROUP: VersionRange(0, 5),
-        ApiKey.DESCRIBE_GROUPS: VersionRange(0, 6),
-        ApiKey.LIST_GROUPS: VersionRange(0, 5),
-        ApiKey.API_VERSIONS: VersionRange(0, 4),
-        ApiKey.CREATE_TOPICS: VersionRange(2, 7),
-        ApiKey.DELETE_TOPICS: VersionRange(1, 6),
-        ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),
-        ApiKey.DESCRIBE_CONFIGS: VersionRange(1, 4),
-        ApiKey.CREATE_PARTITIONS: VersionRange(0, 3),
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
-        ApiKey.DELETE_GROUPS: VersionRange(0, 2),
-        ApiKey.OFFSET_DELETE: VersionRange(0, 0),
-        ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 2),
-    }
-)
+class Offer(NamedTuple):
+    """What ApiVersions says of one api: its versions from `min` to `max`, both included."""
 
-NEVER_FLEXIBLE: Final = 1 << 15
-"""Above every version, which is an int16 on the wire."""
-
-FIRST_FLEXIBLE: Final[Mapping[ApiKey, int]] = MappingProxyType(
-    {
-        ApiKey.PRODUCE: 9,
-        ApiKey.FETCH: 12,
-        ApiKey.LIST_OFFSETS: 6,
-        ApiKey.METADATA: 9,
-        ApiKey.OFFSET_COMMIT: 8,
-        ApiKey.OFFSET_FETCH: 6,
-        ApiKey.FIND_COORDINATOR: 3,
-        ApiKey.JOIN_GROUP: 6,
-        ApiKey.HEARTBEAT: 4,
-        ApiKey.LEAVE_GROUP: 4,
-        ApiKey.SYNC_GROUP: 4,
-        ApiKey.DESCRIBE_GROUPS: 5,
-        ApiKey.LIST_GROUPS: 3,
-        ApiKey.API_VERSIONS: 3,
-        ApiKey.CREATE_TOPICS: 5,
-        ApiKey.DELETE_TOPICS: 4,
-        ApiKey.INIT_PRODUCER_ID: 2,
-        ApiKey.DESCRIBE_CONFIGS: 4,
-        ApiKey.CREATE_PARTITIONS: 2,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
-        ApiKey.DELETE_GROUPS: 2,
-        ApiKey.OFFSET_DELETE: NEVER_FLEXIBLE,
-        ApiKey.DESCRIBE_CLUSTER: 0,
-    }
-)
+    key: int
+    min: int
+    max: int

@@ -6,11 +6,7 @@ event loop, where 100 MiB of a Heartbeat, or a list of millions of empty names, 
 The bounds are far above what clients send: 10,000 groups or topics by name, every partition of a large cluster.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Final
-
-from protocol.apis import ApiKey
+from typing import Final, NamedTuple
 
 ITEMS_MAX: Final = 50_000
 """Items of all arrays of one request together: 20,000 partitions, each in a topic of its own, and some."""
@@ -27,52 +23,33 @@ TAGS_MAX: Final = 8
 SMALL_FRAME_BYTES: Final = 64 * 1024
 """Below, a frame is good for any api."""
 
-_STRINGS: Final = 256 * 1024
-_LISTS: Final = 4 * 1024 * 1024
-_LISTS_AT_ONCE: Final = 2 * 1024 * 1024
-_MEMBERS: Final = 8 * 1024 * 1024
 
-FRAME_BYTES_MAX: Final[Mapping[int, int]] = MappingProxyType(
-    {
-        # A few strings, each of at most 32 KiB.
-        ApiKey.HEARTBEAT: _STRINGS,
-        ApiKey.API_VERSIONS: _STRINGS,
-        ApiKey.LIST_GROUPS: _STRINGS,
-        ApiKey.DESCRIBE_CLUSTER: _STRINGS,
-        ApiKey.INIT_PRODUCER_ID: _STRINGS,
-        # Lists of names and partitions; those of the hot apis are decoded in one go.
-        ApiKey.FETCH: _LISTS,
-        ApiKey.LIST_OFFSETS: _LISTS,
-        ApiKey.METADATA: _LISTS,
-        ApiKey.FIND_COORDINATOR: _LISTS,
-        ApiKey.DESCRIBE_GROUPS: _LISTS,
-        ApiKey.DELETE_GROUPS: _LISTS,
-        ApiKey.OFFSET_DELETE: _LISTS,
-        ApiKey.CREATE_TOPICS: _LISTS,
-        ApiKey.DELETE_TOPICS: _LISTS,
-        ApiKey.CREATE_PARTITIONS: _LISTS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS: _LISTS,
-        ApiKey.DESCRIBE_CONFIGS: _LISTS,
-        ApiKey.LEAVE_GROUP: _LISTS_AT_ONCE,
-        ApiKey.OFFSET_COMMIT: _LISTS_AT_ONCE,
-        ApiKey.OFFSET_FETCH: _LISTS_AT_ONCE,
-        # What members tell each other, and records: of any size that fits into the log (`frame_bounds`).
-        ApiKey.JOIN_GROUP: _MEMBERS,
-        ApiKey.SYNC_GROUP: _MEMBERS,
-        ApiKey.PRODUCE: _MEMBERS,
-    }
-)
-"""The longest frame, without its length, by api key."""
+class FrameBound(NamedTuple):
+    """How long a request of one api may be, without the length before its frame."""
 
-_GROWING: Final = (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT, ApiKey.PRODUCE)
+    bytes_max: int
+    grows: bool = False
+    """Whether what it brings goes into one batch, so that a node that takes longer batches takes longer requests."""
+
+    def of(self, message_bytes_max: int) -> int:
+        """The bound of a node whose batches may have `message_bytes_max` bytes.
+
+        What goes into one batch may be twice as long in its request, in which no text is compressed.
+        """
+        return max(self.bytes_max, 2 * message_bytes_max) if self.grows else self.bytes_max
 
 
-def frame_bounds(message_bytes_max: int) -> Mapping[int, int]:
-    """The bounds of a node whose batches may have `message_bytes_max` bytes.
+STRINGS: Final = FrameBound(256 * 1024)
+"""A few strings, each of at most 32 KiB."""
 
-    What goes into one batch may be twice as long in its request, in which no text is compressed.
-    """
-    bounds = dict(FRAME_BYTES_MAX)
-    for key in _GROWING:
-        bounds[key] = max(bounds[key], 2 * message_bytes_max)
-    return MappingProxyType(bounds)
+LISTS: Final = FrameBound(4 * 1024 * 1024)
+"""Lists of names and partitions."""
+
+LISTS_AT_ONCE: Final = FrameBound(2 * 1024 * 1024)
+"""Lists of the hot apis, which are decoded in one go."""
+
+COMMITS: Final = FrameBound(2 * 1024 * 1024, grows=True)
+"""Offsets with their metadata: of any size that fits into the log."""
+
+BLOBS: Final = FrameBound(8 * 1024 * 1024, grows=True)
+"""What members tell each other, and records: of any size that fits into the log."""

@@ -9,25 +9,18 @@ import struct
 from struct import Struct
 from typing import Final
 
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
 from protocol.structs import Frozen
 from protocol.wire import skip_tags
 
-_REQUEST: Final = Struct(
-    ">iih"
-).unpack_from  # the API key and the version together, the correlation id, a length
+_REQUEST: Final = Struct(">hhih").unpack_from  # the API key, the version, the correlation id, a length
 _REQUEST_BYTES: Final = 10
 _RESPONSE_V0: Final = Struct(">ii").pack
 _RESPONSE_V1: Final = Struct(">iix").pack
 
-# api key << 16 | version → (api key, version, flexible), of every version that is served
-_SERVED: Final[dict[int, tuple[int, int, bool]]] = {
-    key << 16 | version: (int(key), version, version >= FIRST_FLEXIBLE[key])
-    for key, versions in SUPPORTED.items()
-    for version in range(versions.min, versions.max + 1)
-}
-_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+ROUTE_BYTES: Final = 4
+"""Of a request its first four bytes say where it goes: the API key and the version."""
 
 
 class RequestHeader(Frozen, frozen=True):
@@ -39,18 +32,25 @@ class RequestHeader(Frozen, frozen=True):
     client_id: str | None
 
 
-def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
-    """Read the header of a request and return it with the position where the body starts.
+def route(api_key: int, version: int) -> int:
+    """Return the first four bytes of every request of this API and version, as an unsigned number."""
+    return (api_key & 0xFFFF) << 16 | version & 0xFFFF
 
-    Raises UnsupportedVersion, with the header, for an API key or version that is not served. ApiVersions
-    is the exception: Kafka answers any version of it, so its header is returned and the caller looks at the
-    version.
+
+def route_of(frame: bytes) -> int:
+    """Return the first four bytes of a request, as `route` has them; raises Truncated where there are fewer."""
+    if len(frame) < ROUTE_BYTES:
+        raise Truncated(f"a request header in {len(frame)} bytes")
+    return frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3]
+
+
+def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, int]:
+    """Read the header of a request, v2 if `flexible`, and return it with the position where the body starts.
+
     Raises Truncated and InvalidLength for bytes that are no header.
     """
     try:
-        key_and_version, correlation_id, size = _REQUEST(frame)
-        served = _SERVED.get(key_and_version)
-        api_key, version, flexible = served if served is not None else _unserved(key_and_version)
+        api_key, version, correlation_id, size = _REQUEST(frame)
         pos = _REQUEST_BYTES
         client_id: str | None = None
         if size >= 0:
@@ -65,23 +65,25 @@ def decode_request_header(frame: bytes) -> tuple[RequestHeader, int]:
         raise Truncated(f"a request header in {len(frame)} bytes") from None
     if pos > len(frame):
         raise Truncated(f"a request header in {len(frame)} bytes")
-    header = RequestHeader(api_key, version, correlation_id, client_id)
-    if served is None and api_key != _API_VERSIONS:
-        raise UnsupportedVersion(header)
-    return header, pos
+    return RequestHeader(api_key, version, correlation_id, client_id), pos
 
 
-def _unserved(key_and_version: int) -> tuple[int, int, bool]:
-    """Return key, version and whether the header is flexible, of a version that is not served.
+def unsupported(frame: bytes) -> UnsupportedVersion:
+    """Return the refusal of a request whose API or version is not offered.
 
-    RequestHeader.parse goes by the first flexible version of the API, whether or not the version exists. Of an API
-    that is not served the header is read as far as every version has it: that connection is closed in any case.
+    Its header is read as far as every version has it: the connection is closed in any case. Raises Truncated and
+    InvalidLength for bytes that are no header.
     """
-    api_key, version = struct.unpack(">hh", struct.pack(">i", key_and_version))
-    try:
-        return api_key, version, version >= FIRST_FLEXIBLE[ApiKey(api_key)]
-    except (ValueError, KeyError):
-        return api_key, version, False
+    return UnsupportedVersion(decode_request_header(frame, False)[0])
+
+
+def has_flexible_response_header(api_key: int, flexible: bool) -> bool:
+    """Whether the responses of a version have header v1; `flexible` says whether their bodies have tagged fields.
+
+    Those of ApiVersions have header v0 in every version: clients read them before they know what the server speaks
+    (KIP-511, ApiVersionsResponse).
+    """
+    return flexible and api_key != ApiKey.API_VERSIONS
 
 
 def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:
@@ -93,10 +95,7 @@ def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:
 
 
 def encode_response(correlation_id: int, body: bytes, flexible: bool) -> bytes:
-    """Return the whole frame of a response, with its length; header v1 if `flexible`.
-
-    ApiVersions has header v0 in all its versions (ApiVersionsResponse): its callers pass False.
-    """
+    """Return the whole frame of a response, with its length; header v1 if `flexible`."""
     return response_head(correlation_id, len(body), flexible) + body
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kafka-python's messages, wrapped in this one place, for every API that is served.
+"""kafka-python's messages, wrapped in this one place: every one that it has.
 
 The classes are kafka-python's: fields by snake-case name as keyword arguments, nested classes as attributes
 (`MetadataResponse.MetadataResponseTopic`), uuids as `uuid.UUID` or None, authorized operations as a set of bits or
@@ -12,195 +12,125 @@ the first message is not hot.
 
 from collections import Counter
 from collections.abc import Generator
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, TypeVar
 
-from kafka.protocol.admin import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
-from kafka.protocol.consumer import (
-    FetchRequest,
-    FetchResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from kafka.protocol.metadata import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
-from kafka.protocol.producer import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
+from kafka.protocol.admin.acl import *
+from kafka.protocol.admin.client_quotas import *
+from kafka.protocol.admin.cluster import *
+from kafka.protocol.admin.configs import *
+from kafka.protocol.admin.groups import *
+from kafka.protocol.admin.topics import *
+from kafka.protocol.admin.transactions import *
+from kafka.protocol.admin.users import *
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer.fetch import *
+from kafka.protocol.consumer.group import *
+from kafka.protocol.consumer.metadata import *
+from kafka.protocol.consumer.offsets import *
+from kafka.protocol.metadata.api_versions import *
+from kafka.protocol.metadata.find_coordinator import *
+from kafka.protocol.metadata.metadata import *
+from kafka.protocol.producer.produce import *
+from kafka.protocol.producer.transaction import *
+from kafka.protocol.sasl import *
 
 from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import ErrorCode
 from protocol.reader import StepReader, read_message, struct_reader
 from protocol.wire import MAX_INT32
 from protocol.writer import Writer
 
-# The classes of the hot APIs are in CLASSES only: their names belong to `protocol.hot`.
-__all__ = [
-    "CLASSES",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "CreatePartitionsRequest",
-    "CreatePartitionsResponse",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-    "DeleteGroupsRequest",
-    "DeleteGroupsResponse",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-    "DescribeClusterRequest",
-    "DescribeClusterResponse",
-    "DescribeConfigsRequest",
-    "DescribeConfigsResponse",
-    "DescribeGroupsRequest",
-    "DescribeGroupsResponse",
-    "FetchRequest",
-    "FetchResponse",
-    "FindCoordinatorRequest",
-    "FindCoordinatorResponse",
-    "IncrementalAlterConfigsRequest",
-    "IncrementalAlterConfigsResponse",
-    "InitProducerIdRequest",
-    "InitProducerIdResponse",
-    "ListGroupsRequest",
-    "ListGroupsResponse",
-    "ListOffsetsRequest",
-    "ListOffsetsResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "OffsetDeleteRequest",
-    "OffsetDeleteResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "decode_request",
-    "decode_request_in_steps",
-    "decode_response",
-    "encode_request",
-    "encode_response_body",
-    "encode_response_in_steps",
-]
-
-CLASSES: Final[dict[ApiKey, tuple[Any, Any]]] = {
-    ApiKey.PRODUCE: (ProduceRequest, ProduceResponse),
-    ApiKey.FETCH: (FetchRequest, FetchResponse),
-    ApiKey.LIST_OFFSETS: (ListOffsetsRequest, ListOffsetsResponse),
-    ApiKey.METADATA: (MetadataRequest, MetadataResponse),
-    ApiKey.OFFSET_COMMIT: (OffsetCommitRequest, OffsetCommitResponse),
-    ApiKey.OFFSET_FETCH: (OffsetFetchRequest, OffsetFetchResponse),
-    ApiKey.FIND_COORDINATOR: (FindCoordinatorRequest, FindCoordinatorResponse),
-    ApiKey.JOIN_GROUP: (JoinGroupRequest, JoinGroupResponse),
-    ApiKey.HEARTBEAT: (HeartbeatRequest, HeartbeatResponse),
-    ApiKey.LEAVE_GROUP: (LeaveGroupRequest, LeaveGroupResponse),
-    ApiKey.SYNC_GROUP: (SyncGroupRequest, SyncGroupResponse),
-    ApiKey.DESCRIBE_GROUPS: (DescribeGroupsRequest, DescribeGroupsResponse),
-    ApiKey.LIST_GROUPS: (ListGroupsRequest, ListGroupsResponse),
-    ApiKey.API_VERSIONS: (ApiVersionsRequest, ApiVersionsResponse),
-    ApiKey.CREATE_TOPICS: (CreateTopicsRequest, CreateTopicsResponse),
-    ApiKey.DELETE_TOPICS: (DeleteTopicsRequest, DeleteTopicsResponse),
-    ApiKey.INIT_PRODUCER_ID: (InitProducerIdRequest, InitProducerIdResponse),
-    ApiKey.DESCRIBE_CONFIGS: (DescribeConfigsRequest, DescribeConfigsResponse),
-    ApiKey.CREATE_PARTITIONS: (CreatePartitionsRequest, CreatePartitionsResponse),
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
-    ApiKey.DELETE_GROUPS: (DeleteGroupsRequest, DeleteGroupsResponse),
-    ApiKey.OFFSET_DELETE: (OffsetDeleteRequest, OffsetDeleteResponse),
-    ApiKey.DESCRIBE_CLUSTER: (DescribeClusterRequest, DescribeClusterResponse),
-}
-"""API → kafka-python's classes of its request and its response."""
+# in quotes, since the class itself has a length, and none yet, which is asked for
+Request = TypeVar("Request", bound="ApiMessage")
+Response = TypeVar("Response", bound="ApiMessage")
+Message = TypeVar("Message", bound="ApiMessage")
 
 
-def decode_request(api_key: ApiKey, version: int, body: bytes, pos: int = 0) -> Any:
-    """Read the request whose body starts at `pos`. Raises ProtocolError only, TooManyItems above ITEMS_MAX."""
-    return _all_at_once(decode_request_in_steps(api_key, version, body, pos))
+@cache
+def classes(api_key: int) -> tuple[Any, Any]:
+    """Return kafka-python's classes of an API's request and response, of a hot API's, too; raises KeyError."""
+    request = response = None
+    for cls in ApiMessage.__subclasses__():
+        if api_key == cls.API_KEY and cls._class_version is None:
+            request, response = (cls, response) if cls.is_request() else (request, cls)
+    if request is None or response is None:
+        raise KeyError(api_key)
+    return request, response
 
 
-def decode_request_in_steps(
-    api_key: ApiKey, version: int, body: bytes, pos: int = 0
-) -> Generator[None, None, Any]:
-    """Read the request whose body starts at `pos`, giving way every hundred items.
-
-    Raises ProtocolError only, TooManyItems above ITEMS_MAX.
-    """
-    cls = CLASSES[api_key][0]
-    return read_message(_reader(cls, version), cls.name, body, pos, ITEMS_MAX)
+@cache
+def schema(api_key: int) -> ApiSchema[Any, Any]:
+    """Return the messages of an API in kafka-python's classes; raises KeyError where it has none."""
+    return schema_of(*classes(api_key))
 
 
-def decode_response(api_key: ApiKey, version: int, body: bytes, pos: int = 0) -> Any:
-    """Read the response whose body starts at `pos`. Raises ProtocolError only.
-
-    A response to ApiVersions that says UNSUPPORTED_VERSION is in the format of v0 (ApiVersionsResponse.parse).
-    """
-    if api_key == ApiKey.API_VERSIONS and body[pos : pos + 2] == _UNSUPPORTED_VERSION:
-        version = 0
-    cls = CLASSES[api_key][1]
-    return _all_at_once(read_message(_reader(cls, version), cls.name, body, pos))
-
-
-def encode_request(api_key: ApiKey, version: int, message: Any) -> bytes:
-    """Return the body of a request."""
-    return _encode(CLASSES[api_key][0], version, message)
+def schema_of(request: type[Request], response: type[Response]) -> ApiSchema[Request, Response]:
+    """Return the messages of the API whose classes these are."""
+    key = ApiKey(request.API_KEY)
+    assert key == response.API_KEY, f"{request.name} and {response.name} are of different apis"
+    low, high = request.valid_versions
+    return ApiSchema(
+        key,
+        request,
+        response,
+        {version: _codec(key, version, request, response) for version in range(low, high + 1)},
+    )
 
 
-def encode_response_body(api_key: ApiKey, version: int, message: Any) -> bytes:
-    """Return the body of a response."""
-    return _encode(CLASSES[api_key][1], version, message)
+def _codec(
+    key: ApiKey, version: int, request: type[Request], response: type[Response]
+) -> Codec[Request, Response]:
+    untyped: Any = request
+    decode_response = _decode_api_versions if key is ApiKey.API_VERSIONS else _decode
+    return Codec(
+        partial(_decode_request, request, version),
+        partial(_encode, response, version),
+        partial(decode_response, response, version),
+        partial(_encode, request, version),
+        untyped.flexible_version_q(version),
+        partial(_decode_request_in_steps, request, version),
+    )
 
 
 def encode_response_in_steps(
-    api_key: ApiKey, version: int, message: Any, errors: Counter[int], bytes_max: int = MAX_INT32
+    api_key: int, version: int, message: Any, errors: Counter[int], bytes_max: int = MAX_INT32
 ) -> Generator[None, None, list[bytes]]:
     """Write the body of a response in steps (see `protocol.writer`); returns its pieces, to be sent in order.
 
     Of a hot api the response is kafka-python's, too. The error codes in its arrays are counted in `errors`.
     Raises MessageTooLarge beyond `bytes_max`.
     """
-    cls = CLASSES[api_key][1]
+    cls = classes(api_key)[1]
     writer = Writer(version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors)
     return writer.write(cls._struct, message)
 
 
 _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+
+
+def _decode_request(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
+    message: Message = _all_at_once(_decode_request_in_steps(cls, version, body, pos))
+    return message
+
+
+def _decode_request_in_steps(
+    cls: type[Message], version: int, body: bytes, pos: int
+) -> Generator[None, None, Message]:
+    """Raises ProtocolError only, TooManyItems above ITEMS_MAX."""
+    return read_message(_reader(cls, version), cls.name, body, pos, ITEMS_MAX)
+
+
+def _decode(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
+    message: Message = _all_at_once(read_message(_reader(cls, version), cls.name, body, pos))
+    return message
+
+
+def _decode_api_versions(cls: type[Message], version: int, body: bytes, pos: int) -> Message:
+    """A response that says UNSUPPORTED_VERSION is in the format of v0 (ApiVersionsResponse.parse)."""
+    return _decode(cls, 0 if body[pos : pos + 2] == _UNSUPPORTED_VERSION else version, body, pos)
 
 
 @cache
@@ -216,7 +146,7 @@ def _all_at_once(steps: Generator[None, None, Any]) -> Any:
         return done.value
 
 
-def _encode(cls: Any, version: int, message: Any) -> bytes:
+def _encode(cls: type[Message], version: int, message: Any) -> bytes:
     if not isinstance(message, cls):
         raise TypeError(f"{type(message).__name__} is not a {cls.name}")
-    return bytes(message.encode(version=version))
+    return bytes(ApiMessage.encode(message, version=version))

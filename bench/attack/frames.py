@@ -4,7 +4,7 @@
 import struct
 from typing import Any, NamedTuple
 
-from protocol.apis import FIRST_FLEXIBLE, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 
@@ -24,7 +24,7 @@ class Size(NamedTuple):
 def header(api: ApiKey, version: int) -> bytes:
     """The header of a request."""
     return encode_request_header(
-        RequestHeader(api, version, 1, "attack"), flexible=version >= FIRST_FLEXIBLE[api]
+        RequestHeader(api, version, 1, "attack"), flexible=codec_for(api, version).flexible
     )
 
 

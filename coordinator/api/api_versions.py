@@ -10,23 +10,23 @@ No features are told. Kafka's `group.version` 1 stands for the consumer protocol
 
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-from coordinator.api import produce
 from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
 from coordinator.node import Node
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey, Offer, VersionRange
+from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages import ApiVersionsRequest, ApiVersionsResponse, schema_of
 
 SOFTWARE_FROM: Final = 3
-TOLD_FROM: Final = {ApiKey.PRODUCE: produce.TOLD_FROM}
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
-    """Tell every api and version that is served."""
+    """Tell every api and version that the node offers."""
     version = ctx.api_version
     if version >= SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -35,24 +35,36 @@ def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiV
         return error_response(request, ErrorCode.INVALID_REQUEST, version)
     if version >= SOFTWARE_FROM:
         ctx.sink.client_software = request.client_software_name
-    return ApiVersionsResponse(version=version, api_keys=_all_served(version))
+    return ApiVersionsResponse(version=version, api_keys=_told(node.offers, version))
 
 
 def error_response(request: ApiVersionsRequest, error: ErrorCode, version: int) -> ApiVersionsResponse:
-    """An error and an empty list; for UNSUPPORTED_VERSION, which is told in v0, the versions of this api."""
-    if error is ErrorCode.UNSUPPORTED_VERSION:
-        return ApiVersionsResponse(version=0, error_code=error, api_keys=[_served(ApiKey.API_VERSIONS, 0)])
+    """An error and an empty list."""
     return ApiVersionsResponse(version=version, error_code=error, api_keys=[])
 
 
+def refuse_version(node: Node) -> ApiVersionsResponse:
+    """UNSUPPORTED_VERSION, told in version 0, with the versions of this api alone."""
+    ours = tuple(offer for offer in node.offers if offer.key == ApiKey.API_VERSIONS)
+    return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_told(ours, 0))
+
+
 @lru_cache
-def _all_served(version: int) -> list[Any]:
-    return [_served(key, version) for key in sorted(SUPPORTED)]
+def _told(offers: tuple[Offer, ...], version: int) -> list[ApiVersionsResponse.ApiVersion]:
+    return [
+        ApiVersionsResponse.ApiVersion(
+            version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
+        )
+        for offer in offers
+    ]
 
 
-def _served(key: ApiKey, version: int) -> Any:
-    low, high = SUPPORTED[key]
-    low = TOLD_FROM.get(key, low)
-    return ApiVersionsResponse.ApiVersion(
-        version=version, api_key=int(key), min_version=low, max_version=high
-    )
+API: Final = Api(
+    schema_of(ApiVersionsRequest, ApiVersionsResponse),
+    versions=VersionRange(0, 4),
+    handle=handle,
+    error_response=error_response,
+    frame=STRINGS,
+    refuse_version=refuse_version,
+    short_answers=True,
+)

@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 from coordinator.groups.outcome import Reply
 from coordinator.partitions.waiting import Flush, Waiting
-from protocol.errors import ErrorCode
 
 
 class Parked(enum.Enum):
@@ -92,7 +91,7 @@ class RequestContext(Waiting):
         self.client_host = client_host
         """As Kafka shows it: "/127.0.0.1"."""
         self.api = api
-        """The `Api` that serves it."""
+        """What handles it (`table.Handled`)."""
         self.request = request
         self.frame: bytes | None = None
         self.rest: list[bytes] | None = None
@@ -129,9 +128,3 @@ def deliver(reply: Reply, flush: Flush) -> None:
     request = cast(RequestContext, reply.caller)
     request.wait_for(flush)
     request.complete(reply.response)
-
-
-Handler = Callable[[Any, Any, RequestContext], Any]
-"""(node, request, ctx) -> response, PARKED or SILENT; never awaits, never blocks."""
-ErrorResponse = Callable[[Any, ErrorCode, int], Any]
-"""(request, error, version) -> the response that says this error wherever the request would have got an answer."""

@@ -2,17 +2,21 @@
 """CreatePartitions v0-v3. v2: flexible. v3: quota errors (KIP-599), of which there are none here."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from coordinator.topology.view import Cluster
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse
+from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, schema_of
 
 Outcome = dict[str, Refusal | None]
 
@@ -26,7 +30,7 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
 
     def respond(outcome: Outcome) -> CreatePartitionsResponse:
         results = (_result(name, refusal, version) for name, refusal in outcome.items())
-        return CreatePartitionsResponse(version=version, results=results)
+        return CreatePartitionsResponse(version=version, results=streamed(results))
 
     def refuse(error: ErrorCode) -> CreatePartitionsResponse:
         return _refused(request, error, version)
@@ -46,7 +50,7 @@ def error_response(
 def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -> CreatePartitionsResponse:
     refusal = Refusal(error)
     return CreatePartitionsResponse(
-        version=version, results=(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version, results=streamed(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 
@@ -98,3 +102,13 @@ def _result(
     return CreatePartitionsResponse.CreatePartitionsTopicResult(
         version=version, name=name, error_code=refusal.error, error_message=refusal.told
     )
+
+
+API: Final = Api(
+    schema_of(CreatePartitionsRequest, CreatePartitionsResponse),
+    versions=VersionRange(0, 3),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("results",),
+)

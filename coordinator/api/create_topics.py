@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
@@ -20,8 +22,10 @@ from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from coordinator.topology.view import Cluster
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import CreateTopicsRequest, CreateTopicsResponse
+from protocol.messages import CreateTopicsRequest, CreateTopicsResponse, schema_of
 
 CONFIGS_FROM: Final = 5
 
@@ -40,7 +44,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
 
     def respond(outcome: Outcome) -> CreateTopicsResponse:
         results = (_result(name, outcome[name], version) for name in outcome)
-        return CreateTopicsResponse(version=version, topics=results)
+        return CreateTopicsResponse(version=version, topics=streamed(results))
 
     def refuse(error: ErrorCode) -> CreateTopicsResponse:
         return _refused(request, error, version)
@@ -58,7 +62,7 @@ def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int)
 def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
     refusal = Refusal(error)
     return CreateTopicsResponse(
-        version=version, topics=(_result(topic.name, refusal, version) for topic in request.topics)
+        version=version, topics=streamed(_result(topic.name, refusal, version) for topic in request.topics)
     )
 
 
@@ -184,3 +188,13 @@ def _configs(
         for key in TOPIC_CONFIGS.values()
         if not key.ours or key.name in configs
     ]
+
+
+API: Final = Api(
+    schema_of(CreateTopicsRequest, CreateTopicsResponse),
+    versions=VersionRange(2, 7),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("topics",),
+)

@@ -2,17 +2,21 @@
 """DeleteGroups v0-v2. v1: throttle time. v2: flexible."""
 
 from collections.abc import Generator
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import ITEMS_PER_SLICE, in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, streamed
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, schema_of
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
     """Delete groups without members together with their offsets; each is answered by itself, and once."""
-    return in_slices(node, ctx, DeleteGroupsResponse(results=_delete(node, request, ctx)))
+    return in_slices(node, ctx, DeleteGroupsResponse(results=streamed(_delete(node, request, ctx))))
 
 
 def _delete(
@@ -30,3 +34,13 @@ def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGr
 def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGroupsResponse:
     """The same error for every group."""
     return DeleteGroupsResponse(results=[_result(group_id, error) for group_id in request.groups_names])
+
+
+API: Final = Api(
+    schema_of(DeleteGroupsRequest, DeleteGroupsResponse),
+    versions=VersionRange(0, 2),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("results",),
+)

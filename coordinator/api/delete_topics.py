@@ -11,15 +11,20 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse
+from protocol.messages import DeleteTopicsRequest, DeleteTopicsResponse, schema_of
 
 IDS_FROM: Final = 6
+NO_ID: Final = uuid.UUID(int=0)
 
 
 class Wanted(NamedTuple):
@@ -46,7 +51,9 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
         return _delete_all(catalogue, wanted)
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
-        return DeleteTopicsResponse(version=version, responses=(_result(each, version) for each in deletions))
+        return DeleteTopicsResponse(
+            version=version, responses=streamed(_result(each, version) for each in deletions)
+        )
 
     return answer_after_change(node, ctx, edit, respond, lambda error: _refused_all(request, error, version))
 
@@ -62,7 +69,7 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     refusal = Refusal(error)
     return DeleteTopicsResponse(
         version=version,
-        responses=(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
+        responses=streamed(_result(Deletion(*each, refusal), version) for each in _wanted(request, version)),
     )
 
 
@@ -127,7 +134,17 @@ def _result(deletion: Deletion, version: int) -> DeleteTopicsResponse.DeletableT
     return DeleteTopicsResponse.DeletableTopicResult(
         version=version,
         name=deletion.name,
-        topic_id=deletion.topic_id,
+        topic_id=deletion.topic_id or NO_ID,
         error_code=refusal.error,
         error_message=refusal.told,
     )
+
+
+API: Final = Api(
+    schema_of(DeleteTopicsRequest, DeleteTopicsResponse),
+    versions=VersionRange(1, 6),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("responses",),
+)

@@ -4,17 +4,17 @@
 from typing import Final
 
 from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.operations import Resource, authorized_operations
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages import DescribeClusterRequest, DescribeClusterResponse, schema_of
 
 ENDPOINT_TYPES_FROM: Final = 1
 BROKERS: Final = 1
 CONTROLLERS: Final = 2
-
-# What AclEntry.supportedOperations(CLUSTER) allows to somebody who may do everything: create, alter, describe,
-# cluster action, describe configs, alter configs, idempotent write.
-CLUSTER_OPERATIONS: Final = frozenset({5, 7, 8, 9, 10, 11, 12})
 
 
 def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
@@ -43,7 +43,9 @@ def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> 
         cluster_id=node.cluster_id,
         controller_id=node.cluster.controller_id,
         brokers=brokers,
-        authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else None,
+        authorized_operations=authorized_operations(
+            Resource.CLUSTER, asked=request.include_cluster_authorized_operations
+        ),
     )
 
 
@@ -63,3 +65,12 @@ def _refusal(error: ErrorCode, message: str | None, version: int) -> DescribeClu
         cluster_id="",
         brokers=[],
     )
+
+
+API: Final = Api(
+    schema_of(DescribeClusterRequest, DescribeClusterResponse),
+    versions=VersionRange(0, 2),
+    handle=handle,
+    error_response=error_response,
+    frame=STRINGS,
+)

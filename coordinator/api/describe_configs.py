@@ -9,13 +9,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.slices import in_slices, streamed
 from coordinator.catalogue.described import DescribedConfig, node_configs, topic_configs
 from coordinator.catalogue.names import why_invalid
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, schema_of
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -29,7 +32,7 @@ def handle(node: Node, request: DescribeConfigsRequest, ctx: RequestContext) -> 
         unknown = Refusal(ErrorCode.INVALID_REQUEST, "There is a resource of an unknown type in the request.")
         return in_slices(node, ctx, _all_refused(request, unknown, version))
     results = (_describe(node, request, each, version) for each in request.resources)
-    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=results))
+    return in_slices(node, ctx, DescribeConfigsResponse(version=version, results=streamed(results)))
 
 
 def error_response(
@@ -43,7 +46,7 @@ def error_response(
 
 def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        version=version, results=(_result(each, refusal, [], version) for each in request.resources)
+        version=version, results=streamed(_result(each, refusal, [], version) for each in request.resources)
     )
 
 
@@ -113,3 +116,13 @@ def _result(wanted: Any, refusal: Refusal, configs: list[Any], version: int) -> 
         resource_name=wanted.resource_name,
         configs=configs,
     )
+
+
+API: Final = Api(
+    schema_of(DescribeConfigsRequest, DescribeConfigsResponse),
+    versions=VersionRange(1, 4),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("results",),
+)

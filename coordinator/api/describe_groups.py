@@ -6,36 +6,37 @@ v6: GROUP_ID_NOT_FOUND and an error message (KIP-1043); before, an unknown group
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.operations import NOT_ASKED, Resource, authorized_operations
+from coordinator.api.slices import in_slices, streamed
 from coordinator.groups.member import MemberSummary
 from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, schema_of
 from protocol.wire import MAX_STRING_BYTES
 
 NOT_FOUND_FROM = 6
-NOT_REQUESTED = None
-# Without an authorizer every operation on a group is allowed (AclEntry.supportedOperations): READ, DELETE, DESCRIBE,
-# DESCRIBE_CONFIGS and ALTER_CONFIGS, by their codes.
-ALL_OPERATIONS = {3, 6, 8, 10, 11}
 
 
 def handle(node: Node, request: DescribeGroupsRequest, ctx: RequestContext) -> Parked:
     """Describe each group asked for, in that order."""
-    return in_slices(node, ctx, DescribeGroupsResponse(groups=_described(node, request, ctx)))
+    return in_slices(node, ctx, DescribeGroupsResponse(groups=streamed(_described(node, request, ctx))))
 
 
 def _described(
     node: Node, request: DescribeGroupsRequest, ctx: RequestContext
 ) -> Iterator[DescribeGroupsResponse.DescribedGroup]:
-    allowed = ALL_OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
+    allowed = authorized_operations(Resource.GROUP, asked=request.include_authorized_operations)
     for group_id in request.groups:
         described = _describe(node, group_id, ctx)
-        described.authorized_operations = NOT_REQUESTED if described.error_code else allowed
+        described.authorized_operations = NOT_ASKED if described.error_code else allowed
         yield described
 
 
@@ -60,7 +61,7 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
         group_state=summary.state,
         protocol_type=summary.protocol_type,
         protocol_data=summary.protocol,
-        members=(_member(member) for member in summary.members),
+        members=streamed(_member(member) for member in summary.members),
     )
 
 
@@ -84,10 +85,20 @@ def _error(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedG
         protocol_type="",
         protocol_data="",
         members=[],
-        authorized_operations=NOT_REQUESTED,
+        authorized_operations=NOT_ASKED,
     )
 
 
 def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: int) -> DescribeGroupsResponse:
     """The same error for every group."""
     return DescribeGroupsResponse(groups=[_error(group_id, error) for group_id in request.groups])
+
+
+API: Final = Api(
+    schema_of(DescribeGroupsRequest, DescribeGroupsResponse),
+    versions=VersionRange(0, 6),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("groups",),
+)

@@ -17,17 +17,20 @@ from functools import partial
 from typing import Any, Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.declaration import Api
 from coordinator.api.fetch_answers import nothing_new, refusal
 from coordinator.api.fetch_log import LogFetch
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
-from coordinator.api.slices import in_slices, moments
+from coordinator.api.slices import in_slices, moments, streamed
+from coordinator.api.topics import find_topic, id_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
-from protocol.apis import ApiKey
+from protocol.apis import ApiKey, VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, FetchResponse
+from protocol.messages import FetchRequest, FetchResponse, schema_of
 
 log = get_logger("api")
 
@@ -85,7 +88,7 @@ def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> W
 
     def answer() -> Parked:
         topics = _topics(node, request, version, set())
-        return in_slices(node, ctx, FetchResponse(version=version, responses=topics))
+        return in_slices(node, ctx, FetchResponse(version=version, responses=streamed(topics)))
 
     if errors != {ErrorCode.NONE} or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return answer()
@@ -109,8 +112,8 @@ def _names_log(node: Node, request: FetchRequest, version: int) -> bool:
 
 
 def _is_log(node: Node, wanted: Any, version: int) -> bool:
-    topic = _find(node, wanted, version)[0]
-    return topic is not None and topic.name == OFFSETS_TOPIC
+    topic = _find(node, wanted, version)
+    return isinstance(topic, Topic) and topic.name == OFFSETS_TOPIC
 
 
 def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]) -> Parked:
@@ -183,7 +186,7 @@ def _topics(
             version=version,
             topic=wanted.topic,
             topic_id=wanted.topic_id,
-            partitions=partitions,
+            partitions=streamed(partitions),
         )
 
 
@@ -192,9 +195,9 @@ def _partitions(
 ) -> Iterator[Any]:
     is_follower = _replica_id(request, version) >= 0
     committed = request.isolation_level == READ_COMMITTED
-    topic, missing = _find(node, wanted, version)
+    topic = _find(node, wanted, version)
     for partition in wanted.partitions:
-        error = missing if topic is None else _error(node, topic, partition, is_follower=is_follower)
+        error = _error(node, topic, partition, is_follower=is_follower)
         errors.add(error)
         if error is ErrorCode.NONE:
             index, offset = partition.partition, partition.fetch_offset
@@ -206,17 +209,18 @@ def _partitions(
 def _replica_id(request: FetchRequest, version: int) -> int:
     if version < REPLICA_STATE_FROM:
         return int(request.replica_id)
-    return CONSUMER if request.replica_state is None else int(request.replica_state.replica_id)
+    state: Any = request.replica_state
+    return CONSUMER if state is None else int(state.replica_id)
 
 
-def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCode]:
-    if version < TOPIC_IDS_FROM:
-        return node.catalogue.get(wanted.topic), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic = None if wanted.topic_id is None else node.catalogue.by_id(wanted.topic_id.bytes)
-    return topic, ErrorCode.UNKNOWN_TOPIC_ID
+def _find(node: Node, wanted: Any, version: int) -> Topic | ErrorCode:
+    by_id = version >= TOPIC_IDS_FROM
+    return find_topic(node.catalogue, wanted.topic, id_bytes(wanted.topic_id) if by_id else None)
 
 
-def _error(node: Node, topic: Topic, partition: Any, *, is_follower: bool) -> ErrorCode:
+def _error(node: Node, topic: Topic | ErrorCode, partition: Any, *, is_follower: bool) -> ErrorCode:
+    if isinstance(topic, ErrorCode):
+        return topic
     # Here, and not in ListOffsets, Kafka takes any negative epoch for none (FetchRequest.optionalEpoch).
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
     error = partition_error(node.cluster, topic, partition.partition, epoch)
@@ -231,3 +235,14 @@ def _error(node: Node, topic: Topic, partition: Any, *, is_follower: bool) -> Er
 
 def _refused(error: ErrorCode, version: int) -> FetchResponse:
     return FetchResponse(version=version, error_code=error, responses=[])
+
+
+API: Final = Api(
+    schema_of(FetchRequest, FetchResponse),
+    versions=VersionRange(4, 18),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    handle_in_steps=handle_in_steps,
+    error_parts=("responses", "partitions"),
+)

@@ -35,7 +35,7 @@ def nothing_new(index: int, offset: int, version: int, *, committed: bool) -> An
 
 def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> Any:
     """An error, with the leader of now where a client can use that."""
-    current = None
+    current: Any = None
     if leader is not None and error in LED_ELSEWHERE and version >= WHERE_IT_IS_NOW_FROM:
         current = PartitionData.LeaderIdAndEpoch(
             version=version, leader_id=leader.node_id, leader_epoch=leader.epoch
@@ -55,7 +55,8 @@ def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = 
 
 def found_in_log(index: int, found: Found, version: int, *, committed: bool) -> Any:
     """Batches of the log."""
-    aborted, diverging = None, None
+    aborted = None
+    diverging: Any = None
     if committed:
         aborted = [
             PartitionData.AbortedTransaction(

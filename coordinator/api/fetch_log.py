@@ -15,7 +15,7 @@ import msgspec
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.fetch_answers import LED_ELSEWHERE, WHERE_IT_IS_NOW_FROM, found_in_log, refusal
 from coordinator.api.partitions import READ_COMMITTED
-from coordinator.api.slices import encoded
+from coordinator.api.slices import encoded, streamed
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.partitions.log_reads import Reading
@@ -158,7 +158,7 @@ class LogFetch:
         try:
             response = FetchResponse(
                 version=self._ctx.api_version,
-                responses=self._topics(self._partitions()),
+                responses=streamed(self._topics(self._partitions())),
                 node_endpoints=self._endpoints(),
             )
             return (yield from encoded(self._node, self._ctx, response))

@@ -11,13 +11,16 @@ and so do we: COORDINATOR_NOT_AVAILABLE would let a producer with a transactiona
 from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.slices import in_slices, streamed
 from coordinator.catalogue.topic import Refusal
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.view import Broker
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse, schema_of
 
 log = get_logger("api")
 
@@ -47,7 +50,9 @@ def handle(
             _coordinator(key, _find(node, key, request.key_type, version), version)
             for key in request.coordinator_keys
         )
-        return in_slices(node, ctx, FindCoordinatorResponse(version=version, coordinators=coordinators))
+        return in_slices(
+            node, ctx, FindCoordinatorResponse(version=version, coordinators=streamed(coordinators))
+        )
     found = _find(node, request.key, request.key_type, version)
     if isinstance(found, Refusal):
         return _single_refusal(found, version)
@@ -128,3 +133,13 @@ def _single_refusal(refusal: Refusal, version: int) -> FindCoordinatorResponse:
         host=NOWHERE_HOST,
         port=NOWHERE_PORT,
     )
+
+
+API: Final = Api(
+    schema_of(FindCoordinatorRequest, FindCoordinatorResponse),
+    versions=VersionRange(0, 6),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("coordinators",),
+)

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heartbeat v0-v4. v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible."""
 
+from typing import Final
+
 from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
 from coordinator.groups.membership import heartbeat
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 
 
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
@@ -28,3 +33,14 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:
     """The refusal of a heartbeat."""
     return HeartbeatResponse(error_code=error)
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(0, 4),
+    handle=handle,
+    error_response=error_response,
+    frame=STRINGS,
+    repeats=True,
+    short_answers=True,
+)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.config_values import ConfigType
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
@@ -18,8 +20,10 @@ from coordinator.catalogue.names import why_invalid
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+from protocol.messages import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, schema_of
 
 TOPIC: Final = 2
 BROKER: Final = 4
@@ -135,7 +139,7 @@ def _response(
     kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(
         version=version,
-        responses=(
+        responses=streamed(
             kind(
                 version=version,
                 error_code=refusal.error,
@@ -146,3 +150,13 @@ def _response(
             for each, refusal in zip(request.resources, outcome, strict=True)
         ),
     )
+
+
+API: Final = Api(
+    schema_of(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+    versions=VersionRange(0, 1),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("responses",),
+)

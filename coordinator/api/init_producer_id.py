@@ -7,10 +7,15 @@ Producers are idempotent by default and ask this before their first Produce. Ser
 that says why records are refused; where it is missing, they only say that the broker does not support it.
 """
 
+from typing import Final
+
 from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from protocol.messages import InitProducerIdRequest, InitProducerIdResponse, schema_of
 
 NONE = -1
 
@@ -31,3 +36,12 @@ def handle(node: Node, request: InitProducerIdRequest, ctx: RequestContext) -> I
 def error_response(request: InitProducerIdRequest, error: ErrorCode, version: int) -> InitProducerIdResponse:
     """The error, and no id."""
     return InitProducerIdResponse(version=version, error_code=error, producer_id=NONE, producer_epoch=NONE)
+
+
+API: Final = Api(
+    schema_of(InitProducerIdRequest, InitProducerIdResponse),
+    versions=VersionRange(0, 5),
+    handle=handle,
+    error_response=error_response,
+    frame=STRINGS,
+)

@@ -6,14 +6,19 @@ MEMBER_ID_REQUIRED (KIP-394). v5: group.instance.id (KIP-345). v6: flexible. v7:
 of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (KIP-814).
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.declaration import Api
 from coordinator.groups.join import join
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
-from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM = 7
@@ -74,3 +79,14 @@ def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
         return replace(response, protocol_name="")
     return response
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(0, 9),
+    handle=handle,
+    error_response=error_response,
+    frame=BLOBS,
+    adapt=adapt,
+    short_answers=True,
+)

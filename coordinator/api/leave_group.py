@@ -4,14 +4,25 @@
 v1: throttle time. v3: several members, by member or instance id (KIP-345). v4: flexible. v5: reason (KIP-800).
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
 from coordinator.groups.membership import leave
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
-from protocol.hot.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from protocol.hot.leave_group import (
+    SCHEMA,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 BATCHED_FROM = 3
 
@@ -46,3 +57,14 @@ def _unknown(member: MemberIdentity) -> MemberResponse:
 def error_response(request: LeaveGroupRequest, error: ErrorCode, version: int) -> LeaveGroupResponse:
     """The refusal of the whole request."""
     return LeaveGroupResponse(error_code=error)
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(0, 5),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS_AT_ONCE,
+    error_parts=("members",),
+    short_answers=True,
+)

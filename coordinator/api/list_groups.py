@@ -2,13 +2,17 @@
 """ListGroups v0-v5. v1: throttle time. v3: flexible. v4: filter by state (KIP-518). v5: by type (KIP-848)."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
-from coordinator.api.slices import in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.slices import in_slices, streamed
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
-from protocol.messages import ListGroupsRequest, ListGroupsResponse
+from protocol.messages import ListGroupsRequest, ListGroupsResponse, schema_of
 
 CLASSIC = "classic"
 
@@ -21,7 +25,7 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
     types = {kind.lower() for kind in request.types_filter or ()}
     if types and CLASSIC not in types:
         return ListGroupsResponse(groups=[])
-    return in_slices(node, ctx, ListGroupsResponse(groups=_groups(node, states, ctx)))
+    return in_slices(node, ctx, ListGroupsResponse(groups=streamed(_groups(node, states, ctx))))
 
 
 def _groups(
@@ -51,3 +55,12 @@ def _listed(group: GroupMetadata) -> ListGroupsResponse.ListedGroup:
 def error_response(request: ListGroupsRequest, error: ErrorCode, version: int) -> ListGroupsResponse:
     """An error in place of the list."""
     return ListGroupsResponse(error_code=int(error), groups=[])
+
+
+API: Final = Api(
+    schema_of(ListGroupsRequest, ListGroupsResponse),
+    versions=VersionRange(0, 5),
+    handle=handle,
+    error_response=error_response,
+    frame=STRINGS,
+)

@@ -22,13 +22,17 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.declaration import Api
 from coordinator.api.ends import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
+from coordinator.api.slices import streamed
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import End, Node
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import ListOffsetsRequest, ListOffsetsResponse
+from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
 from storage.partition.reader import NO_TIMESTAMP, Offset, Place, Sought
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
@@ -157,7 +161,7 @@ def _respond(
             else _topic(node, name, rows, ctx, known.get(name, NO_END))
             for name, rows in asked.items()
         )
-        return ListOffsetsResponse(version=ctx.api_version, topics=topics)
+        return ListOffsetsResponse(version=ctx.api_version, topics=streamed(topics))
 
     wanted = {name: indexes for name, indexes in at_end.items() if indexes and name in node.catalogue}
     return with_ends(node, ctx, wanted, respond)
@@ -207,7 +211,9 @@ def _topic(
         return _answer(index, Offset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
-    return ListOffsetsResponse.ListOffsetsTopicResponse(version=version, name=name, partitions=answers)
+    return ListOffsetsResponse.ListOffsetsTopicResponse(
+        version=version, name=name, partitions=streamed(answers)
+    )
 
 
 def _topic_in_log(
@@ -223,7 +229,7 @@ def _topic_in_log(
 
     answers = (answer(index) for index in times)
     return ListOffsetsResponse.ListOffsetsTopicResponse(
-        version=version, name=OFFSETS_TOPIC, partitions=answers
+        version=version, name=OFFSETS_TOPIC, partitions=streamed(answers)
     )
 
 
@@ -288,3 +294,14 @@ def _refusal(index: int, error: ErrorCode, version: int) -> Any:
         offset=NOWHERE,
         leader_epoch=NO_EPOCH,
     )
+
+
+API: Final = Api(
+    schema_of(ListOffsetsRequest, ListOffsetsResponse),
+    versions=VersionRange(1, 11),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    handle_in_steps=handle_in_steps,
+    error_parts=("topics", "partitions"),
+)

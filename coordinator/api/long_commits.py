@@ -12,10 +12,9 @@ from uuid import UUID
 
 from coordinator.config import Settings
 from coordinator.partitions.append_errors import append_error, commit_error
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequestTopic, OffsetCommitResponseTopic
-from protocol.messages import CLASSES
+from protocol.messages import OffsetCommitResponse
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetCommits
@@ -108,7 +107,7 @@ def fit_together(
 
 def response_in_slices(version: int, topics: list[OffsetCommitResponseTopic]) -> Any:
     """A response for `in_slices`, which takes the topics of the hot codec as they are, but for their ids."""
-    kind = CLASSES[ApiKey.OFFSET_COMMIT][1]
+    kind: Any = OffsetCommitResponse
     told = topics if version < TOPIC_IDS_FROM else _by_id(kind.OffsetCommitResponseTopic, version, topics)
     return kind(version=version, topics=iter(told))
 

@@ -16,8 +16,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from coordinator.api.context import Parked, RequestContext, Work
-from coordinator.api.describe_cluster import CLUSTER_OPERATIONS
-from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments
+from coordinator.api.declaration import Api
+from coordinator.api.operations import Resource, authorized_operations
+from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
@@ -25,17 +26,15 @@ from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
 from coordinator.topology.view import NOBODY, Leader
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import MetadataRequest, MetadataResponse
+from protocol.messages import MetadataRequest, MetadataResponse, schema_of
 
 NULL_IS_ALL_FROM: Final = 1
 OPERATIONS_FROM: Final = 8
 CLUSTER_OPERATIONS_UP_TO: Final = 10
 BY_ID_FROM: Final = 12
-
-# What AclEntry.supportedOperations(TOPIC) allows to somebody who may do everything: read, write, create, delete,
-# alter, describe, describe configs, alter configs.
-TOPIC_OPERATIONS: Final = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
 
 
 Asked = tuple[bool, dict[uuid.UUID, None], dict[str, None]]
@@ -128,7 +127,7 @@ def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> Metada
         )
         for topic in request.topics or ()
     )
-    return MetadataResponse(version=version, brokers=[], topics=topics, error_code=error)
+    return MetadataResponse(version=version, brokers=[], topics=streamed(topics), error_code=error)
 
 
 def _is_possible(topic: Any, version: int) -> bool:
@@ -223,7 +222,7 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
         name=topic.name,
         topic_id=topic.uuid,
         is_internal=topic.is_internal,
-        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else partitions,
+        partitions=list(partitions) if topic.partitions <= ITEMS_PER_SLICE else streamed(partitions),
         authorized_operations=_topic_operations(request, version),
     )
 
@@ -244,9 +243,9 @@ def _partition(index: int, leader: Leader, version: int) -> Any:
     )
 
 
-def _topic_operations(request: MetadataRequest, version: int) -> frozenset[int] | None:
+def _topic_operations(request: MetadataRequest, version: int) -> set[int]:
     asked = version >= OPERATIONS_FROM and request.include_topic_authorized_operations
-    return TOPIC_OPERATIONS if asked else None  # None is -2147483648: not told
+    return authorized_operations(Resource.TOPIC, asked=asked)
 
 
 def _response(node: Node, request: MetadataRequest, topics: Iterator[Any], version: int) -> MetadataResponse:
@@ -265,6 +264,18 @@ def _response(node: Node, request: MetadataRequest, topics: Iterator[Any], versi
         brokers=brokers,
         cluster_id=node.cluster_id,
         controller_id=node.cluster.controller_id,
-        topics=topics,
-        authorized_operations=CLUSTER_OPERATIONS if asked else None,
+        topics=streamed(topics),
+        authorized_operations=authorized_operations(Resource.CLUSTER, asked=asked),
     )
+
+
+API: Final = Api(
+    schema_of(MetadataRequest, MetadataResponse),
+    versions=VersionRange(0, 13),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    handle_in_steps=handle_in_steps,
+    error_parts=("topics",),
+    counts_top_error=False,  # MetadataResponse.errorCounts
+)

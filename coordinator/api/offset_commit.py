@@ -7,8 +7,10 @@ v8: flexible. v9: GROUP_ID_NOT_FOUND for a generation of an unknown group (KIP-8
 
 from collections.abc import Generator
 from itertools import compress
+from typing import Final
 
 from coordinator.api.context import RequestContext, Work
+from coordinator.api.declaration import Api
 from coordinator.api.long_commits import (
     ANSWERED_AT_ONCE,
     Answers,
@@ -21,6 +23,7 @@ from coordinator.api.long_commits import (
 from coordinator.api.merging import merge_topics
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
+from coordinator.api.topics import find_topic
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.limits import OffsetRoom, has_ample_room
 from coordinator.groups.metadata import GroupMetadata
@@ -30,9 +33,11 @@ from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
 from coordinator.partitions.door import Absent
-from protocol.apis import ApiKey
+from protocol.apis import ApiKey, VersionRange
+from protocol.bounds import COMMITS
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
+    SCHEMA,
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
@@ -44,6 +49,7 @@ from storage.format.records import OffsetCommits
 
 GROUP_NOT_FOUND_FROM = 9
 TOPIC_IDS_FROM = 10
+ERROR_PARTS = ("topics", "partitions")
 
 
 class Decision:
@@ -73,7 +79,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
         _refuse(decided, error)
     response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
     if not decided.whole:
-        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+        count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
     return response
 
 
@@ -86,7 +92,7 @@ def handle_in_steps(node: Node, request: OffsetCommitRequest, ctx: RequestContex
     if answers.items > ANSWERED_AT_ONCE:
         return in_slices(node, ctx, response_in_slices(ctx.api_version, topics))
     response = OffsetCommitResponse(topics=topics)
-    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, response)
+    count_part_errors(node.stats, ApiKey.OFFSET_COMMIT, ERROR_PARTS, response)
     return response
 
 
@@ -228,8 +234,8 @@ def _decide(
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:
     """What the request names the topic by, and the topic or why there is none."""
     if version >= TOPIC_IDS_FROM:
-        return topic.topic_id, node.catalogue.by_id(topic.topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
-    return topic.name, node.catalogue.get(topic.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return topic.topic_id, find_topic(node.catalogue, None, topic.topic_id)
+    return topic.name, find_topic(node.catalogue, topic.name, None)
 
 
 def _add(
@@ -268,3 +274,16 @@ def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int)
             for topic in request.topics
         ]
     )
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(2, 10),
+    handle=handle,
+    error_response=error_response,
+    frame=COMMITS,
+    handle_in_steps=handle_in_steps,
+    error_parts=ERROR_PARTS,
+    counts_part_errors=True,
+    short_answers=True,
+)

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetDelete v0 (KIP-496)."""
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+from protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse, schema_of
 
 ResponseTopic: TypeAlias = OffsetDeleteResponse.OffsetDeleteResponseTopic
 
@@ -82,3 +85,13 @@ def _topic(name: str, indexes: list[int], answers: list[ErrorCode]) -> ResponseT
 def error_response(request: OffsetDeleteRequest, error: ErrorCode, version: int) -> OffsetDeleteResponse:
     """The refusal of the whole request."""
     return OffsetDeleteResponse(error_code=int(error), topics=[])
+
+
+API: Final = Api(
+    schema_of(OffsetDeleteRequest, OffsetDeleteResponse),
+    versions=VersionRange(0, 0),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS,
+    error_parts=("topics", "partitions"),
+)

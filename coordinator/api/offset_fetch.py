@@ -8,13 +8,16 @@ v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-8
 from typing import Final
 
 from coordinator.api.context import Parked, RequestContext, Work
-from coordinator.api.offset_fetch_long import answer_in_slices, offsets_wanted
+from coordinator.api.declaration import Api
+from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
-from protocol.apis import ApiKey
+from protocol.apis import ApiKey, VersionRange
+from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
+    SCHEMA,
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -174,3 +177,17 @@ def error_response(request: OffsetFetchRequest, error: ErrorCode, version: int) 
             for topic in request.topics or []
         ]
     )
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(1, 10),
+    handle=handle,
+    error_response=error_response,
+    frame=LISTS_AT_ONCE,
+    handle_in_steps=handle_in_steps,
+    error_parts=("groups", "topics", "partitions"),
+    counts_part_errors=True,
+    repeats=True,
+    answer_bytes_max=answer_bytes_max,
+)

@@ -16,14 +16,13 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
 from coordinator.partitions.door import Absent, RequestRefused
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponsePartitions,
 )
-from protocol.messages import CLASSES
+from protocol.messages import OffsetFetchResponse
 from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM: Final = 8
@@ -34,7 +33,7 @@ STRING_BYTES_MAX: Final = 512
 """More than the name of a topic takes, and what comes with it."""
 
 Offsets = dict[str, dict[int, OffsetAndMetadata]]
-Response: Any = CLASSES[ApiKey.OFFSET_FETCH][1]
+Response: Any = OffsetFetchResponse  # the topics of the hot codec are put into its lists
 
 
 def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Parked:

@@ -10,12 +10,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator.api.context import SILENT, Parked, RequestContext, Silent
-from coordinator.api.slices import in_slices
+from coordinator.api.declaration import Api
+from coordinator.api.slices import in_slices, streamed
+from coordinator.api.topics import find_topic, id_bytes
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger
+from protocol.apis import VersionRange
+from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import ProduceRequest, ProduceResponse
+from protocol.messages import ProduceRequest, ProduceResponse, schema_of
 
 log = get_logger("api")
 
@@ -50,13 +54,16 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked |
         )
     version = ctx.api_version
     responses = (_refused(node, request, wanted, version) for wanted in request.topic_data)
-    return in_slices(node, ctx, ProduceResponse(version=version, responses=responses, node_endpoints=[]))
+    return in_slices(
+        node, ctx, ProduceResponse(version=version, responses=streamed(responses), node_endpoints=[])
+    )
 
 
 def _refused(node: Node, request: ProduceRequest, wanted: Any, version: int) -> Any:
-    topic, missing = _find(node, wanted, version)
+    by_id = version >= TOPIC_IDS_FROM
+    topic = find_topic(node.catalogue, wanted.name, id_bytes(wanted.topic_id) if by_id else None)
     partitions = (
-        _refusal(partition.index, _error(topic, missing, partition.index, request.acks), version)
+        _refusal(partition.index, _error(topic, partition.index, request.acks), version)
         for partition in wanted.partition_data
     )
     return _topic(wanted, partitions, version)
@@ -73,16 +80,9 @@ def error_response(request: ProduceRequest, error: ErrorCode, version: int) -> P
     return ProduceResponse(version=version, responses=responses, node_endpoints=[])
 
 
-def _find(node: Node, wanted: Any, version: int) -> tuple[Topic | None, ErrorCode]:
-    if version < TOPIC_IDS_FROM:
-        return node.catalogue.get(wanted.name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    topic = None if wanted.topic_id is None else node.catalogue.by_id(wanted.topic_id.bytes)
-    return topic, ErrorCode.UNKNOWN_TOPIC_ID
-
-
-def _error(topic: Topic | None, missing: ErrorCode, index: int, acks: int) -> ErrorCode:
-    if topic is None:
-        return missing
+def _error(topic: Topic | ErrorCode, index: int, acks: int) -> ErrorCode:
+    if isinstance(topic, ErrorCode):
+        return topic
     if not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.POLICY_VIOLATION if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
@@ -90,7 +90,7 @@ def _error(topic: Topic | None, missing: ErrorCode, index: int, acks: int) -> Er
 
 def _topic(wanted: Any, partitions: Iterable[Any], version: int) -> Any:
     return ProduceResponse.TopicProduceResponse(
-        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=partitions
+        version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=streamed(partitions)
     )
 
 
@@ -105,3 +105,14 @@ def _refusal(index: int, error: ErrorCode, version: int) -> Any:
         record_errors=[],
         error_message=WHY if error is ErrorCode.POLICY_VIOLATION else None,
     )
+
+
+API: Final = Api(
+    schema_of(ProduceRequest, ProduceResponse),
+    versions=VersionRange(3, 13),
+    handle=handle,
+    error_response=error_response,
+    frame=BLOBS,
+    told_from=TOLD_FROM,
+    error_parts=("responses", "partition_responses"),
+)

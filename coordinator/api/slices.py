@@ -9,7 +9,7 @@ reads of a group it notes with `RequestContext.wait_for`, so the answer leaves w
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.part_errors import part_errors
@@ -44,7 +44,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, p
 
 
 def in_slices(node: "Node", ctx: RequestContext, response: Any) -> Parked:
-    """Answer with a response that may have generators in place of its lists of structs (`protocol.writer`)."""
+    """Answer with a response that may have iterators (`streamed`) in place of its lists of structs."""
     return ctx.in_slices(encoded(node, ctx, response))
 
 
@@ -58,7 +58,7 @@ def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Wor
     response = ctx.api.error_response(ctx.request, error, ctx.api_version)
     yield
     if ctx.api.counts_part_errors:
-        for code in moments(part_errors(ctx.api.key, response)):
+        for code in moments(part_errors(ctx.api.error_parts, response)):
             if code is None:
                 yield
             else:
@@ -78,6 +78,11 @@ def encoded(node: "Node", ctx: RequestContext, response: Any) -> Work:
     for code, count in errors.items():
         node.stats.errors[ctx.api_key, int(code)] += count
     return pieces
+
+
+def streamed(items: Iterable[T | None]) -> list[T]:
+    """An iterator in place of a list of structs, in a response for `in_slices`; None in it is a moment to give way."""
+    return cast("list[T]", items)
 
 
 def moments(items: Iterable[T]) -> Iterator[T | None]:

@@ -4,12 +4,17 @@
 v1: throttle time. v3: group.instance.id (KIP-345). v4: flexible. v5: protocol type and name, checked (KIP-559).
 """
 
+from typing import Final
+
 from coordinator.api.context import PARKED, Parked, RequestContext
+from coordinator.api.declaration import Api
 from coordinator.groups.sync import sync
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
+from protocol.apis import VersionRange
+from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
-from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.hot.sync_group import SCHEMA, SyncGroupRequest, SyncGroupResponse
 
 PROTOCOL_REQUIRED_FROM = 5
 
@@ -33,3 +38,13 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
 def error_response(request: SyncGroupRequest, error: ErrorCode, version: int) -> SyncGroupResponse:
     """The refusal of a sync: no protocol, an empty assignment."""
     return SyncGroupResponse(error_code=error)
+
+
+API: Final = Api(
+    SCHEMA,
+    versions=VersionRange(0, 5),
+    handle=handle,
+    error_response=error_response,
+    frame=BLOBS,
+    short_answers=True,
+)

@@ -1,145 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which module serves which api, and the codec of every version: the one table of all that is served."""
+"""What a node offers: every version of an api that it handles. Made of what the modules of this folder declare."""
 
 import importlib
-from collections.abc import Callable, Generator, Mapping
+import pkgutil
+import struct
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from coordinator.api.context import ErrorResponse, Handler
-from coordinator.api.part_errors import COUNTED_BY_HANDLER, PARTS
+import coordinator.api
+from coordinator.api.context import RequestContext
+from coordinator.api.declaration import Api
 from coordinator.api.slices import ANSWER_BYTES_MAX
+from coordinator.node import Node
 from protocol import hot
-from protocol.apis import SUPPORTED, ApiKey
-from protocol.codecs import codec_for
+from protocol.apis import ApiKey, Offer
+from protocol.codec import Codec
 from protocol.errors import ErrorCode
+from protocol.headers import has_flexible_response_header, route, route_of, unsupported
 
-if TYPE_CHECKING:
-    from collections import Counter
-
-MODULES: Final[Mapping[ApiKey, str]] = {
-    ApiKey.PRODUCE: "produce",
-    ApiKey.FETCH: "fetch",
-    ApiKey.LIST_OFFSETS: "list_offsets",
-    ApiKey.METADATA: "metadata",
-    ApiKey.OFFSET_COMMIT: "offset_commit",
-    ApiKey.OFFSET_FETCH: "offset_fetch",
-    ApiKey.FIND_COORDINATOR: "find_coordinator",
-    ApiKey.JOIN_GROUP: "join_group",
-    ApiKey.HEARTBEAT: "heartbeat",
-    ApiKey.LEAVE_GROUP: "leave_group",
-    ApiKey.SYNC_GROUP: "sync_group",
-    ApiKey.DESCRIBE_GROUPS: "describe_groups",
-    ApiKey.LIST_GROUPS: "list_groups",
-    ApiKey.API_VERSIONS: "api_versions",
-    ApiKey.CREATE_TOPICS: "create_topics",
-    ApiKey.DELETE_TOPICS: "delete_topics",
-    ApiKey.INIT_PRODUCER_ID: "init_producer_id",
-    ApiKey.DESCRIBE_CONFIGS: "describe_configs",
-    ApiKey.CREATE_PARTITIONS: "create_partitions",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "incremental_alter_configs",
-    ApiKey.DELETE_GROUPS: "delete_groups",
-    ApiKey.OFFSET_DELETE: "offset_delete",
-    ApiKey.DESCRIBE_CLUSTER: "describe_cluster",
-}
-
-ERRORS_IN_PARTS: Final = frozenset(
-    {
-        ApiKey.PRODUCE,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.METADATA,
-        ApiKey.DESCRIBE_GROUPS,
-        ApiKey.DELETE_GROUPS,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.DESCRIBE_CONFIGS,
-    }
-)
-"""Apis whose responses have errors by group, topic or partition only."""
-
-REPEATED: Final = frozenset({ApiKey.HEARTBEAT, ApiKey.OFFSET_FETCH})
-"""Apis whose requests a client repeats byte for byte: each is decoded once."""
-
+AnyApi: TypeAlias = Api[Any, Any]
 
 SMALL_BYTES: Final = 2048
 SMALL_HOT_BYTES: Final = 16_384
 """What fits into them takes a few milliseconds at worst; of the hot apis more does, which are compiled."""
 
+DecodeInSteps: TypeAlias = Callable[[bytes, int], Generator[None, None, Any]]
 EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None, list[bytes]]]
 """(response, the errors in it by code, to be counted) -> the pieces of its body"""
-HandleInSteps: TypeAlias = Callable[[Any, Any, Any], Generator[None, None, Any]]
-"""(node, request, ctx) -> what a handler returns"""
 
 
-class Api(msgspec.Struct, frozen=True, eq=False):
-    """One version of one api as a connection needs it."""
+class Handled(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """One version of an api that this node handles, as a connection needs it."""
 
     key: ApiKey
     name: str
+    flexible: bool  # whether the header of a request has tagged fields
+    flexible_response: bool  # and that of a response
     decode: Callable[[bytes, int], Any]
-    handle: Handler
+    handle: Callable[[Node, Any, RequestContext], Any]
     encode: Callable[[Any], bytes]
-    flexible_header: bool
-    error_response: ErrorResponse
+    error_response: Callable[[Any, ErrorCode, int], Any]
     adapt: Callable[[Any, int], Any] | None  # (response, version) -> the response as the version has it
-    has_error: bool  # whether the response has an error_code of its own, and not only its parts
-    decode_in_steps: Callable[[bytes, int], Generator[None, None, Any]]
-    encode_in_steps: EncodeInSteps
+    has_error: bool  # whether the response has an error_code of its own that is counted
+    error_parts: tuple[str, ...]
+    counts_part_errors: bool
+    repeats: bool
+    short_answers: bool
+    answer_bytes_max: Callable[[Node, Any, int], int] | None
     small_bytes: int  # a request that is longer is handled in slices
-    handle_in_steps: HandleInSteps | None = None  # where there is another way for long requests
-    parts_have_errors: bool = False
-    counts_part_errors: bool = False  # whether the handler itself counts the errors of parts
-    repeats: bool = False  # whether clients repeat the same request
+    decode_in_steps: DecodeInSteps
+    encode_in_steps: EncodeInSteps
+    handle_in_steps: Callable[[Node, Any, RequestContext], Generator[None, None, Any]] | None
 
 
-class Apis:
-    """All that is served: by api key and version."""
+class Capabilities:
+    """The apis of one node: where a request goes is known by its first four bytes, before it is decoded."""
 
-    def __init__(self, answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
-        """No answer that is made in slices is longer than `answer_bytes_max`."""
-        self._apis: dict[tuple[int, int], Api] = {}
-        self._api_versions_unsupported: Api | None = None
-        for key, versions in SUPPORTED.items():
-            module = importlib.import_module(f"coordinator.api.{MODULES[key]}")
-            for version in range(versions.min, versions.max + 1):
-                self._apis[int(key), version] = _api(key, version, module, answer_bytes_max)
-        self._unsupported = _unsupported_api_versions()
+    def __init__(self, apis: Iterable[AnyApi], answer_bytes_max: int = ANSWER_BYTES_MAX) -> None:
+        """Answers that are made in slices become no longer than `answer_bytes_max`."""
+        self._apis = sorted(apis, key=lambda api: api.key)
+        self.routes: dict[int, Handled] = {
+            route(api.key, version): _handled(api, version, answer_bytes_max)
+            for api in self._apis
+            for version in range(api.versions.min, api.versions.max + 1)
+        }
+        """By the first four bytes of a request (`protocol.headers.route`)."""
+        self._refused = {
+            api.key: _refused(api, answer_bytes_max) for api in self._apis if api.refuse_version is not None
+        }
 
-    def get(self, api_key: int, version: int) -> Api:
-        """The api that serves a request whose header was accepted.
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        """What ApiVersions tells, in the order of the keys."""
+        return tuple(
+            Offer(
+                int(api.key), api.versions.min if api.told_from is None else api.told_from, api.versions.max
+            )
+            for api in self._apis
+        )
 
-        Only ApiVersions is accepted in versions that are not served: these are answered in version 0.
+    def frame_bounds(self, message_bytes_max: int) -> Mapping[int, int]:
+        """By api key, the longest frame, where a batch may have `message_bytes_max` bytes."""
+        return MappingProxyType({int(api.key): api.frame.of(message_bytes_max) for api in self._apis})
+
+    def route(self, frame: bytes) -> Handled:
+        """What handles this request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
+        return self.routes.get(route_of(frame)) or self.unrouted(frame)
+
+    def unrouted(self, frame: bytes) -> Handled:
+        """What handles a request that `routes` does not have: one of ApiVersions, which Kafka answers in every version.
+
+        Raises UnsupportedVersion for any other, and ProtocolError for bytes that are no request.
         """
-        return self._apis.get((api_key, version), self._unsupported)
+        api_key, version = struct.unpack_from(">hh", frame)
+        if api_key not in self._refused:
+            raise unsupported(frame)
+        first_flexible, classic, flexible = self._refused[api_key]
+        return flexible if version >= first_flexible else classic
 
 
-def _api(key: ApiKey, version: int, module: ModuleType, answer_bytes_max: int) -> Api:
-    codec = codec_for(key, version)
-    return Api(
-        key=key,
-        name=key.name.lower(),
+def declared() -> list[AnyApi]:
+    """Every api that a module of this folder declares. Imports all of them, and with them kafka-python."""
+    found = []
+    for module in pkgutil.iter_modules(coordinator.api.__path__, "coordinator.api."):
+        api = getattr(importlib.import_module(module.name), "API", None)
+        if isinstance(api, Api):
+            found.append(api)
+    return found
+
+
+def _handled(api: AnyApi, version: int, answer_bytes_max: int) -> Handled:
+    codec: Codec[Any, Any] = api.schema.codecs[version]
+    return Handled(
+        key=api.key,
+        name=api.key.name.lower(),
+        flexible=codec.flexible,
+        flexible_response=has_flexible_response_header(api.key, codec.flexible),
         decode=codec.decode_request,
-        handle=module.handle,
+        handle=api.handle,
         encode=codec.encode_response,
-        # KIP-511: a client reads the answer to ApiVersions before it knows what the server speaks.
-        flexible_header=codec.flexible and key is not ApiKey.API_VERSIONS,
-        error_response=module.error_response,
-        adapt=getattr(module, "adapt", None),
-        has_error=key not in ERRORS_IN_PARTS,
+        error_response=api.error_response,
+        adapt=api.adapt,
+        has_error=api.counts_top_error and hasattr(api.schema.response(), "error_code"),
+        error_parts=api.error_parts,
+        counts_part_errors=api.counts_part_errors,
+        repeats=api.repeats,
+        short_answers=api.short_answers,
+        answer_bytes_max=api.answer_bytes_max,
+        small_bytes=SMALL_HOT_BYTES if api.key in hot.SCHEMAS else SMALL_BYTES,
         decode_in_steps=codec.decode_request_in_steps or partial(_in_one_step, codec.decode_request),
-        encode_in_steps=_encode_in_steps(key, version, answer_bytes_max),
-        small_bytes=SMALL_HOT_BYTES if key in hot.CODECS else SMALL_BYTES,
-        handle_in_steps=getattr(module, "handle_in_steps", None),
-        parts_have_errors=key in PARTS,
-        counts_part_errors=key in COUNTED_BY_HANDLER,
-        repeats=key in REPEATED,
+        encode_in_steps=_encode_in_steps(api.key, version, answer_bytes_max),
+        handle_in_steps=api.handle_in_steps,
     )
+
+
+def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, Handled, Handled]:
+    """What answers versions that are not served: the first with a flexible header, what is below, and the others."""
+    refuse = api.refuse_version
+    assert refuse is not None
+    answer = msgspec.structs.replace(
+        _handled(api, 0, answer_bytes_max),
+        decode=_unread,
+        decode_in_steps=partial(_in_one_step, _unread),
+        handle=lambda node, _request, _ctx: refuse(node),
+        handle_in_steps=None,
+        flexible_response=False,
+    )
+    flexible = msgspec.structs.replace(answer, flexible=True)
+    return api.schema.first_flexible, msgspec.structs.replace(answer, flexible=False), flexible
+
+
+def _unread(_frame: bytes, _pos: int) -> None:
+    """The body of a version that is not known is not looked at."""
 
 
 def _in_one_step(decode: Callable[[bytes, int], Any], frame: bytes, pos: int) -> Generator[None, None, Any]:
@@ -152,24 +169,3 @@ def _encode_in_steps(key: ApiKey, version: int, bytes_max: int) -> EncodeInSteps
     from protocol.messages import encode_response_in_steps
 
     return partial(encode_response_in_steps, key, version, bytes_max=bytes_max)
-
-
-def _unsupported_api_versions() -> Api:
-    module = importlib.import_module("coordinator.api.api_versions")
-    codec = codec_for(ApiKey.API_VERSIONS, 0)
-    return Api(
-        key=ApiKey.API_VERSIONS,
-        name=ApiKey.API_VERSIONS.name.lower(),
-        decode=lambda _frame, _pos: None,
-        handle=lambda _node, request, ctx: module.error_response(
-            request, ErrorCode.UNSUPPORTED_VERSION, ctx.api_version
-        ),
-        encode=codec.encode_response,
-        flexible_header=False,
-        error_response=module.error_response,
-        adapt=None,
-        has_error=True,
-        decode_in_steps=partial(_in_one_step, lambda _frame, _pos: None),
-        encode_in_steps=_encode_in_steps(ApiKey.API_VERSIONS, 0, ANSWER_BYTES_MAX),
-        small_bytes=SMALL_BYTES,
-    )

@@ -3,32 +3,28 @@
 
 from typing import Any, Final
 
-from coordinator.api.offset_fetch_long import answer_bytes_max
-from coordinator.api.table import Apis
-from coordinator.net.budget import MEMBERS_APIS
-from protocol.apis import ApiKey
+from coordinator.api.table import Capabilities
 from protocol.errors import ProtocolError
 from protocol.headers import decode_request_header
 
 BRIEF_BYTES: Final = 16 * 1024
 """A transport keeps more than such an answer before it says so."""
 
-_MEMBERS: Final = frozenset(key.to_bytes(2, "big") for key in MEMBERS_APIS)
-_OFFSET_FETCH: Final = ApiKey.OFFSET_FETCH.to_bytes(2, "big")
 
-
-def is_brief(node: Any, apis: Apis, frame: bytes) -> bool:
+def is_brief(node: Any, capabilities: Capabilities, frame: bytes) -> bool:
     """Whether the answer to this request is short.
 
-    That of an OffsetFetch depends on what it names; one that cannot be read has none, and ends its connection.
+    Of some apis that depends on what the request names; one that cannot be read has none, and ends its connection.
     """
-    if frame[:2] in _MEMBERS:
-        return True
-    if frame[:2] != _OFFSET_FETCH or len(frame) > BRIEF_BYTES:
-        return False
     try:
-        header, pos = decode_request_header(frame)
-        request = apis.get(header.api_key, header.api_version).decode(frame, pos)
+        api = capabilities.route(frame)
+        if api.short_answers:
+            return True
+        if api.answer_bytes_max is None or len(frame) > BRIEF_BYTES:
+            return False
+        header, pos = decode_request_header(frame, api.flexible)
+        request = api.decode(frame, pos)
     except ProtocolError:
         return True
-    return answer_bytes_max(node, request, header.api_version) <= BRIEF_BYTES
+    answer_bytes: int = api.answer_bytes_max(node, request, header.api_version)
+    return answer_bytes <= BRIEF_BYTES

@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.apis import ApiKey
 
 log = get_logger("connection")
 
@@ -27,18 +26,6 @@ NOT_LOOKED_AT: Final = -1
 
 OVER_MS_MAX: Final = 10 * CHECK_INTERVAL_MS
 """Once the budget has been used up for so long, it does not help a connection any more that it takes a little."""
-
-MEMBERS_APIS: Final = frozenset(
-    {
-        ApiKey.HEARTBEAT,
-        ApiKey.OFFSET_COMMIT,
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.LEAVE_GROUP,
-        ApiKey.API_VERSIONS,
-    }
-)
-"""The apis of members: their answers are no longer than what has been sent for them."""
 
 
 class Held(Protocol):

@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import error_in_steps, handle_in_steps
-from coordinator.api.table import Api
+from coordinator.api.table import Handled
 from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
 from coordinator.net.owed import Owed
@@ -37,7 +37,7 @@ from protocol.errors import (
     UnsupportedVersion,
 )
 from protocol.framing import FrameReader
-from protocol.headers import decode_request_header, encode_response, response_head
+from protocol.headers import decode_request_header, encode_response, response_head, route_of
 from protocol.strangers import NotKafka
 
 log = get_logger("connection")
@@ -51,7 +51,7 @@ ANSWERS_BYTES_MAX = 1024 * 1024
 """A connection's requests are handled no further while answers of more bytes than these wait."""
 
 SMALL_REQUEST_BYTES = 2048
-"""Longer requests may have hundreds of things in them: those beyond `Api.small_bytes` are handled in slices."""
+"""Longer requests may have hundreds of things in them: those beyond `Handled.small_bytes` are handled in slices."""
 
 REPEATED_REQUESTS_MAX = 32
 REPEATED_BYTES_MAX = 1024
@@ -92,7 +92,7 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._reader = FrameReader(server.request_bytes_max, server.frame_bounds)
-        self._repeated: dict[tuple[Api, bytes], Any] = {}
+        self._repeated: dict[tuple[Handled, bytes], Any] = {}
         self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
@@ -235,8 +235,11 @@ class Connection:
         is_large = False
         request: Any = None
         try:
-            header, pos = decode_request_header(frame)
-            api = server.apis.get(header.api_key, header.api_version)
+            # Where it goes is known before anything is decoded.
+            api = server.routes.get(route_of(frame))
+            if api is None:
+                api = server.capabilities.unrouted(frame)
+            header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
             if not is_large:
@@ -295,7 +298,7 @@ class Connection:
         if len(self._replies) >= REPLIES_WAITING_MAX:
             self._pause_or_resume()
 
-    def _decode_repeated(self, api: Api, frame: bytes, pos: int) -> Any:
+    def _decode_repeated(self, api: Handled, frame: bytes, pos: int) -> Any:
         """Decode a request that clients send again and again, byte for byte, only the first time."""
         key = (api, frame[pos:])
         request = self._repeated.get(key)
@@ -311,15 +314,15 @@ class Connection:
         if response is SILENT:
             ctx.frame = b""
             return
-        api: Api = ctx.api
+        api: Handled = ctx.api
         if api.adapt is not None:
             response = api.adapt(response, ctx.api_version)
         if api.has_error and response.error_code:
             self._server.stats.error(api.key, response.error_code)
-        if api.parts_have_errors and not api.counts_part_errors:
-            count_part_errors(self._server.stats, api.key, response)
+        if api.error_parts and not api.counts_part_errors:
+            count_part_errors(self._server.stats, api.key, api.error_parts, response)
         try:
-            frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_header)
+            frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_response)
         except Exception as error:
             # A parked request is completed by somebody else's, who must not suffer from this.
             log.exception("an answer cannot be written", api=api.name, peer=self.peer)
@@ -349,8 +352,8 @@ class Connection:
     def finish(self, ctx: RequestContext, result: Any) -> None:
         """Long work is done: `result` is the response, or the pieces of its body."""
         if isinstance(result, list):
-            api: Api = ctx.api
-            head = response_head(ctx.correlation_id, _size(result), api.flexible_header)
+            api: Handled = ctx.api
+            head = response_head(ctx.correlation_id, _size(result), api.flexible_response)
             if _size(result) <= self._server.pieces_from_bytes:
                 self._set_frame(ctx, b"".join([head, *result]), None)
             else:
@@ -367,7 +370,7 @@ class Connection:
         if isinstance(error, ProtocolError):
             self._end_with(ctx, error)
             return
-        api: Api = ctx.api
+        api: Handled = ctx.api
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, RequestRefused):
             code = error.code
@@ -487,10 +490,10 @@ class Connection:
 
     def _error_response(self, ctx: RequestContext, error: ErrorCode) -> Any:
         """The answer to a request whose handler has failed, or whose flush did."""
-        api: Api = ctx.api
+        api: Handled = ctx.api
         response = api.error_response(ctx.request, error, ctx.api_version)
         if api.counts_part_errors:
-            count_part_errors(self._server.stats, api.key, response)
+            count_part_errors(self._server.stats, api.key, api.error_parts, response)
         return response
 
     def _write(self, out: list[bytes]) -> None:
@@ -578,7 +581,7 @@ class Connection:
         if self._parked is not None or self._owed.is_full or self._owed.answers_bytes > ANSWERS_BYTES_MAX:
             return True
         server = self._server
-        if not server.unsent.over or is_brief(server.node, server.apis, frame):
+        if not server.unsent.over or is_brief(server.node, server.capabilities, frame):
             return False
         server.unsent.hold(self)
         return True

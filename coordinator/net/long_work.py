@@ -8,7 +8,7 @@ begins while the budget of unsent bytes is used up: the others wait, and are tol
 from typing import Any, Final, Protocol
 
 from coordinator.api.context import RequestContext, Work
-from coordinator.net.budget import MEMBERS_APIS, Unsent
+from coordinator.net.budget import Unsent
 from coordinator.net.turns import Turns
 
 SHORT_SHARES: Final = 3
@@ -105,9 +105,7 @@ class LongWork:
         """Whether this gets another share now; else `go_on_soon` will be called."""
         self._shares += 1
         return (
-            self._shares <= self._longest.short_shares
-            or ctx.api_key in MEMBERS_APIS  # its answer is short
-            or self._longest.admit(self)
+            self._shares <= self._longest.short_shares or ctx.api.short_answers or self._longest.admit(self)
         )
 
     def _take_share(self) -> Any:

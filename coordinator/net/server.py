@@ -4,14 +4,13 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.api.table import Apis
+from coordinator.api.table import Capabilities
 from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.long_work import Longest
 from coordinator.net.turns import Turns
 from coordinator.partitions.committer import Committer
 from coordinator.telemetry.stats import Stats
-from protocol.bounds import FRAME_BYTES_MAX
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Server:
     def __init__(
         self,
         node: Any,
-        apis: Apis,
+        capabilities: Capabilities,
         committer: Committer,
         stats: Stats,
         admission: Admission,
@@ -36,10 +35,11 @@ class Server:
         request_bytes_max: int,
         queued_bytes_max: int,
         turns: Turns,
-        frame_bounds: Mapping[int, int] = FRAME_BYTES_MAX,
+        frame_bounds: Mapping[int, int],
     ) -> None:
         self.node = node
-        self.apis = apis
+        self.capabilities = capabilities
+        self.routes: dict[int, Any] = capabilities.routes
         self.committer = committer
         self.stats = stats
         self.admission = admission

@@ -23,6 +23,7 @@ from coordinator.topology.view import Broker, Cluster
 from coordinator.workers import messages
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
+from protocol.apis import Offer
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -87,9 +88,9 @@ class WorkerApp(App):
         """All nodes, as the supervisor sees them."""
         return self.cluster
 
-    def make_node(self, broker: Broker) -> Node:
+    def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
         """A node that asks the others what their groups have committed."""
-        node = super().make_node(broker)
+        node = super().make_node(broker, offers)
         node.ends = self.ends
         return node
 

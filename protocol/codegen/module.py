@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the module of one API together: imports, Structs, classes, functions, and the table of codecs."""
+"""Puts the module of one API together: imports, Structs, classes, functions, and the schema with its codecs."""
 
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from protocol.apis import ApiKey
 from protocol.codegen.decoder import Decoder, has_steps
 from protocol.codegen.encoder import Encoder
 from protocol.codegen.schema import Message, load
@@ -34,7 +35,7 @@ def render_api(api: str) -> str:
     for message in (request, response):
         functions += _functions(message, structs)
     classes = [*emit_classes(request), *emit_classes(response)]
-    table = list(_table(request))
+    table = list(_table(request, response))
     body = "\n".join([*structs.emit(), "", "", *classes, *functions, *table]) + "\n"
     first, last = request.versions.min, request.versions.max
     doc = f'"""{api} v{first}-v{last}: the request and the response, both ways."""\n\n'
@@ -66,10 +67,9 @@ def _functions(message: Message, structs: Structs) -> Iterator[str]:
             yield ""
 
 
-def _table(request: Message) -> Iterator[str]:
-    yield f"API_KEY: Final = {request.api_key}"
-    yield ""
-    yield "CODECS: Final[dict[int, Codec]] = {"
+def _table(request: Message, response: Message) -> Iterator[str]:
+    types = f"[{request.name}, {response.name}]"
+    yield f"CODECS: Final[dict[int, Codec{types}]] = {{"
     for version in range(request.versions.min, request.versions.max + 1):
         names = ("decode_request", "encode_response", "decode_response", "encode_request")
         values = [f"{name}_v{version}" for name in names] + [str(version in request.flexible)]
@@ -77,6 +77,9 @@ def _table(request: Message) -> Iterator[str]:
             values.append(f"decode_request_v{version}_in_steps")
         yield f"    {version}: Codec({', '.join(values)}),"
     yield "}"
+    yield ""
+    key = f"ApiKey.{ApiKey(request.api_key).name}"
+    yield f"SCHEMA: Final = ApiSchema({key}, {request.name}, {response.name}, CODECS)"
 
 
 def _imports(body: str) -> Iterator[str]:
@@ -87,7 +90,8 @@ def _imports(body: str) -> Iterator[str]:
     yield f"from struct import {', '.join(from_struct)}"
     yield "from typing import Final"
     yield ""
-    yield "from protocol.codec import Codec"
+    yield "from protocol.apis import ApiKey"
+    yield "from protocol.codec import ApiSchema, Codec"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
     yield "from protocol.structs import Frozen"
     wire = [name for name in _WIRE if name in used]
@@ -102,9 +106,9 @@ def render_package(apis: dict[str, str]) -> str:
     lines = [
         '"""Flat codecs of the messages that a coordinator handles most."""',
         "",
-        "from typing import Final",
+        "from typing import Any, Final",
         "",
-        "from protocol.codec import Codec",
+        "from protocol.codec import ApiSchema",
     ]
     modules = sorted(apis.values())
     lines += ["from protocol.hot import (", *(f"    {module}," for module in modules), ")"]
@@ -113,9 +117,9 @@ def render_package(apis: dict[str, str]) -> str:
         classes = sorted(_class_names(api))
         lines += [f"from protocol.hot.{module} import (", *(f"    {name}," for name in classes), ")"]
         names += classes
-    lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(["CODECS", *names])), "]", ""]
-    lines += ["# API key → version → codec", "CODECS: Final[dict[int, dict[int, Codec]]] = {"]
-    lines += [f"    {module}.API_KEY: {module}.CODECS," for module in modules]
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in ("SCHEMAS", *sorted(names))), "]", ""]
+    lines += ["# by API key", "SCHEMAS: Final[dict[int, ApiSchema[Any, Any]]] = {"]
+    lines += [f"    {module}.SCHEMA.key: {module}.SCHEMA," for module in modules]
     return HEADER + "\n".join(lines) + "\n}\n"
 
 

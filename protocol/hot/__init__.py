@@ -3,9 +3,9 @@
 # fmt: off
 """Flat codecs of the messages that a coordinator handles most."""
 
-from typing import Final
+from typing import Any, Final
 
-from protocol.codec import Codec
+from protocol.codec import ApiSchema
 from protocol.hot import (
     heartbeat,
     join_group,
@@ -57,7 +57,7 @@ from protocol.hot.sync_group import (
 )
 
 __all__ = [
-    "CODECS",
+    "SCHEMAS",
     "HeartbeatRequest",
     "HeartbeatResponse",
     "JoinGroupRequest",
@@ -89,12 +89,12 @@ __all__ = [
     "SyncGroupResponse",
 ]
 
-# API key → version → codec
-CODECS: Final[dict[int, dict[int, Codec]]] = {
-    heartbeat.API_KEY: heartbeat.CODECS,
-    join_group.API_KEY: join_group.CODECS,
-    leave_group.API_KEY: leave_group.CODECS,
-    offset_commit.API_KEY: offset_commit.CODECS,
-    offset_fetch.API_KEY: offset_fetch.CODECS,
-    sync_group.API_KEY: sync_group.CODECS,
+# by API key
+SCHEMAS: Final[dict[int, ApiSchema[Any, Any]]] = {
+    heartbeat.SCHEMA.key: heartbeat.SCHEMA,
+    join_group.SCHEMA.key: join_group.SCHEMA,
+    leave_group.SCHEMA.key: leave_group.SCHEMA,
+    offset_commit.SCHEMA.key: offset_commit.SCHEMA,
+    offset_fetch.SCHEMA.key: offset_fetch.SCHEMA,
+    sync_group.SCHEMA.key: sync_group.SCHEMA,
 }

@@ -6,7 +6,8 @@
 from struct import Struct, error
 from typing import Final
 
-from protocol.codec import Codec
+from protocol.apis import ApiKey
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.structs import Frozen
 from protocol.wire import (
@@ -243,12 +244,12 @@ def encode_response_v4(message: HeartbeatResponse) -> bytes:
     return _PACK_ihx(message.throttle_time_ms, message.error_code)
 
 
-API_KEY: Final = 12
-
-CODECS: Final[dict[int, Codec]] = {
+CODECS: Final[dict[int, Codec[HeartbeatRequest, HeartbeatResponse]]] = {
     0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
     1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
     2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
     3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False),
     4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True),
 }
+
+SCHEMA: Final = ApiSchema(ApiKey.HEARTBEAT, HeartbeatRequest, HeartbeatResponse, CODECS)

@@ -6,7 +6,8 @@
 from struct import Struct, error
 from typing import Final
 
-from protocol.codec import Codec
+from protocol.apis import ApiKey
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.structs import Frozen
 from protocol.wire import (
@@ -1166,9 +1167,7 @@ def encode_response_v9(message: JoinGroupResponse) -> bytes:
     return b"".join(out)
 
 
-API_KEY: Final = 11
-
-CODECS: Final[dict[int, Codec]] = {
+CODECS: Final[dict[int, Codec[JoinGroupRequest, JoinGroupResponse]]] = {
     0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
     1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
     2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
@@ -1180,3 +1179,5 @@ CODECS: Final[dict[int, Codec]] = {
     8: Codec(decode_request_v8, encode_response_v8, decode_response_v8, encode_request_v8, True),
     9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True),
 }
+
+SCHEMA: Final = ApiSchema(ApiKey.JOIN_GROUP, JoinGroupRequest, JoinGroupResponse, CODECS)

@@ -6,7 +6,8 @@
 from struct import Struct, error
 from typing import Final
 
-from protocol.codec import Codec
+from protocol.apis import ApiKey
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.structs import Frozen
 from protocol.wire import (
@@ -480,9 +481,7 @@ def encode_response_v4(message: LeaveGroupResponse) -> bytes:
 encode_response_v5 = encode_response_v4
 
 
-API_KEY: Final = 13
-
-CODECS: Final[dict[int, Codec]] = {
+CODECS: Final[dict[int, Codec[LeaveGroupRequest, LeaveGroupResponse]]] = {
     0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False),
     1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False),
     2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False),
@@ -490,3 +489,5 @@ CODECS: Final[dict[int, Codec]] = {
     4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True),
     5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, True),
 }
+
+SCHEMA: Final = ApiSchema(ApiKey.LEAVE_GROUP, LeaveGroupRequest, LeaveGroupResponse, CODECS)

@@ -7,7 +7,8 @@ from collections.abc import Generator
 from struct import Struct, error
 from typing import Final
 
-from protocol.codec import Codec
+from protocol.apis import ApiKey
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.structs import Frozen
 from protocol.wire import (
@@ -1588,9 +1589,7 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
     return b"".join(out)
 
 
-API_KEY: Final = 8
-
-CODECS: Final[dict[int, Codec]] = {
+CODECS: Final[dict[int, Codec[OffsetCommitRequest, OffsetCommitResponse]]] = {
     2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False, decode_request_v2_in_steps),
     3: Codec(decode_request_v3, encode_response_v3, decode_response_v3, encode_request_v3, False, decode_request_v3_in_steps),
     4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, False, decode_request_v4_in_steps),
@@ -1601,3 +1600,5 @@ CODECS: Final[dict[int, Codec]] = {
     9: Codec(decode_request_v9, encode_response_v9, decode_response_v9, encode_request_v9, True, decode_request_v9_in_steps),
     10: Codec(decode_request_v10, encode_response_v10, decode_response_v10, encode_request_v10, True, decode_request_v10_in_steps),
 }
+
+SCHEMA: Final = ApiSchema(ApiKey.OFFSET_COMMIT, OffsetCommitRequest, OffsetCommitResponse, CODECS)

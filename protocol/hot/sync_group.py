@@ -7,7 +7,8 @@ from collections.abc import Generator
 from struct import Struct, error
 from typing import Final
 
-from protocol.codec import Codec
+from protocol.apis import ApiKey
+from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.structs import Frozen
 from protocol.wire import (
@@ -889,9 +890,7 @@ def encode_response_v5(message: SyncGroupResponse) -> bytes:
     return b"".join(out)
 
 
-API_KEY: Final = 14
-
-CODECS: Final[dict[int, Codec]] = {
+CODECS: Final[dict[int, Codec[SyncGroupRequest, SyncGroupResponse]]] = {
     0: Codec(decode_request_v0, encode_response_v0, decode_response_v0, encode_request_v0, False, decode_request_v0_in_steps),
     1: Codec(decode_request_v1, encode_response_v1, decode_response_v1, encode_request_v1, False, decode_request_v1_in_steps),
     2: Codec(decode_request_v2, encode_response_v2, decode_response_v2, encode_request_v2, False, decode_request_v2_in_steps),
@@ -899,3 +898,5 @@ CODECS: Final[dict[int, Codec]] = {
     4: Codec(decode_request_v4, encode_response_v4, decode_response_v4, encode_request_v4, True, decode_request_v4_in_steps),
     5: Codec(decode_request_v5, encode_response_v5, decode_response_v5, encode_request_v5, True, decode_request_v5_in_steps),
 }
+
+SCHEMA: Final = ApiSchema(ApiKey.SYNC_GROUP, SyncGroupRequest, SyncGroupResponse, CODECS)

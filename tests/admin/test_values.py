@@ -17,16 +17,16 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from coordinator.api import part_errors
-from coordinator.api.part_errors import PARTS
-from coordinator.api.table import ERRORS_IN_PARTS
+from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest
+from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, commit_error, eventually, node
+from tests.support.apis import APIS
 from tests.support.calls import calls_of
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
@@ -433,8 +433,21 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
     assert await errors(running, "offset_fetch") == {"not_coordinator": 1}
 
 
-def test_every_api_whose_errors_are_in_parts_has_them_counted() -> None:
-    assert PARTS.keys() >= ERRORS_IN_PARTS
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
+def test_the_parts_whose_errors_are_counted_are_where_the_schema_has_errors(api: Api[Any, Any]) -> None:
+    response = classes(api.key)[1]
+    fields, codes = response._struct.fields, []
+    for part in api.error_parts:
+        struct = fields[part].array_of
+        fields = struct.fields
+        codes.append("error_code" in fields)
+    assert not codes or codes[-1]
+    has_parts = any(
+        field.is_struct_array() and "error_code" in field.array_of.fields
+        for field in response._struct.fields.values()
+    )
+    assert api.error_parts or not has_parts
+    assert api.error_parts or "error_code" in response._struct.fields
 
 
 async def test_good_answers_of_members_are_not_looked_through(running: Running) -> None:

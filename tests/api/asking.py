@@ -3,15 +3,14 @@
 
 import itertools
 from collections.abc import Callable, Mapping
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from coordinator.api.context import PARKED, RequestContext, Work
-from coordinator.api.table import MODULES, Apis
+from coordinator.api.table import Capabilities
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.limits import TopicLimits
@@ -31,17 +30,20 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.topology.view import Broker, Cluster
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.messages import CLASSES
+from protocol.headers import route
+from protocol.messages import classes
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+from tests.support.apis import APIS, SUPPORTED
 from tests.support.files_in_memory import memory_log
 from tests.support.ids import new_topic_id
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
+CAPABILITIES = Capabilities(APIS.values())
 ENDPOINT = ("groups.example", 9092)
 
 
@@ -127,6 +129,7 @@ class FakeNode:
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: Ends | None = None
+        self.offers = CAPABILITIES.offers
         self.unsent = Unsent(self.stats, 1 << 30, 1 << 30)
 
     @cached_property
@@ -189,10 +192,11 @@ class FakeNode:
             correlation_id=1,
             client_id="test",
             client_host="/127.0.0.1",
-            api=apis().get(key, version),
+            api=CAPABILITIES.routes[route(key, version)],
             request=decoded,
         )
-        response = module_of(key).handle(self, decoded, ctx)
+        handle: Callable[..., Any] = APIS[key].handle
+        response = handle(self, decoded, ctx)
         if response is not PARKED:
             answers.complete(ctx, response)
         return ctx
@@ -226,20 +230,11 @@ class Answers:
         return codec_for(self.key, self.version).decode_response(self.bodies[0], 0)
 
 
-@cache
-def apis() -> Apis:
-    return Apis()
-
-
-def module_of(key: ApiKey) -> Any:
-    return import_module(f"coordinator.api.{MODULES[key]}")
-
-
 def refusal_of(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any:
     """What `error_response` says, after the codec."""
     codec = codec_for(key, version)
     decoded = codec.decode_request(codec.encode_request(request), 0)
-    response = module_of(key).error_response(decoded, error, version)
+    response = APIS[key].error_response(decoded, error, version)
     return codec.decode_response(codec.encode_response(response), 0)
 
 
@@ -249,4 +244,4 @@ def versions(key: ApiKey) -> range:
 
 
 def request_class(key: ApiKey) -> Any:
-    return CLASSES[key][0]
+    return classes(key)[0]

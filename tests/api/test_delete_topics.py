@@ -25,7 +25,7 @@ def by_name(version: int, *names: str) -> DeleteTopicsRequest:
 
 
 def by_either(*topics: tuple[str | None, uuid.UUID | None]) -> DeleteTopicsRequest:
-    kind = DeleteTopicsRequest.DeleteTopicState
+    kind: Any = DeleteTopicsRequest.DeleteTopicState
     return DeleteTopicsRequest(
         topics=[kind(name=name, topic_id=topic_id) for name, topic_id in topics], timeout_ms=0
     )

@@ -27,7 +27,8 @@ def partition(index: int, offset: int = 0, epoch: int = -1) -> Any:
 
 
 def topic(name: str, topic_id: uuid.UUID | None, *partitions: Any) -> Any:
-    return FetchRequest.FetchTopic(topic=name, topic_id=topic_id, partitions=list(partitions))
+    kind: Any = FetchRequest.FetchTopic
+    return kind(topic=name, topic_id=topic_id, partitions=list(partitions))
 
 
 def request(*topics: Any, wait_ms: int = 500, min_bytes: int = 1, **fields: Any) -> FetchRequest:

@@ -21,7 +21,8 @@ STRANGER = uuid.UUID(int=5 << 64)
 
 
 def topic(name: str | None = None, topic_id: uuid.UUID | None = None) -> Any:
-    return MetadataRequest.MetadataRequestTopic(name=name, topic_id=topic_id)
+    kind: Any = MetadataRequest.MetadataRequestTopic
+    return kind(name=name, topic_id=topic_id)
 
 
 def request(*names: str, create: bool = False, operations: bool = False) -> MetadataRequest:

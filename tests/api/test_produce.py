@@ -20,7 +20,7 @@ STRANGER = uuid.UUID(int=9 << 64)
 
 
 def topic(name: str, topic_id: uuid.UUID | None, *partitions: int) -> Any:
-    kind = ProduceRequest.TopicProduceData
+    kind: Any = ProduceRequest.TopicProduceData
     data = [kind.PartitionProduceData(index=index, records=b"r") for index in partitions]
     return kind(name=name, topic_id=topic_id, partition_data=data)
 

@@ -9,10 +9,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
 from protocol.messages import ApiVersionsResponse
+from tests.support.apis import SUPPORTED
 
 Answer = Callable[[Any, int], Any]
 """(request, version) → response; None closes the connection."""
@@ -82,9 +83,10 @@ class FakeNode:
         with connection, connection.makefile("rb") as stream:
             while len(head := stream.read(4)) == 4:
                 frame = stream.read(struct.unpack(">i", head)[0])
-                header, pos = decode_request_header(frame)
-                api = ApiKey(header.api_key)
-                codec = codec_for(api, header.api_version)
+                api_key, version = struct.unpack_from(">hh", frame)
+                api = ApiKey(api_key)
+                codec = codec_for(api, version)
+                header, pos = decode_request_header(frame, codec.flexible)
                 request = codec.decode_request(frame, pos)
                 self.asked.append((header, request))
                 response = self.answers[api](request, header.api_version)

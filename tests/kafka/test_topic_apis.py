@@ -180,7 +180,7 @@ def test_creating_topics(peers: Peers, version: int) -> None:
 
 @every_version(ApiKey.CREATE_PARTITIONS)
 def test_creating_partitions(peers: Peers, version: int) -> None:
-    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    kind: Any = CreatePartitionsRequest.CreatePartitionsTopic
 
     def more(name: str, count: int, assignments: list[list[int]] | None = None) -> Any:
         rows = assignments and [kind.CreatePartitionsAssignment(broker_ids=ids) for ids in assignments]
@@ -204,7 +204,7 @@ def test_deleting_topics_that_cannot_be(peers: Peers, version: int) -> None:
         if version < 6:
             names = ["nope", "", "orders", "orders", "a b", "twice", "twice", "twice"]
             return DeleteTopicsRequest(topic_names=names, timeout_ms=10_000)
-        kind = DeleteTopicsRequest.DeleteTopicState
+        kind: Any = DeleteTopicsRequest.DeleteTopicState
         wanted = [
             ("nope", None),
             (None, STRANGER),
@@ -331,7 +331,13 @@ def test_fetching(peers: Peers, version: int) -> None:
                 for index, offset, epoch in partitions
             ]
             topics = [kind(topic=name, topic_id=topic_id or ids["orders"], partitions=rows)] if rows else []
-            fields = {"session_id": 0, "session_epoch": -1, "max_wait_ms": 0, "min_bytes": 1, **more}
+            fields: dict[str, Any] = {
+                "session_id": 0,
+                "session_epoch": -1,
+                "max_wait_ms": 0,
+                "min_bytes": 1,
+                **more,
+            }
             return FetchRequest(
                 **fields, replica_id=-1, max_bytes=1_000, topics=topics, forgotten_topics_data=[], rack_id=""
             )

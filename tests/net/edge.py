@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coordinator.api.context import deliver
-from coordinator.api.slices import ANSWER_BYTES_MAX
-from coordinator.api.table import Apis
+from coordinator.api.table import Capabilities
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
@@ -38,9 +37,11 @@ from storage.format.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
+from tests.support.apis import APIS
 from tests.support.files_in_memory import AtOnce, memory_log
 from tests.support.ids import new_topic_id
 
+CAPABILITIES = Capabilities(APIS.values())
 PEER = ("127.0.0.1", 50_000)
 WRITE_BUFFER_MAX = 64 * 1024
 """Where asyncio and uvloop begin to ask a protocol to write no more."""
@@ -184,8 +185,8 @@ class Edge:
         turn_ns: int = 1 << 62,
         unsent_bytes_max: int = 1 << 62,
         unread_ms_max: int = 1 << 62,
+        capabilities: Capabilities = CAPABILITIES,
         end_group: str | None = None,
-        answer_bytes_max: int = ANSWER_BYTES_MAX,
         **config: Any,
     ) -> None:
         config.setdefault("initial_rebalance_delay_ms", 0)
@@ -235,18 +236,20 @@ class Edge:
             timers=self.timers,
             stats=self.stats,
             new_producer_id=count(4_000).__next__,
+            offers=capabilities.offers,
             reads=LogReads(memory_log(), AtOnce(), self.timers, self.unsent),
         )
         self._create_topics()
         self.server = Server(
             self.node,
-            Apis(answer_bytes_max),
+            capabilities,
             self.committer,
             self.stats,
             Admission(total_max, per_address_max),
             self.unsent,
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
+            frame_bounds=capabilities.frame_bounds(0),
             turns=Turns(self.clock.nanos, turn_ns),
         )
         self.committer.on_flushed = self.server.on_flushed

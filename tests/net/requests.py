@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from protocol import hot
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
+from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 TOPIC = "orders"
 OTHER_TOPIC = "payments"

@@ -6,24 +6,27 @@ from typing import Any
 
 import pytest
 
+from coordinator.api.table import Capabilities
 from protocol import hot
-from protocol.apis import SUPPORTED, ApiKey
-from protocol.bounds import FRAME_BYTES_MAX, ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX, frame_bounds
+from protocol.apis import ApiKey
+from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
 from protocol.wire import uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
+from tests.support.apis import APIS, FRAME_BYTES_MAX, SUPPORTED
 from tests.support.log_lines import LogLines
 
 
 def test_every_api_has_a_bound_and_what_goes_into_the_log_grows_with_its_batches() -> None:
-    assert FRAME_BYTES_MAX.keys() == SUPPORTED.keys()
-    large = frame_bounds(100_000_000)
+    bounds = Capabilities(APIS.values()).frame_bounds
+    large = bounds(100_000_000)
+    assert large.keys() == SUPPORTED.keys()
     assert large[ApiKey.SYNC_GROUP] == 200_000_000
     assert large[ApiKey.HEARTBEAT] == FRAME_BYTES_MAX[ApiKey.HEARTBEAT]
-    assert frame_bounds(1_000) == FRAME_BYTES_MAX
+    assert bounds(1_000) == FRAME_BYTES_MAX
 
 
 @pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)

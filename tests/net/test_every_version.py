@@ -9,7 +9,7 @@ import pytest
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import CLASSES, ApiVersionsRequest, DescribeConfigsRequest
+from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, classes
 from tests.support.raw import RawConnection, commit_offsets, create_topic
 from tests.support.service import Service
 
@@ -45,7 +45,7 @@ class Asking:
         self.api = api
         self.version = version
         self.topic_id = topic_id
-        self.cls = CLASSES[api][0]
+        self.cls = classes(api)[0]
         self.name = f"{api.name.lower()}-{version}"
 
     def topic(self, name: str = "name", *, ids_from: int) -> dict[str, Any]:
@@ -60,7 +60,7 @@ Build = Callable[[Asking], Any]
 
 def joined(asking: Asking) -> tuple[str, int]:
     """Become the member of a new group; returns member id and generation."""
-    request = CLASSES[ApiKey.JOIN_GROUP][0]
+    request = classes(ApiKey.JOIN_GROUP)[0]
     protocol = request.JoinGroupRequestProtocol(name="range", metadata=b"")
     with RawConnection(asking.service.bootstrap) as connection:
         answer = connection.call(
@@ -321,7 +321,7 @@ def test_every_version_is_served(service: Service, api: ApiKey) -> None:
 
 
 def id_of_topic(service: Service) -> UUID:
-    request = CLASSES[ApiKey.METADATA][0]
+    request = classes(ApiKey.METADATA)[0]
     with RawConnection(service.bootstrap) as connection:
         wanted = request(topics=[request.MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
         (topic,) = connection.call(wanted, 12).topics

@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import pytest
 
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from tests.net import nonsense, requests
 from tests.net.process import Peer, Watch, resident_kib
 from tests.net.requests import EVERY_REQUEST
+from tests.support.apis import SUPPORTED
 from tests.support.missing import skip_or_fail
 from tests.support.raw import create_topic
 from tests.support.service import Service

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol.apis import SUPPORTED, ApiKey
-from protocol.bounds import FRAME_BYTES_MAX
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.net import nonsense, requests
 from tests.net.edge import Client, Edge, settle
 from tests.protocol.schemas import Case, ReferenceEncoder, sample, variable_fields
+from tests.support.apis import FRAME_BYTES_MAX, SUPPORTED
 from tests.support.log_lines import LogLines
 
 ROUNDS = 3_000

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.api import slices
+from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
@@ -30,6 +31,7 @@ from protocol.messages import (
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
+from tests.support.apis import APIS
 
 A_STEP_A_TURN = 0
 """Each turn is over at once, so that one step is done in it."""
@@ -267,7 +269,7 @@ async def test_an_answer_that_would_be_too_long_is_an_error_before_it_is_made(tm
 
 
 async def test_an_answer_that_becomes_too_long_is_an_error(tmp_path: Path) -> None:
-    edge = Edge(tmp_path, answer_bytes_max=10_000)
+    edge = Edge(tmp_path, capabilities=Capabilities(APIS.values(), answer_bytes_max=10_000))
     many_groups(edge, 20_000)
     client = edge.connect()
     client.send(requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4)))

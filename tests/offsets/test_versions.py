@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from protocol import hot
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest
 from tests.groups.harness import WALL_START_MS
 from tests.net import requests
 from tests.net.edge import Client, Edge
 from tests.net.requests import OTHER_TOPIC, TOPIC
+from tests.support.apis import SUPPORTED
 
 NONE = ErrorCode.NONE
 NO_ID = bytes(16)

@@ -3,6 +3,7 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 
 from coordinator import api
 from coordinator.api.context import RequestContext
+from coordinator.api.table import Capabilities
 from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Absent, Door, RequestRefused
 from coordinator.partitions.waiting import Waiting
@@ -20,6 +22,7 @@ from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.net.requests import EVERY_REQUEST, TOPIC, Request
+from tests.support.apis import APIS
 
 GROUP: Final = "ab"
 """What sample requests call a group."""
@@ -189,23 +192,16 @@ async def test_no_reply_leaves_before_the_flush_that_it_depends_on(
     assert not await answered_early(edge, request_)
 
 
-async def test_a_handler_that_waits_for_nothing_is_found(edge: Edge) -> None:
+async def test_a_handler_that_waits_for_nothing_is_found(tmp_path: Path) -> None:
     def handle(_node: Any, request: HeartbeatRequest, _ctx: RequestContext) -> HeartbeatResponse:
-        group = edge.manager.get_group(request.group_id)
+        group = planted.manager.get_group(request.group_id)
         error = ErrorCode.UNKNOWN_MEMBER_ID if group else ErrorCode.INVALID_GROUP_ID
         return HeartbeatResponse(error_code=error)
 
-    api = edge.server.apis.get(ApiKey.HEARTBEAT, 4)
-    edge.server.apis._apis[ApiKey.HEARTBEAT, 4] = edge_api = _with_handler(api, handle)
-    assert edge_api.handle is handle
-    with_commit(edge)
-    assert await answered_early(edge, Request(ApiKey.HEARTBEAT, 4))
-
-
-def _with_handler(api: Any, handle: Any) -> Any:
-    from msgspec.structs import replace
-
-    return replace(api, handle=handle)
+    apis = [replace(api, handle=handle) if api.key is ApiKey.HEARTBEAT else api for api in APIS.values()]
+    planted = Edge(tmp_path, flush_by_itself=False, capabilities=Capabilities(apis))
+    with_commit(planted)
+    assert await answered_early(planted, Request(ApiKey.HEARTBEAT, 4))
 
 
 # --- what the door gives ---

@@ -98,7 +98,7 @@ def main() -> None:
     stream = pack(">i", len(frame)) + frame
     reader = FrameReader(1 << 20)
     measure("one whole frame", lambda: reader.feed(stream))
-    measure("request header v2 decode", lambda: decode_request_header(frame))
+    measure("request header v2 decode", lambda: decode_request_header(frame, True))
     measure("response frame", lambda: encode_response(77, b"\0\0\0\0\0\0\0", flexible=True))
     for exchange in heartbeats():
         measure_exchange(exchange)

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import strategies as st
 
 from protocol import hot
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError
-from protocol.messages import CLASSES
+from protocol.messages import classes
 from protocol.wire import ZERO_UUID, uvarint
+from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 Values = dict[str, Any]
 NO_TAGS: Final = b"\0"
@@ -43,7 +44,7 @@ class Case:
     @property
     def cls(self) -> Any:
         """kafka-python's class."""
-        return CLASSES[self.api][self.kind == "response"]
+        return classes(self.api)[self.kind == "response"]
 
     @property
     def schema(self) -> Any:
@@ -55,7 +56,7 @@ class Case:
         return self.version >= FIRST_FLEXIBLE[self.api]
 
     @property
-    def codec(self) -> Codec:
+    def codec(self) -> Codec[Any, Any]:
         return codec_for(self.api, self.version)
 
     @property
@@ -93,7 +94,7 @@ def all_at_once(steps: Generator[None, None, Any]) -> Any:
         return done.value
 
 
-HOT_APIS: Final = tuple(ApiKey(key) for key in hot.CODECS)
+HOT_APIS: Final = tuple(ApiKey(key) for key in hot.SCHEMAS)
 COLD_APIS: Final = tuple(api for api in SUPPORTED if api not in HOT_APIS)
 
 

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.api.slices import streamed
 from protocol.apis import ApiKey
+from protocol.codecs import codec_for
 from protocol.errors import MessageTooLarge
-from protocol.messages import ListGroupsResponse, encode_response_body, encode_response_in_steps
+from protocol.messages import ListGroupsResponse, encode_response_in_steps
 from protocol.writer import ITEMS_PER_STEP, PIECE_BYTES
 from tests.protocol.schemas import COLD_APIS, HOT_APIS, Case, cases, sample, to_kafka_python
 
@@ -83,11 +85,10 @@ def listed(count: int) -> Any:
 
 @given(st.integers(0, 400))
 def test_a_step_writes_a_bounded_number_of_items(count: int) -> None:
-    message = ListGroupsResponse(version=4, groups=iter(listed(count)))
+    message = ListGroupsResponse(version=4, groups=streamed(iter(listed(count))))
     body, steps = written(encode_response_in_steps(ApiKey.LIST_GROUPS, 4, message, Counter()))
-    assert body == encode_response_body(
-        ApiKey.LIST_GROUPS, 4, ListGroupsResponse(version=4, groups=listed(count))
-    )
+    whole = ListGroupsResponse(version=4, groups=listed(count))
+    assert body == codec_for(ApiKey.LIST_GROUPS, 4).encode_response(whole)
     assert steps == 1 + count // ITEMS_PER_STEP
 
 
@@ -123,7 +124,7 @@ def test_a_message_that_becomes_too_long_is_given_up_early() -> None:
     steps = encode_response_in_steps(
         ApiKey.LIST_GROUPS,
         4,
-        ListGroupsResponse(version=4, groups=groups()),
+        ListGroupsResponse(version=4, groups=streamed(groups())),
         Counter(),
         bytes_max=PIECE_BYTES,
     )

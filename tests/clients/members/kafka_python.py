@@ -16,7 +16,7 @@ POLL_MS = 500
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
 
-class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python ships no types
+class Listener(ConsumerRebalanceListener):
     """Passes on what the client tells."""
 
     def on_partitions_assigned(self, assigned: Any) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
+from tests.support.apis import SUPPORTED
 
 if TYPE_CHECKING:
     from tests.kafka.differential.script import Script

@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.messages import CLASSES
+from protocol.messages import classes
 from tests.kafka.differential.ordinary import BLOBS, TOPICS, ordinary_fields
 from tests.kafka.differential.render import Names, Reading, lines, reading, response_fields
 from tests.kafka.differential.wire import Wire, frame, request_body, request_header
 from tests.protocol.schemas import HOT_APIS, NO_TAGS, present, to_kafka_python
+from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 from tests.support.waiting import wait_until
 
 CLIENT_ID: Final = "client"
@@ -306,7 +307,7 @@ def _encodable(api: ApiKey, version: int, answer: Any) -> Any:
     """The answer as its codec encodes it: what our strict reader makes of kafka-python's classes is half made."""
     if api in HOT_APIS:
         return answer
-    cls = CLASSES[api][1]
+    cls = classes(api)[1]
     return to_kafka_python(cls, cls._struct, _values(cls._struct, version, answer), version)
 
 

@@ -10,13 +10,14 @@ from typing import Any, Final
 import pytest
 
 from coordinator.groups.state import GroupState
-from protocol.apis import SUPPORTED, ApiKey
-from protocol.messages import CLASSES
+from protocol.apis import ApiKey
+from protocol.messages import classes
 from tests.kafka.differential.catalogue import all_scenarios
 from tests.kafka.differential.goldens import KAFKA, load
 from tests.kafka.differential.play import Transcript
 from tests.kafka.differential.script import api_name
 from tests.protocol.schemas import present
+from tests.support.apis import SUPPORTED
 
 SCENARIOS_MIN: Final = 250
 
@@ -134,7 +135,7 @@ def _fields(api: ApiKey) -> dict[str, int]:
     low, high = SUPPORTED[api]
     found: dict[str, int] = {}
     for version in range(low, high + 1):
-        _collect(CLASSES[api][0]._struct, version, found)
+        _collect(classes(api)[0]._struct, version, found)
     return found
 
 

@@ -7,9 +7,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from protocol.apis import FIRST_FLEXIBLE, ApiKey
-from protocol.messages import CLASSES
+from protocol.apis import ApiKey
+from protocol.messages import classes
 from tests.protocol.schemas import NO_TAGS, ReferenceEncoder
+from tests.support.apis import FIRST_FLEXIBLE
 
 REPLY_TIMEOUT_S: Final = 30.0
 
@@ -28,7 +29,7 @@ def request_body(api: ApiKey, version: int, fields: Mapping[str, Any], tags: byt
 
     Null is written wherever it is given, also where the schema does not allow it.
     """
-    schema = CLASSES[api][0]._struct
+    schema = classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     return ReferenceEncoder(version, flexible=flexible, tags=tags).encode(
         schema, _complete(schema, version, fields)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from tests.kafka.jars import kafka_classpath
 from tests.protocol.schemas import (
     COLD_APIS,
@@ -27,6 +27,7 @@ from tests.protocol.schemas import (
     present,
     to_kafka_python,
 )
+from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 GOLDEN: Final = Path(__file__).with_name("messages.jsonl")
 _READER: Final = Path(__file__).with_name("KafkaMessages.java")

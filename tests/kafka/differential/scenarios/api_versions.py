@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ApiVersions: the ranges of what is served, unsupported versions, and the software that asks."""
 
-from protocol.apis import SUPPORTED, ApiKey
+from protocol.apis import ApiKey
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.script import Script
+from tests.support.apis import SUPPORTED
 
 VERSIONS = ApiKey.API_VERSIONS
 

@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from protocol.apis import FIRST_FLEXIBLE, SUPPORTED, ApiKey
-from protocol.messages import CLASSES
+from protocol.apis import ApiKey
+from protocol.messages import classes
 from protocol.wire import uvarint
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import stable_group
@@ -14,13 +14,14 @@ from tests.kafka.differential.ordinary import fetch_group
 from tests.kafka.differential.script import Link, Script
 from tests.kafka.differential.wire import frame, request_header
 from tests.protocol.schemas import ReferenceEncoder, sample, variable_fields
+from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 VERSIONS = {
     f"{api.name} v{version}": (api, version)
     for api, versions in SUPPORTED.items()
     for version in range(versions.min, versions.max + 1)
-    if CLASSES[api][0]._struct.untagged_fields(version)
+    if classes(api)[0]._struct.untagged_fields(version)
 }
 
 
@@ -55,7 +56,7 @@ def _lengths(kind: str, flexible: bool) -> Iterator[tuple[str, bytes]]:
 @scenario(request=VERSIONS)
 def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = CLASSES[api][0]._struct
+    schema = classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     values = sample(schema, version)
     for field in variable_fields(schema, version):
@@ -71,7 +72,7 @@ def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
 @scenario(request=VERSIONS)
 def bodies_that_are_cut_off(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = CLASSES[api][0]._struct
+    schema = classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     body = ReferenceEncoder(version, flexible=flexible).encode(schema, sample(schema, version))
     for told, cut in (("without its last byte", body[:-1]), ("half", body[: len(body) // 2]), ("empty", b"")):
