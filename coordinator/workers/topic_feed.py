@@ -41,7 +41,7 @@ class TopicFeed:
         self.version = 0
         self._kept: deque[bytes] = deque()  # the changes up to `version`
         self._kept_bytes = 0
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: dict[Subscription, None] = {}  # a set that keeps its order
 
     def changed(self, changes: Changes) -> None:
         """The catalogue holds other topics now."""
@@ -72,12 +72,12 @@ class TopicFeed:
     def subscribe(self, reader: Reader) -> "Subscription":
         """What `reader` gets; its `run` must be run."""
         subscription = Subscription(self, reader)
-        self._subscriptions.add(subscription)
+        self._subscriptions[subscription] = None
         return subscription
 
     def unsubscribe(self, subscription: "Subscription") -> None:
         """The reader is gone."""
-        self._subscriptions.discard(subscription)
+        self._subscriptions.pop(subscription, None)
         subscription.wake()
 
 

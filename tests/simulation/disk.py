@@ -40,7 +40,7 @@ class MachineDisk(FaultyFileSystem):
         for name, inode in names.items():
             if inode is not None and any(part in name for part in _IN_FILES):
                 data = inode.durable if after_power_loss else inode.data
-                if data.find(needle) >= 0:
+                if data.find(needle, 0, inode.written) >= 0:
                     return True
         return False
 

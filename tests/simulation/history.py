@@ -92,7 +92,8 @@ class Register:
             return f"nothing is committed, but {self._newest(began)} was acknowledged"
         if len(self.deletions) == 1:
             self._seen(Sighting(fits[0][0], began, now))
-        return max(fits, key=lambda fit: fit[1])
+        # Which of them it saw, nobody knows.
+        return min(fits, key=lambda fit: fit[0].began)[0], max(until for _, until in fits)
 
     def _replaced(self, write: Write) -> tuple[float, int]:
         """By when at the latest something else was the newest for certain, and what."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold inside of a node, whatever its clients saw."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.app import App
@@ -40,13 +41,28 @@ class Inspector:
         self._rebalancing: dict[str, float] = {}
         self._loading: dict[tuple[str, int], float] = {}
         self._refusing: dict[str, float] = {}
+        self._led: dict[str, Facts] = {}
+
+    def look_at_all(self, nodes: Sequence[SimulatedNode]) -> None:
+        """Check what no node knows alone."""
+        owners: dict[int, str] = {}
+        for node in nodes:
+            if node.app is not None:
+                for partition in node.app.manager.owned_partitions:
+                    if partition in owners:
+                        raise Broken(
+                            "a partition has one leader", f"{partition}: {owners[partition]} and {node.name}"
+                        )
+                    owners[partition] = node.name
 
     def look(self, node: SimulatedNode) -> None:
         """Check a node that serves."""
         app, now = node.app, self._world.loop.time()
         if app is None:
             return
-        if app.manager.loading_partitions:
+        led = tuple(app.leadership.epochs.items())
+        if app.manager.loading_partitions or self._led.get(node.name) != led:
+            self._led[node.name] = led
             node.served_since = now
         self._check_rebalances(app, node, now)
         self._check_loads(app, node, now)
@@ -58,19 +74,19 @@ class Inspector:
         for group in app.manager.current_groups():
             _check_books(group)
             if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
-                key = f"{node.process.name} {group.group_id} {group.state.value} {group.generation_id}"
+                key = f"{node.name} {group.group_id} {group.state.value} {group.generation_id}"
                 rebalancing.add(key)
                 took = now - max(since.setdefault(key, now), node.served_since)
                 if took > REBALANCE_S_MAX and not app.manager.loading_partitions:
                     raise Broken("no rebalance lasts longer than its timeouts", f"{key}: {took:.0f} s")
-        for key in [key for key in since if key.startswith(f"{node.process.name} ")]:
+        for key in [key for key in since if key.startswith(f"{node.name} ")]:
             if key not in rebalancing:
                 del since[key]
 
     def _check_loads(self, app: App, node: SimulatedNode, now: float) -> None:
         """Partitions that load, or failed to, and a log that takes nothing: none of that lasts on a good disk."""
         calm_since = max(node.runs_since, self._world.disk_good_since)
-        name = node.process.name
+        name = node.name
         unserved = {*app.manager.loading_partitions, *app.leadership.failed_partitions}
         for key in [key for key in self._loading if key[0] == name and key[1] not in unserved]:
             del self._loading[key]
@@ -115,7 +131,7 @@ class Inspector:
     def compare(self, node: SimulatedNode, *, again: bool) -> None:
         """Where nothing is under way: what was accepted is in memory; `again` reads the log itself as well."""
         app = node.app
-        if app is None or not app.committer.idle or app.log.failed is not None:
+        if app is None or node.body is None or not app.committer.idle or app.log.failed is not None:
             return
         for partition, shard in app.manager.owned_partitions.items():
             if partition in app.log.failed_partitions:
@@ -123,7 +139,7 @@ class Inspector:
             book = self._world.ledger.found(partition, app.log.end_offset(partition))
             _same("the log = live state", partition, book, shard)
             if again:
-                with node.disk.spared():
+                with node.body.disk.spared():
                     try:
                         replayed = replay(app, partition)
                     except StorageError:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node that is alone: one process that lives many lives on one disk."""
+"""Processes with a node in them, and what the world does with them: one alone, which starts again by itself."""
 
+import asyncio
 import random
+from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from coordinator.app import App, CannotStart
-from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.topics import Draft
+from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from storage.cleaner.work import Job, Result, clean
@@ -16,10 +20,11 @@ from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
 from storage.log_manager import LogManager
+from storage.settings import LogSettings
 from tests.simulation.disk import ProcessDisk
 from tests.simulation.loop import Process
 from tests.simulation.machine import SimulatedThread
-from tests.simulation.settings import CLUSTER_ID, JOURNAL_STEP_BYTES, PARTITIONS, PORT, ROOT, TOPIC
+from tests.simulation.settings import CLUSTER_ID, JOURNAL_STEP_BYTES, PARTITIONS, ROOT, TOPIC
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -27,148 +32,222 @@ if TYPE_CHECKING:
 RETRY_S = 0.5
 
 
-class SimulatedNode:
-    """What the world sees of a node: `app` while it serves, and the process that it runs in."""
+class Body:
+    """A process and its disk."""
 
-    def __init__(self, world: "World") -> None:
-        self.world = world
-        self.app: App | None = None
-        self.process: Process
-        self.disk: ProcessDisk
-        self.served_since = 0.0
-        """From when on it has run, with all its partitions loaded, without standing still."""
-        self.runs_since = 0.0
-        """From when on it has run without standing still."""
-        self.port = PORT
-        self._stopping = False
-
-    # --- its life
-
-    def boot(self) -> None:
-        """Start a process."""
-        world = self.world
+    def __init__(self, world: "World", name: str) -> None:
         world.lives += 1
-        name = f"node/{world.lives}"
-        self.process = process = Process(world.loop, name)
-        self.disk = world.disk.process(
-            random.Random(f"{world.seed}/disk/{world.lives}"), partial(self._crashed, process)
+        self.world = world
+        self.name = f"{name}/{world.lives}"
+        self.process = Process(world.loop, self.name)
+        self.disk: ProcessDisk = world.disk.process(
+            random.Random(f"{world.seed}/{self.name}/disk"), self.crashed
         )
         if world.tracing:
-            self.disk.trace = lambda what: world.note(f"{name} disk: {what}")
-        self._stopping = False
-        process.start(self._start(process))
-
-    async def _start(self, process: Process) -> None:
-        try:
-            app = self._new_app(self.disk, process.name)
-            await app.start()
-            await self._create_topic(app)
-        except (CannotStart, StorageError) as error:
-            self.world.note(f"cannot start: {error}")
-            self._end(process)
-            self.world.later(RETRY_S, self.boot)
-        else:
-            self.world.note(f"{process.name} serves")
-            self.app = app
-            self.served_since = self.runs_since = self.world.loop.time()
-
-    def _new_app(self, fs: FileSystem, name: str) -> App:
-        settings = self.world.settings
-        machine = self.machine(fs, name)
-        small = msgspec.structs.replace(log_settings(settings), journal_step_bytes=JOURNAL_STEP_BYTES)
-        log = LogManager.open(ROOT, small, fs)
-        self.world.ledger.watch(log)
-        meta = load_or_create_meta(fs, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
-        return App(settings, self.world.loop, machine, log, meta.cluster_id)
-
-    def machine(self, fs: FileSystem, name: str) -> Machine:
-        """What a process is given."""
-        world = self.world
-        return Machine(
-            fs,
+            self.disk.trace = lambda what: world.note(f"{self.name} disk: {what}")
+        self.machine = Machine(
+            self.disk,
             world.clock,
-            random.Random(f"{world.seed}/ids/{name}").randbytes,
+            random.Random(f"{world.seed}/{self.name}/ids").randbytes,
             lambda _loop, _name: SimulatedThread(world.loop, world.slowness),
             world.network.bind,
-            lambda job: self._compact(fs, job),
+            partial(self._compact, self.disk),
         )
 
     def _compact(self, fs: FileSystem, job: Job) -> Result:
         self.world.history.counts["compactions"] += 1
         return clean(fs, job)
 
-    async def _create_topic(self, app: App) -> None:
-        assert app.server is not None
-        store = app.server.node.catalogue_store
-        if TOPIC in store.catalogue:
-            return
-        done = self.world.loop.create_future()
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine in the process; what it raises is a bug."""
+        self.process.start(self._run(coroutine))
 
-        def create(draft: Catalogue) -> None:
-            draft.create(TOPIC, PARTITIONS, topic_id=store.new_topic_id())
+    async def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            await coroutine
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self.world.fail(error)
 
-        def settle(result: Any) -> None:
-            if not done.done():
-                done.set_result(result)
-
-        store.change(create, settle)
-        result = await done
-        if isinstance(result, BaseException):
-            raise result
-
-    def _crashed(self, process: Process) -> None:
+    def crashed(self) -> None:
         """An operation on the disk was the last thing that the process did."""
-        self.world.outside(self.world.crashed, self, process)
-        self._end(process)
+        self.end()
+        self.world.outside(self.world.crashed, self)
 
-    def _end(self, process: Process) -> None:
-        process.die()
+    def end(self) -> None:
+        """The process has ended, in whatever way."""
+        self.process.die()
         self.disk.end()
-        self.app = None
-        self.world.network.cut(process)
-        self.world.graves.append(process)
+        self.world.network.cut(self.process)
+        self.world.graves.append(self)
 
-    # --- what the world does with it
 
-    def kill(self) -> None:
-        """SIGKILL, or the loss of power."""
-        self._end(self.process)
+class SimulatedNode:
+    """A node as the world and its clients see it, through all its lives."""
 
-    async def stop(self) -> None:
-        """SIGTERM; it ends in its own time, and starts again unless it crashes meanwhile."""
-        app, process = self.app, self.process
-        if app is None or self._stopping or not process.runs:
-            return
-        self._stopping = True
-        process.start(self._stop(app, process))
+    def __init__(self, world: "World", settings: Settings) -> None:
+        self.world = world
+        self.settings = settings
+        self.port = settings.listen.port
+        self.body: Body | None = None
+        self.app: App | None = None
+        self.served_since = 0.0
+        """From when on it has run, with all its partitions loaded, without standing still."""
+        self.runs_since = 0.0
+        """From when on it has run without standing still."""
+        self.stopping = False
 
-    async def _stop(self, app: App, process: Process) -> None:
-        await app.stop()
-        self._end(process)
-        self.world.note(f"{process.name} has stopped")
-        self.world.outside(self.world.stopped, self)
+    @property
+    def name(self) -> str:
+        """That of its process."""
+        return "nobody" if self.body is None else self.body.name
 
     @property
     def is_up(self) -> bool:
         """Whether it serves, and neither stops nor stands still."""
-        return self.app is not None and self.process.runs and not self._stopping
+        return (
+            self.app is not None
+            and self.app.serving is not None
+            and not self.stopping
+            and self.body is not None
+            and self.body.process.runs
+        )
+
+    def began(self) -> None:
+        """It runs, or runs again."""
+        self.served_since = self.runs_since = self.world.loop.time()
 
     def pause(self, seconds: float) -> None:
         """Stop the process as SIGSTOP does, and let it go on later."""
-        self.process.pause()
-        self.world.later(seconds, partial(self._go_on, self.process))
+        if self.body is not None:
+            self.body.process.pause()
+            self.world.later(seconds, partial(self._go_on, self.body.process))
 
     def _go_on(self, process: Process) -> None:
-        self.served_since = self.runs_since = self.world.loop.time()
-        process.go_on()
+        if process.is_alive:
+            self.began()
+            process.go_on()
+
+
+class Host:
+    """What runs on the machine: a node that is alone."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.node = SimulatedNode(world, world.settings)
+        self.nodes = [self.node]
+        self._failures = 0
+
+    def bodies(self) -> list[Body]:
+        """All processes that are alive."""
+        return [self.node.body] if self.node.body is not None and self.node.body.process.is_alive else []
+
+    def boot(self) -> None:
+        """Start what there is to start."""
+        body = self.node.body = Body(self.world, "node")
+        self.node.stopping = False
+        body.start(self._start(body))
+
+    async def _start(self, body: Body) -> None:
+        world = self.world
+        try:
+            app = self._new_app(body)
+            await app.start()
+            await unwatched(app)
+            assert app.server is not None
+            await create_topic(app.server.node.catalogue_store, body.machine)
+        except (CannotStart, StorageError) as error:
+            world.note(f"{body.name} cannot start: {error}")
+            body.end()
+            world.could_not_start(error)
+            world.later(RETRY_S, self.boot)
+        else:
+            world.note(f"{body.name} serves")
+            self.node.app = app
+            self.node.began()
+            world.started()
+
+    def _new_app(self, body: Body) -> App:
+        settings = self.world.settings
+        log = LogManager.open(ROOT, small(log_settings(settings)), body.disk)
+        self.world.ledger.watch(log)
+        meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
+        return App(settings, self.world.loop, body.machine, log, meta.cluster_id)
+
+    def ended(self, body: Body) -> None:
+        """A process has ended by itself or was killed, and something may have to start it again."""
+        self.node.app = None
+        self.world.later(self.world.rng.expovariate(1), self.boot)
+
+    def end_all(self) -> None:
+        """Everything ends at once."""
+        if self.node.body is not None:
+            self.node.body.end()
+        self.node.app = None
+
+    def stop(self, _: SimulatedNode) -> None:
+        """SIGTERM; it ends in its own time, and starts again unless it crashes meanwhile."""
+        if self.node.is_up and self.node.body is not None and self.node.app is not None:
+            self.node.stopping = True
+            self.node.body.start(self._stop(self.node.body, self.node.app))
+
+    async def _stop(self, body: Body, app: App) -> None:
+        await app.stop()
+        body.end()
+        self.world.stopped(body)
 
     def move(self, partition: int) -> None:
-        """Lead a partition anew, if this node leads it."""
-        app = self.app
-        if app is not None and partition in app.manager.owned_partitions:
+        """Lead a partition anew, if it is led."""
+        node, app = self.node, self.node.app
+        if app is not None and node.body is not None and partition in app.manager.owned_partitions:
             self.world.note(f"partition {partition} is led anew")
-            self.served_since = self.world.loop.time()
-            self.process.start(self._lead_anew(app, partition))
+            node.served_since = self.world.loop.time()
+            node.body.start(_lead_anew(app, partition))
 
-    async def _lead_anew(self, app: App, partition: int) -> None:
-        app.leadership.become_leader(partition, app.leadership.epochs[partition] + 1)
+
+async def _lead_anew(app: App, partition: int) -> None:
+    app.leadership.become_leader(partition, app.leadership.epochs[partition] + 1)
+
+
+async def unwatched(app: App) -> None:
+    """Once it serves: stop measuring how late the loop is, which takes most of the turns and finds nothing here."""
+    while app.serving is None:  # noqa: ASYNC110 - its time costs nothing
+        await asyncio.sleep(0.01)
+    app.loop_watch.close()
+
+
+def small(settings: LogSettings) -> LogSettings:
+    """Take less of the disk at once than real nodes do."""
+    return msgspec.structs.replace(settings, journal_step_bytes=JOURNAL_STEP_BYTES)
+
+
+async def create_topic(store: CatalogueKeeper, machine: Machine) -> None:
+    """The topic that members consume, where it is missing. Raises StorageError."""
+    if TOPIC in store.catalogue:
+        return
+    loop_done = Waiter()
+
+    def create(draft: Draft) -> None:
+        if TOPIC not in draft:
+            draft.create(TOPIC, PARTITIONS, topic_id=machine.new_topic_id())
+
+    store.change(create, loop_done.settle)
+    await loop_done.wait()
+
+
+class Waiter:
+    """A callback that can be awaited."""
+
+    def __init__(self) -> None:
+        self._done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def settle(self, result: Any) -> None:
+        """The callback."""
+        if not self._done.done():
+            self._done.set_result(result)
+
+    async def wait(self) -> Any:
+        """What came; raises it where it is an exception."""
+        result = await self._done
+        if isinstance(result, BaseException):
+            raise result
+        return result

@@ -40,10 +40,13 @@ SETTINGS: Final = Settings(
     min_cleanable_dirty_ratio=0.2,
     delete_retention_ms=10_000,
     shutdown_timeout_ms=1_000,
+    worker_timeout_ms=2_000,
 )
+NODES: Final = (1, 1, 2, 3)
+"""How many nodes a world has, each as likely."""
 
 
 def chosen(rng: Random, **fixed: Any) -> Settings:
     """The settings of a world."""
     flush = rng.choice(["always", "always", "os"])
-    return msgspec.structs.replace(SETTINGS, log_flush=flush, **fixed)
+    return msgspec.structs.replace(SETTINGS, log_flush=flush, workers=rng.choice(NODES), **fixed)

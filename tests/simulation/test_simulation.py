@@ -40,10 +40,13 @@ def test_a_seed(seed: int) -> None:
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
 
 
-def test_a_seed_decides_everything() -> None:
-    once, again = (simulate("--seed", 3, "--simulated", 60).stdout for _ in range(2))
+@pytest.mark.parametrize(("seed", "process"), [(3, "node/1"), (2, "worker-3")])
+def test_a_seed_decides_everything(seed: int, process: str) -> None:
+    once, again = (simulate("--seed", seed, "--simulated", 60, "--trace").stdout for _ in range(2))
     assert once == again
-    assert "serves" in once
+    assert process in once
+    assert "asks" in once
+    assert "disk: pwrite" in once
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tests.simulation.loop import NS
-from tests.simulation.node import SimulatedNode
+from tests.simulation.node import Body, SimulatedNode
 from tests.storage.faulty import Fault
 
 if TYPE_CHECKING:
@@ -48,21 +48,23 @@ class Troubles:
                 node = self._rng.choice(up)
                 await self._rng.choice(troubles)(node)
 
-    async def _crash(self, node: SimulatedNode) -> None:
-        process = node.process
-        node.kill()
-        self._world.crashed(node, process)
+    def _body(self) -> Body:
+        """Any process, a supervisor's as well."""
+        return self._rng.choice(self._world.host.bodies())
 
-    async def _crash_in_an_operation(self, node: SimulatedNode) -> None:
-        after = self._rng.randrange(60)
-        self._world.note(f"{node.process.name} will crash in operation {after}")
-        node.disk.fail(Fault.CRASH, after)
+    async def _crash(self, _: SimulatedNode) -> None:
+        self._body().crashed()
 
-    async def _fail_an_operation(self, node: SimulatedNode) -> None:
+    async def _crash_in_an_operation(self, _: SimulatedNode) -> None:
+        body, after = self._body(), self._rng.randrange(60)
+        self._world.note(f"{body.name} will crash in operation {after}")
+        body.disk.fail(Fault.CRASH, after)
+
+    async def _fail_an_operation(self, _: SimulatedNode) -> None:
         fault = self._rng.choice([Fault.FULL, Fault.IO_ERROR])
-        after = self._rng.randrange(60)
-        self._world.note(f"{node.process.name}: {fault.name} in operation {after}")
-        node.disk.fail(fault, after)
+        body, after = self._body(), self._rng.randrange(60)
+        self._world.note(f"{body.name}: {fault.name} in operation {after}")
+        body.disk.fail(fault, after)
 
     async def _slow_disk(self, _: SimulatedNode) -> None:
         self._world.note("the disk is slow")
@@ -81,12 +83,12 @@ class Troubles:
         self._world.note("the disk works again")
 
     async def _stop_cleanly(self, node: SimulatedNode) -> None:
-        self._world.note(f"{node.process.name} is to stop")
-        await node.stop()
+        self._world.note(f"{node.name} is to stop")
+        self._world.host.stop(node)
 
     async def _pause(self, node: SimulatedNode) -> None:
         seconds = self._rng.choice(PAUSES_S)
-        self._world.note(f"{node.process.name} stands still for {seconds} s")
+        self._world.note(f"{node.name} stands still for {seconds} s")
         node.pause(seconds)
 
     async def _hold(self, _: SimulatedNode) -> None:
@@ -100,10 +102,9 @@ class Troubles:
         self._world.note(f"the wall clock jumps by {jump_ms} ms")
         self._world.clock.jump(jump_ms)
 
-    async def _move(self, node: SimulatedNode) -> None:
+    async def _move(self, _: SimulatedNode) -> None:
         """Lead a partition anew while something is under way."""
         self._world.slowness.factor = 100.0
         await asyncio.sleep(0.5)
         self._world.slowness.factor = 1.0
-        if node.is_up:
-            node.move(self._rng.randrange(self._world.settings.offsets_topic_num_partitions))
+        self._world.host.move(self._rng.randrange(self._world.settings.offsets_topic_num_partitions))

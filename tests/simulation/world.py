@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator.config import Settings
+from storage.errors import CorruptLog
 from tests.simulation.client import Client
 from tests.simulation.committers import (
     Committer,
@@ -19,18 +20,20 @@ from tests.simulation.committers import (
 )
 from tests.simulation.disk import MachineDisk
 from tests.simulation.history import Broken, History
-from tests.simulation.inspection import Inspector
+from tests.simulation.inspection import LOAD_S_MAX, Inspector
 from tests.simulation.ledger import Ledger
-from tests.simulation.loop import Process, SimulatedLoop
+from tests.simulation.loop import SimulatedLoop
 from tests.simulation.machine import SimulatedClock, Slowness
 from tests.simulation.members import Member
 from tests.simulation.network import OUTSIDE, Network
-from tests.simulation.node import SimulatedNode
+from tests.simulation.node import Body, Host, SimulatedNode
 from tests.simulation.settings import ROOT, chosen
 from tests.simulation.troubles import Troubles
 from tests.simulation.vandals import Vandal
+from tests.simulation.workers import SupervisedHost
 from tests.storage.faulty import Crash
 
+FAILED_STARTS_MAX = 20
 CALM_S = 45.0
 """After the last trouble; by its end everything must be served again."""
 LOOK_S = 0.5
@@ -65,21 +68,27 @@ class World:
         """Members whose process has ended, and when."""
         self.settings: Settings = chosen(self.rng)
         self.events: list[str] = []
-        self.graves: list[Process] = []
+        self.graves: list[Body] = []
         """Processes that have ended; they are kept, as nothing of them may run again, not even what cleans up."""
         self.late_commits = 0
-        self.nodes: list[SimulatedNode] = [SimulatedNode(self)]
+        self.host: Host | SupervisedHost = Host(self) if self.is_alone else SupervisedHost(self)
         self.troubles = Troubles(self)
         self._checks = random.Random(f"{seed}/checks")
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
+        self._failed_starts = 0
 
     # --- what clients ask ---
 
     @property
     def is_alone(self) -> bool:
         """Whether there is but one node."""
-        return len(self.nodes) == 1
+        return self.settings.workers == 1
+
+    @property
+    def nodes(self) -> list[SimulatedNode]:
+        """All nodes, those that do not run now as well."""
+        return self.host.nodes
 
     @property
     def moves(self) -> int:
@@ -118,33 +127,43 @@ class World:
         """Call then, as nobody's doing."""
         self.loop.call_later(seconds, call, context=OUTSIDE)
 
-    def crashed(self, node: SimulatedNode, process: Process) -> None:
-        """A node's process has ended in the middle of something; perhaps because the power went."""
+    def crashed(self, body: Body) -> None:
+        """A process has ended in the middle of something; perhaps because the power went."""
         # `log.flush = os` promises nothing for a loss of power.
         lost_power = self.settings.log_flush == "always" and self.rng.random() < 0.5
-        self.note(f"{process.name} has crashed{' with the power' if lost_power else ''}")
+        self.note(f"{body.name} has crashed{' with the power' if lost_power else ''}")
         self.history.counts["crashes"] += 1
         self.lives += 1
-        dead = [node]
         if lost_power:
-            for other in self.nodes:
-                if other.process.is_alive:
-                    other.kill()
-                    dead.append(other)
+            self.host.end_all()
             self.disk.lose_power()
-        for each in dead:
-            self.later(self.rng.expovariate(1), each.boot)
+            self.later(self.rng.expovariate(1), self.host.boot)
+        else:
+            self.host.ended(body)
 
-    def stopped(self, node: SimulatedNode) -> None:
-        """A node has stopped by itself."""
+    def stopped(self, body: Body) -> None:
+        """All of the host has stopped in good order."""
+        self.note(f"{body.name} has stopped")
         self.lives += 1
         self.history.counts["stops"] += 1
-        self.later(self.rng.expovariate(1), node.boot)
+        self.later(self.rng.expovariate(1), self.host.boot)
+
+    def could_not_start(self, error: Exception) -> None:
+        """The host gave up starting: it may be the disk's fault, for a while."""
+        self._failed_starts += 1
+        if isinstance(error, CorruptLog):
+            self.fail(Broken("a crash is no damage", str(error)))
+        if self._failed_starts > FAILED_STARTS_MAX and self.disk_good_since < self.loop.time() - LOAD_S_MAX:
+            self.fail(Broken("calm brings everything back", f"it cannot start: {error}"))
+
+    def started(self) -> None:
+        """The host serves."""
+        self._failed_starts = 0
 
     def stood_still(self) -> None:
         """The whole machine did."""
         for node in self.nodes:
-            node.served_since = node.runs_since = self.loop.time()
+            node.began()
 
     # --- the run ---
 
@@ -154,13 +173,11 @@ class World:
             self.loop.run_until_complete(self._run(seconds))
         finally:
             asyncio.set_event_loop(None)
-            for node in self.nodes:
-                node.process.die()
+            self.host.end_all()
         return self.history
 
     async def _run(self, seconds: float) -> None:
-        for node in self.nodes:
-            node.boot()
+        self.host.boot()
         for client in self._clients():
             self.start_client(client)
         self._spawn(self.troubles.run())
@@ -210,6 +227,7 @@ class World:
         """Look into the nodes from time to time."""
         while True:
             await asyncio.sleep(LOOK_S)
+            self.inspector.look_at_all(self.nodes)
             for node in self.nodes:
                 if node.is_up:
                     self.inspector.look(node)

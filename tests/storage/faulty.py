@@ -37,12 +37,15 @@ class _Inode:
     data: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     dirty: set[int] = field(default_factory=set)
+    written: int = 0
+    """Nothing was ever written beyond this byte."""
 
     def write(self, data: bytes, offset: int) -> None:
         end = offset + len(data)
         if end > len(self.data):
             self.resize(end)
         self.data[offset:end] = data
+        self.written = max(self.written, end)
         self.dirty.update(range(offset // SECTOR, -(-end // SECTOR)))
 
     def resize(self, size: int) -> None:

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A supervisor and its workers, each in a process of its own on the simulated machine."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from coordinator.config import Settings
+from coordinator.config.log_settings import log_settings
+from coordinator.workers.assignment import Unmovable
+from coordinator.workers.launcher import ANSWER
+from coordinator.workers.liveness import ProcessFacts
+from coordinator.workers.supervisor import Supervisor, WorkerFailed, worker_settings
+from coordinator.workers.worker import Worker
+from storage.disk.properties import load_or_create_meta
+from storage.errors import StorageError
+from storage.recovery.shared import SharedDirectory
+from tests.simulation.history import Broken
+from tests.simulation.lines import Line, connect
+from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topic, small, unwatched
+from tests.simulation.settings import CLUSTER_ID, ROOT
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+KILLED = -9
+
+
+class Pulse(asyncio.Protocol):
+    """Answers pings, whenever its process runs."""
+
+    def __init__(self) -> None:
+        self._turns = 0
+        self._transport: asyncio.BaseTransport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        assert isinstance(self._transport, asyncio.Transport)
+        self._turns += 1
+        self._transport.write(ANSWER.pack(self._turns, 0))
+
+
+class WorkerBody(Body):
+    """One worker's process, as its supervisor sees it, and as the worker itself does."""
+
+    def __init__(self, world: "World", node: SimulatedNode, pid: int) -> None:
+        super().__init__(world, f"worker-{node.settings.node_id}")
+        self.pid = pid
+        self.node = node
+        self.pulse = Pulse()
+        self.lines: list[Line] = []
+        self.worker: Worker
+        self._ended: asyncio.Future[int] = world.loop.create_future()
+
+    def begin(self, channel: tuple[Body, asyncio.Protocol], pulse: tuple[Body, asyncio.Protocol]) -> None:
+        """Start, with a line to each of the supervisor's protocols."""
+        loop = self.world.loop
+        self.worker = self.process.context.run(Worker, loop, self.machine, self)
+        self.worker.ended.add_done_callback(self._ended_by_itself, context=self.process.context)
+        for (body, protocol), ours in ((channel, self.worker.channel), (pulse, self.pulse)):
+            _, end = connect(loop, (body.process, protocol), (self.process, ours))
+            self.lines.append(end)
+
+    # --- as the supervisor sees it ---
+
+    def facts(self) -> ProcessFacts | None:
+        return ProcessFacts("S" if self.process.runs else "T", 0)
+
+    def kill(self) -> None:
+        if self.process.is_alive:
+            self.world.note(f"{self.name} is killed by its supervisor")
+            self.end()
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ended)
+
+    def end(self, status: int = KILLED) -> None:
+        if self._ended.done():
+            return
+        super().end()
+        if self.node.body is self:
+            self.node.app = None
+        for line in self.lines:
+            line.other.soon_lost()
+        self._ended.set_result(status)
+
+    def _ended_by_itself(self, ended: "asyncio.Future[int]") -> None:
+        self.world.note(f"{self.name} ends with status {ended.result()}")
+        self.end(ended.result())
+
+    # --- as the worker sees its process ---
+
+    def configure(self, settings: Settings) -> None:
+        """Logs are the simulation's."""
+
+    def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+        """The node was made, and has written nothing yet."""
+        app = self.worker.app
+        assert app is not None
+        self.world.ledger.watch(app.log)
+        self.node.app = app
+        self.node.began()
+        self.start(unwatched(app))
+
+    def orphaned(self, reason: str) -> None:
+        self.end()
+
+
+class SupervisedHost:
+    """What runs on the machine: a supervisor and several workers."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        settings = world.settings
+        self.nodes = [
+            SimulatedNode(world, worker_settings(settings, index)) for index in range(settings.workers)
+        ]
+        self.body: Body | None = None
+        self._supervisor: Supervisor | None = None
+        self._stopping = False
+        self._launches = 0
+
+    def bodies(self) -> list[Body]:
+        """All processes that are alive, the supervisor's first."""
+        bodies = (self.body, *(node.body for node in self.nodes))
+        return [body for body in bodies if body is not None and body.process.is_alive]
+
+    def boot(self) -> None:
+        """Start the supervisor, which starts the workers."""
+        self._stopping = False
+        body = self.body = Body(self.world, "supervisor")
+        body.start(self._start(body))
+
+    async def _start(self, body: Body) -> None:
+        world, settings = self.world, self.world.settings
+        try:
+            shared, _ = SharedDirectory.open(ROOT, small(log_settings(settings)), body.disk)
+            meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
+            launch = partial(self._launch, body)
+            supervisor = Supervisor(settings, world.loop, body.machine, launch, shared, meta.cluster_id)
+            self._supervisor = supervisor
+            await supervisor.start()
+            await create_topic(supervisor.store, body.machine)
+        except (StorageError, WorkerFailed) as error:
+            world.note(f"{body.name} cannot start: {error}")
+            self.end_all()
+            world.could_not_start(error)
+            world.later(RETRY_S, self.boot)
+        else:
+            world.note(f"{body.name} serves")
+            world.started()
+
+    async def _launch(
+        self, body: Body, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol
+    ) -> WorkerBody:
+        node = next(each for each in self.nodes if each.settings.node_id == node_id)
+        if node.body is not None and node.body.process.is_alive:
+            raise Broken("a node has one process", f"{node.name} still runs")
+        self._launches += 1
+        worker = WorkerBody(self.world, node, self._launches)
+        node.body, node.stopping = worker, False
+        worker.begin((body, channel), (body, pulse))
+        return worker
+
+    def ended(self, body: Body) -> None:
+        """A worker's end is its supervisor's business; without a supervisor the kernel ends the workers, too."""
+        if body is self.body:
+            self.end_all()
+            self.world.later(self.world.rng.expovariate(1), self.boot)
+
+    def end_all(self) -> None:
+        """Everything ends at once."""
+        self._supervisor = None
+        for body in self.bodies():
+            body.end()
+
+    def stop(self, node: SimulatedNode) -> None:
+        """SIGTERM for the supervisor: all ends in good order."""
+        if self._supervisor is not None and self.body is not None and not self._stopping:
+            self._stopping = True
+            for each in self.nodes:
+                each.stopping = True
+            self.body.start(self._stop(self.body, self._supervisor))
+
+    async def _stop(self, body: Body, supervisor: Supervisor) -> None:
+        clean = await supervisor.stop()
+        supervisor.shared.close(clean=clean)
+        self.end_all()
+        self.world.stopped(body)
+
+    def move(self, partition: int) -> None:
+        """Let another node lead a partition, if that can be."""
+        supervisor = self._supervisor
+        if supervisor is not None and self.body is not None and self.body.process.runs:
+            to = self.world.rng.choice(self.nodes).settings.node_id
+            self.world.note(f"partition {partition} is to move to {to}")
+            self.body.start(_move(supervisor, partition, to))
+
+
+async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
+    try:
+        supervisor.assignment.move(partition, to)
+    except Unmovable:
+        return
+    supervisor.advance()
