@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
@@ -38,9 +38,10 @@ from coordinator.net.listener import Listener
 from coordinator.net.server import Server
 from coordinator.net.turns import Turns
 from coordinator.node import Node
-from coordinator.partitions.append_errors import append_error, group_error
-from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.door import Door
+from coordinator.partitions.file_log import FileLog
+from coordinator.partitions.group_log import LogError, LogWriter
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.log_reads import LogReads
@@ -191,9 +192,12 @@ class App:
             deliver=deliver,
         )
         self.door = Door(self.manager)
-        self.loader = Loader(self.log, self.io, self.clock, self.stats, settings.offsets_load_buffer_size)
-        self.leadership = Leadership(self.manager, self.loader, self.committer, self.log, self.io, self.stats)
-        repair = self.leadership.start_repair
+        self.group_log = FileLog(
+            self.log, self.committer, self.io, self.clock, self.stats, settings.offsets_load_buffer_size
+        )
+        self.loader = Loader(self.clock, self.stats)
+        self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
+        repair = self.group_log.start_repair
         self.disk_jobs = DiskJobs(self.log, self.io, settings.journal_checkpoint_bytes, repair)
         self.cleaner = CleanerTask(
             LogCleaner(self.log, cleaner_settings(settings), machine.compact, self.clock.wall_ms),
@@ -250,8 +254,7 @@ class App:
         capabilities = self.capabilities()
         node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offers)
         self.server = self._server(node, capabilities)
-        self.committer.on_flushed = self.server.on_flushed
-        self.committer.on_failed = self._on_flush_failed
+        self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock)
         await self.listener.start()
         self._schedule()
@@ -332,7 +335,6 @@ class App:
         return Server(
             node,
             capabilities,
-            self.committer,
             self.stats,
             Admission(settings.max_connections, settings.max_connections_per_ip),
             self.unsent,
@@ -439,9 +441,9 @@ class App:
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()
 
-    def _on_flush_failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
+    def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
-        self.server.on_failed(group_error(append_error(error)))
+        self.server.refuse_lost()
         self.leadership.failed(writers, error)
 
     # --- stop ---
@@ -480,8 +482,8 @@ class App:
         self.timers.close()
         self.deadlines.close()
         await self.loop.run_in_executor(None, self.cleaner.close)
-        with contextlib.suppress(StorageError):
-            await self.io.run(self.log.close)
+        with contextlib.suppress(LogError):
+            await self.group_log.close()
         self.flush_thread.close()
         self.io.close()
         tell("stopped")

@@ -191,6 +191,11 @@ class LogManager:
         return self._directory.notes_dir
 
     @property
+    def is_shared(self) -> bool:
+        """Whether other nodes work in the same directory."""
+        return self._directory.is_shared
+
+    @property
     def failed_partitions(self) -> Mapping[int, CorruptLog]:
         """Partitions that cannot be read, and why. They are left as they are, and the others serve."""
         return self._partitions.failed

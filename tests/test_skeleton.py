@@ -61,6 +61,14 @@ def test_the_import_rules_hold() -> None:
             "An api gets at groups through the door alone",
         ),
         (
+            {"coordinator/partitions/leadership.py": "from storage.log_manager import LogManager"},
+            "What stands above the log port does not know which log it has",
+        ),
+        (
+            {"coordinator/partitions/append_errors.py": "import coordinator.partitions.file_log"},
+            "What stands above the log port does not know which log it has",
+        ),
+        (
             {"storage/partition/segment.py": "import storage.journal.pending"},
             "The rooms of the storage import downwards only",
         ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 from coordinator.groups.outcome import Reply
-from coordinator.partitions.waiting import Flush, Waiting
+from coordinator.tickets import Ticket, Waiting
 
 
 class Parked(enum.Enum):
@@ -123,8 +123,8 @@ class RequestContext(Waiting):
         self.sink.complete(self, response)
 
 
-def deliver(reply: Reply, flush: Flush) -> None:
-    """Give a group's reply to the request that it answers, to leave once `flush` is durable."""
+def deliver(reply: Reply, ticket: Ticket) -> None:
+    """Give a group's reply to the request that it answers, to leave once `ticket` is durable."""
     request = cast(RequestContext, reply.caller)
-    request.wait_for(flush)
+    request.wait_for(ticket)
     request.complete(reply.response)

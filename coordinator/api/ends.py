@@ -15,7 +15,7 @@ from coordinator.api.slices import in_slices
 from coordinator.catalogue.configs import end_group
 from coordinator.node import End, EndsByTopic, Node, Partitions
 from coordinator.partitions.door import Absent, Door
-from coordinator.partitions.waiting import Waiting
+from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from storage.format.records import OffsetAndMetadata
 

@@ -14,6 +14,7 @@ from coordinator.groups.member import (
 )
 from coordinator.groups.state import GroupState, IllegalTransition
 from coordinator.groups.usage import Usage, text_bytes
+from coordinator.tickets import DURABLE, Ticket
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
@@ -61,7 +62,6 @@ class GroupMetadata:
         "armed_ms",
         "current_state_timestamp",
         "extension_left_ms",
-        "flush",
         "generation_id",
         "group_id",
         "initial_delay_ms",
@@ -85,6 +85,7 @@ class GroupMetadata:
         "subscribed_topics",
         "supported_protocols",
         "sync_deadline_ms",
+        "ticket",
         "usage",
         "wakeup_ms",
     )
@@ -120,7 +121,7 @@ class GroupMetadata:
         self.sync_deadline_ms = NEVER
         self.wakeup_ms = NEVER  # the earliest moment at which this group has something to do
         self.armed_ms = NEVER  # the runner's: when it will look at the group again
-        self.flush = 0  # the runner's: the flush that holds the group's newest record
+        self.ticket: Ticket = DURABLE  # the runner's: of the group's newest record
 
     # --- state ---
 

@@ -26,8 +26,10 @@ from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
 from coordinator.net.owed import Owed
 from coordinator.net.server import Server
+from coordinator.partitions.append_errors import group_error
 from coordinator.partitions.door import RequestRefused
 from coordinator.telemetry.logs import get_logger
+from coordinator.tickets import Ticket
 from protocol.errors import (
     ErrorCode,
     FrameTooLarge,
@@ -66,6 +68,7 @@ class Connection:
 
     __slots__ = (
         "_asked",
+        "_awaited",
         "_backlog",
         "_backlog_bytes",
         "_client_host",
@@ -101,6 +104,7 @@ class Connection:
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
+        self._awaited: Ticket | None = None  # the ticket that will release this connection
         self._long = LongWork(server.turns, server.longest)  # that answers the parked request
         self._void: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
         self._refusing: Work | None = None  # that refuses them
@@ -136,7 +140,6 @@ class Connection:
         server = self._server
         if self in server.connections:
             server.connections.discard(self)
-            server.waiting.discard(self)
             server.admission.leave(self._client_host[1:])
         self._forget()
         self._owed.emptied()
@@ -286,15 +289,12 @@ class Connection:
                 self._replies.append(ctx)
             return
         self._parked = None
-        server = self._server
-        if not self._replies and ctx.flush <= server.committer.durable:
+        if not self._replies and self._is_ready(ctx):
             out.append(ctx.frame)
             if ctx.rest is not None:
                 out += ctx.rest
             return
         self._replies.append(ctx)
-        if ctx.flush > server.committer.durable:
-            server.waiting.add(self)
         if len(self._replies) >= REPLIES_WAITING_MAX:
             self._pause_or_resume()
 
@@ -418,13 +418,12 @@ class Connection:
         """The parked request has its answer: what came behind it is handled now."""
         if self._parked is ctx and self._replies and self._replies[-1] is ctx:
             self._parked = None
-            if ctx.flush > self._server.committer.durable:
-                self._server.waiting.add(self)
             # Not now: whoever completes this is in the middle of a step of the same group, perhaps.
             self.go_on_soon()
 
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
+        self._awaited = None
         self._send_ready()
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -432,44 +431,63 @@ class Connection:
             self._pause_or_resume()
 
     def _send_ready(self) -> None:
-        durable = self._server.committer.durable
         replies = self._replies
         out: list[bytes] = []
-        while replies and replies[0].frame is not None and replies[0].flush <= durable:
+        while replies and replies[0].frame is not None and self._is_ready(replies[0]):
             reply = replies.popleft()
             out.append(reply.frame or b"")
             if reply.rest is not None:
                 out += reply.rest
-        if replies and replies[0].frame is not None:
-            self._server.waiting.add(self)
         self._write(out)
 
-    def refuse_waiting(self, error: ErrorCode) -> None:
-        """Make every reply void that waits for a flush, or will: what it says may never become true.
+    def _is_ready(self, ctx: RequestContext) -> bool:
+        """Whether a reply at the head of the queue may leave now.
 
-        This error is answered instead, soon: so many may wait, and for so much, that all of it is not done at once.
+        Otherwise the connection goes on when what it waits for has come to its end, or, where that was lost, once
+        the reply has become an error.
         """
-        durable = self._server.committer.durable
+        if ctx.ticket.is_durable and ctx.more is None:
+            return True
+        blocker = ctx.blocker()
+        if blocker is None:
+            return True
+        if blocker.error is not None:
+            self._refuse(ctx, blocker.error)
+        elif self._awaited is not blocker:
+            self._awaited = blocker
+            blocker.wait(self)
+        return False
+
+    def refuse_lost(self) -> None:
+        """Make every reply void that depends on what was lost, also of requests that are still being answered."""
         for ctx in self._replies:
-            if ctx.is_void or ctx.flush <= durable:
-                continue
-            if ctx.frame is None:  # it waits for something else, or is being answered in slices
-                self._long.drop()
-                self._parked = None
-            else:
-                self._set_frame(ctx, b"", None)
-                ctx.frame = None
-            ctx.is_void = True
-            self._void.append((ctx, error))
-        if self._void:
-            if self._refusing is None:
-                self._refusing = self._refuse_all()
-            self.go_on_soon()
+            error = ctx.failure()
+            if error is not None:
+                self._refuse(ctx, error)
+
+    def _refuse(self, ctx: RequestContext, error: ErrorCode) -> None:
+        """Make a reply void, as what it says may never become true, and answer this error of the log instead, soon.
+
+        So many may wait, and for so much, that all of it is not done at once.
+        """
+        if ctx.is_void:
+            return
+        if ctx.frame is None:  # it waits for something else, or is being answered in slices
+            self._long.drop()
+            self._parked = None
+        else:
+            self._set_frame(ctx, b"", None)
+            ctx.frame = None
+        ctx.is_void = True
+        self._void.append((ctx, group_error(error)))
+        if self._refusing is None:
+            self._refusing = self._refuse_all()
+        self.go_on_soon()
 
     def _refuse_all(self) -> Work:
         while self._void:
             ctx, error = self._void.popleft()
-            ctx.flush = 0
+            ctx.forget()
             if ctx.is_large:
                 response = yield from error_in_steps(self._server.stats, ctx, error)
             else:

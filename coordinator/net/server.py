@@ -9,9 +9,7 @@ from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.long_work import Longest
 from coordinator.net.turns import Turns
-from coordinator.partitions.committer import Committer
 from coordinator.telemetry.stats import Stats
-from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.net.connection import Connection
@@ -27,7 +25,6 @@ class Server:
         self,
         node: Any,
         capabilities: Capabilities,
-        committer: Committer,
         stats: Stats,
         admission: Admission,
         unsent: Unsent,
@@ -40,7 +37,6 @@ class Server:
         self.node = node
         self.capabilities = capabilities
         self.routes: dict[int, Any] = capabilities.routes
-        self.committer = committer
         self.stats = stats
         self.admission = admission
         self.unsent = unsent
@@ -54,19 +50,11 @@ class Server:
         self.linger_s = LINGER_S
         """How long a connection that was closed may take to read what was written to it."""
         self.connections: set[Connection] = set()
-        self.waiting: set[Connection] = set()  # those with a reply that waits for a flush
 
-    def on_flushed(self) -> None:
-        """A flush is durable: let go of the replies that waited for it."""
-        waiting, self.waiting = self.waiting, set()
-        for connection in waiting:
-            connection.release()
-
-    def on_failed(self, error: ErrorCode) -> None:
-        """The flush failed: every reply that waits for one becomes this error."""
-        self.waiting.clear()
+    def refuse_lost(self) -> None:
+        """Appends were lost: every reply that depends on one becomes an error."""
         for connection in list(self.connections):  # a parked one may have seen what is lost now, too
-            connection.refuse_waiting(error)
+            connection.refuse_lost()
 
     @property
     def busy(self) -> bool:

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From decided records to a durable log: gathering, flushing, and telling who may hear of it.
+"""From decided records to a durable log in files: gathering, flushing, and the ends of tickets.
 
 The records of one turn of the event loop gather in one batch per partition. A flush takes all of them to the
 journal at once; at most one is under way while the next gathers, so the slower the disk, the larger the flushes.
 
-Flushes are numbered. `gathering` is the number of the one that takes records now, `durable` that of the newest
-one that is on disk. A reply carries the number of the flush that it depends on and leaves when that is durable.
+All that a flush holds of one partition has one ticket, which comes to its end with the flush.
 """
 
-import asyncio
 import enum
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from coordinator.partitions.file_errors import log_error
+from coordinator.partitions.group_log import LogError
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Submitter
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import DURABLE, Ticket, settle
+from protocol.errors import ErrorCode
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
 from storage.format.records import OffsetCommits, Record
@@ -38,9 +40,6 @@ class Loop(Protocol):
     def call_soon(self, callback: Callable[[], object]) -> object:
         """Call `callback` in the loop's next turn."""
 
-    def create_future(self) -> asyncio.Future[None]:
-        """A future of this loop."""
-
 
 class Log(Protocol):
     """Where a flush goes: the door of storage."""
@@ -50,9 +49,18 @@ class Log(Protocol):
 
 
 class PartitionWriter:
-    """Takes the records of one partition that this node leads."""
+    """Takes the records of one partition that this node leads, until it is ended: the LogWriter of the files."""
 
-    __slots__ = ("_committer", "builder", "leader_epoch", "next_offset", "partition", "queued")
+    __slots__ = (
+        "_committer",
+        "builder",
+        "ended",
+        "leader_epoch",
+        "newest",
+        "next_offset",
+        "partition",
+        "ticket",
+    )
 
     def __init__(
         self,
@@ -67,33 +75,48 @@ class PartitionWriter:
         self.next_offset = next_offset
         self.leader_epoch = leader_epoch
         self.builder = builder
-        self.queued = False
+        self.ticket: Ticket | None = None
+        """Of what gathers for the next flush; None while that is nothing."""
+        self.newest: Ticket = DURABLE
+        """The ticket that was given last."""
+        self.ended: ErrorCode | None = None
+        """Why nothing is taken any more."""
 
-    def append(self, records: Sequence[Record]) -> int:
-        """Take records, all or none; returns the number of the flush that they will be durable with.
-
-        Raises RecordTooLarge, and takes nothing, when they cannot fit in one batch.
-        """
+    def append(self, records: Sequence[Record]) -> Ticket:
+        """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
+        if self.ended is not None:
+            return self._refuse(self.ended)
         self.builder.append(records)
-        return self._enqueue()
+        ticket = self.ticket
+        return self._begin() if ticket is None else ticket
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
-        """The same for the offsets of one commit."""
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+        """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
+        if self.ended is not None:
+            return self._refuse(self.ended)
         self.builder.append_offsets(commits)
-        return self._enqueue()
+        ticket = self.ticket
+        return self._begin() if ticket is None else ticket
 
-    def _enqueue(self) -> int:
-        if not self.queued:
-            self.queued = True
-            self._committer.enqueue(self)
-        return self._committer.gathering
+    def end(self, error: ErrorCode) -> None:
+        """Take nothing more; what was taken goes its way."""
+        self.ended = self.ended or error
+
+    def _begin(self) -> Ticket:
+        ticket = Ticket(self.partition, self.newest.number + 1)
+        self.ticket = self.newest = ticket
+        self._committer.enqueue(self)
+        return ticket
+
+    def _refuse(self, error: ErrorCode) -> Ticket:
+        return Ticket(self.partition, self.newest.number + 1, error)
 
 
 class Committer:
     """Flushes what the writers gathered.
 
-    `on_flushed()` is called when `durable` has grown; `on_failed(writers, error)` when a flush failed: the writers
-    are all those whose records are lost, and every reply that still waits must be given `error`.
+    `on_failed(writers, error)` is called when a flush failed, after their tickets: the writers are all those whose
+    records are lost, and they are ended.
     """
 
     def __init__(
@@ -122,13 +145,10 @@ class Committer:
         self._dirty: list[PartitionWriter] = []
         self._scheduled = False
         self._under_way: list[PartitionWriter] = []
-        self._drained: list[tuple[int, asyncio.Future[None]]] = []
+        self._tickets: list[Ticket] = []
         self._began_ns = 0
         self._began_wall_ms = 0
-        self.durable = 0
-        self.gathering = 1
-        self.on_flushed: Callable[[], None] = lambda: None
-        self.on_failed: Callable[[list[PartitionWriter], BaseException], None] = lambda _writers, _error: None
+        self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
 
     def writer(self, partition: int, next_offset: int, leader_epoch: int) -> PartitionWriter:
         """A writer for a partition whose log ends at `next_offset`."""
@@ -142,17 +162,14 @@ class Committer:
         """Whether everything that was appended is durable (or has failed)."""
         return not self._dirty and not self._under_way
 
-    async def drained(self) -> None:
-        """Return once everything that was appended before the call is durable, or has failed."""
-        if not self.idle:
-            future = self._loop.create_future()
-            self._drained.append((self.gathering if self._dirty else self.gathering - 1, future))
-            await future
-
     def enqueue(self, writer: PartitionWriter) -> None:
         """A writer has got its first record since the last flush."""
         self._dirty.append(writer)
-        if not self._scheduled and not self._under_way:
+        if not self._under_way:
+            self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if self._dirty and not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._flush)
 
@@ -161,69 +178,64 @@ class Committer:
         if not self._dirty or self._under_way:
             return
         writers, self._dirty = self._dirty, []
-        self._under_way = writers
-        self.gathering += 1
         self._began_ns = self._nanos()
-        try:
-            entries = self._entries(writers)
-        except Exception as error:
-            log.exception("batches cannot be built")
-            self._done(error)
-            return
-        if self._synced:
+        self._began_wall_ms = self._clock.wall_ms()
+        entries = self._entries(writers)
+        if not entries:  # no batch could be built
+            self._flush_soon()
+        elif self._synced:
             self._io.submit(lambda: self._log.append(entries, sync=True), self._done)
-            return
-        # A write to the page cache takes microseconds; a trip to the thread and back would cost more than it.
-        result: BaseException | None = None
-        try:
-            self._log.append(entries, sync=False)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of this flush may be acknowledged
-            result = error
-        self._done(result)
+        else:
+            # A write to the page cache takes microseconds; a trip to the thread and back would cost more than it.
+            result: BaseException | None = None
+            try:
+                self._log.append(entries, sync=False)
+            except Exception as error:  # noqa: BLE001 - whatever it is, nothing of this flush may be acknowledged
+                result = error
+            self._done(result)
 
     def _entries(self, writers: list[PartitionWriter]) -> list[tuple[int, int, bytes]]:
-        timestamp_ms = self._began_wall_ms = self._clock.wall_ms()
+        """The batches of what has gathered, which is under way from now on; what cannot be built is lost."""
         entries: list[tuple[int, int, bytes]] = []
         for writer in writers:
-            builder = writer.builder
-            batches = builder.build(writer.next_offset, writer.leader_epoch, timestamp_ms)
+            builder, ticket = writer.builder, writer.ticket
+            assert ticket is not None, f"partition {writer.partition} has gathered nothing"
+            try:
+                batches = builder.build(writer.next_offset, writer.leader_epoch, self._began_wall_ms)
+            except Exception as error:
+                log.exception("batches cannot be built", partition=writer.partition)
+                self._lose([writer], [ticket], log_error(error))
+                continue
             entries += [(writer.partition, base_offset_of(batch), batch) for batch in batches]
             writer.next_offset += builder.count
             writer.builder = self._new_builder()
-            writer.queued = False
+            writer.ticket = None
+            self._under_way.append(writer)
+            self._tickets.append(ticket)
         return entries
 
     def _done(self, result: BaseException | None) -> None:
         writers, self._under_way = self._under_way, []
+        tickets, self._tickets = self._tickets, []
         if isinstance(result, BaseException):
-            self._fail(writers, result)
+            self._fail(writers, tickets, log_error(result))
             return
-        self.durable = self.gathering - 1
         self._stats.flushed(self._nanos() - self._began_ns, self._began_wall_ms)
-        self.on_flushed()
-        if self._drained:
-            self._tell_drained()
-        if self._dirty and not self._scheduled:
-            self._scheduled = True
-            self._loop.call_soon(self._flush)
+        settle(tickets)
+        self._flush_soon()
 
-    def _fail(self, writers: list[PartitionWriter], error: BaseException) -> None:
+    def _fail(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
         """Nothing that waits can be kept: what gathered meanwhile was decided on a state that is void now."""
         lost = list(dict.fromkeys([*writers, *self._dirty]))
+        tickets += [writer.ticket for writer in self._dirty if writer.ticket is not None]
         self._dirty = []
-        for writer in lost:
-            writer.queued = False
+        self._lose(lost, tickets, error)
+
+    def _lose(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
+        for writer in writers:
+            writer.end(error.code)
+            writer.ticket = None
             writer.builder = self._new_builder()
         self._stats.flush_failures += 1
-        self.on_failed(lost, error)
-        self.durable = self.gathering
-        self.gathering += 1
-        self._tell_drained()
-
-    def _tell_drained(self) -> None:
-        waiting, self._drained = self._drained, []
-        for flush, future in waiting:
-            if flush > self.durable:
-                self._drained.append((flush, future))
-            elif not future.done():
-                future.set_result(None)
+        settle(tickets, error.code)
+        self.on_failed(writers, error)

@@ -16,8 +16,8 @@ from coordinator.groups.outcome import Outcome
 from coordinator.groups.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
-from coordinator.partitions.waiting import Waiting
 from coordinator.runtime.clock import Clock
+from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 
 GROUPS_PER_STEP: Final = 50
@@ -64,9 +64,9 @@ class Door:
             return shard
         group = shard.groups.get(group_id)
         if group is None:
-            waiting.wait_for(shard.absence_flush)
+            waiting.wait_for(shard.absence_ticket)
             return Absent(group_id)
-        waiting.wait_for(group.flush)
+        waiting.wait_for(group.ticket)
         return group
 
     def check(self, waiting: Waiting, group: GroupMetadata) -> None:
@@ -76,7 +76,7 @@ class Door:
         """
         if not self._manager.is_served(group):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
-        waiting.wait_for(group.flush)
+        waiting.wait_for(group.ticket)
 
     def every_group(self, waiting: Waiting) -> Iterator[GroupMetadata | None]:
         """The groups of all owned partitions that are not Dead; None where it is time to give way.
@@ -87,13 +87,13 @@ class Door:
         for shard in list(self._manager.owned_partitions.values()):
             for number, group in enumerate(list(shard.groups.values()), 1):
                 if group.state is not GroupState.DEAD:
-                    waiting.wait_for(group.flush)
+                    waiting.wait_for(group.ticket)
                     yield group
                 if number % GROUPS_PER_STEP == 0:
                     yield None
                     self._check_owned(shard)
             self._check_owned(shard)
-            waiting.wait_for(shard.absence_flush)
+            waiting.wait_for(shard.absence_ticket)
 
     def _check_owned(self, shard: Shard) -> None:
         if self._manager.owned_partitions.get(shard.partition) is not shard:
@@ -137,7 +137,7 @@ class Door:
         if group.members or group.pending_members:
             shard.add(group)  # a join that was refused leaves no new group behind
         manager.run(shard, group, outcome)
-        waiting.wait_for(group.flush)
+        waiting.wait_for(group.ticket)
         return outcome.answer
 
     def delete_group(self, waiting: Waiting, group_id: str, count: int) -> Generator[None, None, ErrorCode]:

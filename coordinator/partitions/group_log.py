@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from coordinator.partitions.ticket import Ticket
+from coordinator.tickets import Ticket, Waiting
 from protocol.errors import ErrorCode
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.records import OffsetCommits, Record
@@ -25,15 +25,18 @@ class LogError(Exception):
     """The log cannot do now what was asked of one partition, or of all; trying again later may help.
 
     `reason` is for people. `place` says where, in fields of a log line: a file and a position, or a topic and an
-    offset. `code` is what Kafka calls it where an append fails.
+    offset; `where` says the same in words. `code` is what Kafka calls it where an append fails.
     """
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
-    def __init__(self, reason: str, place: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, reason: str, place: Mapping[str, object] | None = None, where: str | None = None
+    ) -> None:
         self.reason = reason
         self.place = dict(place or {})
-        where = " ".join(f"{name} {value}" for name, value in self.place.items())
+        if where is None:
+            where = " ".join(f"{name} {value}" for name, value in self.place.items())
         super().__init__(f"{where}: {reason}" if where else reason)
 
     def fields(self) -> dict[str, object]:
@@ -170,3 +173,12 @@ async def ended(ticket: Ticket) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ticket.wait(_Task(future))
         await future
+
+
+async def all_durable(waiting: Waiting) -> bool:
+    """Return once all that this waits for is durable, or one thing of it has failed; whether it is durable."""
+    while (blocker := waiting.blocker()) is not None:
+        if blocker.error is not None:
+            return False
+        await ended(blocker)
+    return True

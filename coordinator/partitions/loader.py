@@ -7,18 +7,17 @@ from typing import Final
 
 import msgspec
 
+from coordinator.partitions.group_log import Claim
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import Thread
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from storage.errors import CorruptBatch, CorruptLog, CorruptRecord
+from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.records import UnknownRecord
 from storage.format.transactions import LogReplay
-from storage.log_manager import LogManager
 
 log = get_logger("loader")
 
@@ -49,16 +48,11 @@ class LoadProgress(msgspec.Struct):
 
 
 class Loader:
-    """Loads partitions side by side; the disk is read in the io thread, the records are applied on the loop."""
+    """Loads partitions side by side, and applies their records on the event loop."""
 
-    def __init__(
-        self, log_manager: LogManager, io: Thread, clock: Clock, stats: Stats, read_bytes_max: int
-    ) -> None:
-        self._log = log_manager
-        self._io = io
+    def __init__(self, clock: Clock, stats: Stats) -> None:
         self._clock = clock
         self._stats = stats
-        self._read_bytes_max = read_bytes_max
         self._records = RecordLoader()
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._slices = Slices(clock.nanos)
@@ -68,40 +62,39 @@ class Loader:
     async def load(
         self,
         shard: Shard,
+        claim: Claim,
         prepare_groups: Callable[[Shard], Iterator[None]],
         still_wanted: Callable[[], bool],
-    ) -> int:
-        """Apply the whole log of a partition to `shard`, then take all steps of `prepare_groups(shard)`.
+    ) -> None:
+        """Apply all that a claimed partition holds to `shard`, then take all steps of `prepare_groups(shard)`.
 
-        Returns the offset at which the next record goes. Stops early, with what it has, once `still_wanted()` is
-        false. Raises StorageError when the log cannot be read, and CorruptLog, with file and position, when it is
-        damaged or a record in it makes no sense.
+        Stops early, with what it has, once `still_wanted()` is false. Raises LogError when the log cannot be read,
+        and LogDamaged, which says where, when it is damaged or a record in it makes no sense.
         """
         async with self._places:
-            return await self._load(shard, prepare_groups, still_wanted)
+            await self._load(shard, claim, prepare_groups, still_wanted)
 
     async def _load(
         self,
         shard: Shard,
+        claim: Claim,
         prepare_groups: Callable[[Shard], Iterator[None]],
         still_wanted: Callable[[], bool],
-    ) -> int:
+    ) -> None:
         partition = shard.partition
-        end_offset = self._log.end_offset(partition)
-        size_bytes = self._log.log(partition).size_bytes
-        progress = LoadProgress(partition, self._clock.mono_ms(), end_offset, size_bytes)
+        progress = LoadProgress(partition, self._clock.mono_ms(), claim.end_offset, claim.size_bytes)
         self.progress[partition] = progress
         replay = LogReplay(self._records)
         try:
-            offset = self._log.log(partition).start_offset
-            while offset < end_offset and still_wanted():
-                data, next_offset = await self._read(partition, offset)
-                progress.bytes_read += len(data)
+            async for piece in claim.read():
+                progress.bytes_read += len(piece.data)
                 try:
-                    await self._in_slices(self._apply(shard, data, replay, progress), still_wanted)
+                    await self._in_slices(self._apply(shard, piece.data, replay, progress), still_wanted)
                 except (CorruptBatch, CorruptRecord) as error:
-                    raise await self._damage(partition, offset, error) from error
-                progress.offset = offset = next_offset
+                    raise await claim.locate(piece, error) from error
+                progress.offset = piece.next_offset
+                if not still_wanted():
+                    break
             await self._in_slices(prepare_groups(shard), still_wanted)
         finally:
             del self.progress[partition]
@@ -119,7 +112,6 @@ class Loader:
                 groups=len(shard.groups),
                 milliseconds=took_ms,
             )
-        return end_offset
 
     def _tell_open(self, partition: int, replay: LogReplay) -> None:
         """Transactions end at the coordinator that began them: what they hold is left out here, but not in silence."""
@@ -133,16 +125,6 @@ class Loader:
             transactions=found.transactions,
             offsets=found.offsets,
         )
-
-    async def _damage(self, partition: int, offset: int, error: CorruptBatch | CorruptRecord) -> CorruptLog:
-        """Where the damage is; what was read began with the batch that holds `offset`."""
-        path, position = await self._io.run(lambda: self._log.locate(partition, offset))
-        if isinstance(error, CorruptRecord):
-            return CorruptLog(path, error.reason)
-        return CorruptLog(path, error.reason, position=position + error.position)
-
-    async def _read(self, partition: int, offset: int) -> tuple[bytes, int]:
-        return await self._io.run(lambda: self._log.read(partition, offset, self._read_bytes_max))
 
     def _apply(self, shard: Shard, data: bytes, replay: LogReplay, progress: LoadProgress) -> Iterator[None]:
         """Apply one batch at each step."""

@@ -13,12 +13,13 @@ from coordinator.groups.outcome import Outcome, Reply
 from coordinator.groups.rebalance import refuse
 from coordinator.groups.state import GroupState
 from coordinator.partitions.append_errors import append_error, group_error
-from coordinator.partitions.shard import Appender, Shard
-from coordinator.partitions.waiting import NO_FLUSH, Flush
+from coordinator.partitions.group_log import LogWriter
+from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import DURABLE, Ticket
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.sync_group import SyncGroupResponse
@@ -52,7 +53,7 @@ class GroupMetadataManager:
 
     A partition is in `loading_partitions` from the moment this node leads it until its log has been applied, and
     in `owned_partitions` from then until it is lost. Everything runs on the event loop. Replies of outcomes are
-    given through `deliver`, with the number of the flush that they have to wait for.
+    given through `deliver`, with the ticket that they have to wait for.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class GroupMetadataManager:
         stats: Stats,
         *,
         num_partitions: int,
-        deliver: Callable[[Reply, Flush], None],
+        deliver: Callable[[Reply, Ticket], None],
     ) -> None:
         self.env = env
         self.clock = clock
@@ -76,8 +77,8 @@ class GroupMetadataManager:
         self.unreadable_partitions: dict[int, Shard] = {}
         """Those that are led, but could not be loaded; without their groups."""
         self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
-        # those before, and the flushes of their tombstones
-        self._dropped: list[tuple[Flush, frozenset[str]]] = []
+        # those before, and the tickets of their tombstones
+        self._dropped: list[tuple[Ticket, frozenset[str]]] = []
         self._timers = timers
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
@@ -149,7 +150,7 @@ class GroupMetadataManager:
                 self.load_group(shard, group)
             yield
 
-    def finish_load(self, shard: Shard, appender: Appender) -> None:
+    def finish_load(self, shard: Shard, appender: LogWriter) -> None:
         """The partition's groups are ready: serve them."""
         del self.loading_partitions[shard.partition]
         shard.appender = appender
@@ -215,15 +216,15 @@ class GroupMetadataManager:
         for member in group.members.values():
             if member.awaiting_join is not None:
                 refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
-                self._deliver(Reply(member.awaiting_join, refusal), NO_FLUSH)
+                self._deliver(Reply(member.awaiting_join, refusal), DURABLE)
             if member.awaiting_sync is not None:
-                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), NO_FLUSH)
+                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), DURABLE)
             member.awaiting_join = member.awaiting_sync = None
 
     # --- running steps ---
 
     def run(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> None:
-        """Carry out a decision: append, apply, arm the deadline, and give the replies their flush.
+        """Carry out a decision: append, apply, arm the deadline, and give the replies their ticket.
 
         Raises RecordTooLarge where the records do not fit, and nobody waits for a reply that could say so.
         """
@@ -231,9 +232,9 @@ class GroupMetadataManager:
             return
         if group.wakeup_ms < group.armed_ms:
             self._arm(shard, group)
-        flush = group.flush
+        ticket = group.ticket
         for reply in outcome.replies:
-            self._deliver(reply, flush)
+            self._deliver(reply, ticket)
         for event in outcome.events:
             (self._log.info if event.notable else self._log.debug)(event.name, **event.fields)
             if event.cause is not None:
@@ -396,15 +397,23 @@ class GroupMetadataManager:
         finally:
             self._dropping = frozenset()
 
-    def reload(self, partition: int, durable: Flush) -> None:
-        """Load a partition anew whose appends after the flush `durable` were lost.
+    def reload(self, partition: int) -> None:
+        """Load a partition anew of which appends were lost.
 
         With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
-        names and heard that it is durable: that would have come with a later flush.
+        names and heard that it is durable: that would have come after them, and is lost, too.
         """
         shard = self.begin_load(partition)
-        lost = [names for flush, names in self._dropped if flush > durable]
+        mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
+        lost = [names for ticket, names in mine if not ticket.is_durable]
+        self._dropped = [each for each in self._dropped if each not in mine]
         shard.deleted_topics = self._dropping.union(*lost)
+
+    def load_anew(self, partition: int) -> None:
+        """Begin the load of a partition again; what was loaded of it so far is dropped."""
+        shard = self.loading_partitions[partition]
+        self.remove_groups_for_partition(partition)
+        self.begin_load(partition).deleted_topics = shard.deleted_topics
 
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
         for number, group in enumerate(list(shard.groups.values())):
@@ -418,12 +427,11 @@ class GroupMetadataManager:
                 except RecordTooLarge as error:
                     log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
                     break
-                self._note_dropped(group.flush, topics)
+                self._note_dropped(group.ticket, topics)
                 self.stats.offset_deletions += len(outcome.records)
                 yield
 
-    def _note_dropped(self, flush: Flush, topics: frozenset[str]) -> None:
-        if self._dropped[-1:] != [(flush, topics)]:
-            # A flush gathers while the one before is under way: all others are durable.
-            self._dropped = [each for each in self._dropped if each[0] >= flush - 1]
-            self._dropped.append((flush, topics))
+    def _note_dropped(self, ticket: Ticket, topics: frozenset[str]) -> None:
+        if self._dropped[-1:] != [(ticket, topics)]:
+            self._dropped = [each for each in self._dropped if not each[0].is_durable]
+            self._dropped.append((ticket, topics))

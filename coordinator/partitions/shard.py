@@ -2,7 +2,6 @@
 """All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.replay import (
@@ -13,7 +12,8 @@ from coordinator.groups.replay import (
 )
 from coordinator.groups.state import GroupState
 from coordinator.groups.usage import Usage
-from coordinator.partitions.waiting import NO_FLUSH, Flush
+from coordinator.partitions.group_log import LogWriter
+from coordinator.tickets import DURABLE, Ticket, later
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -25,16 +25,6 @@ from storage.format.records import (
 )
 
 
-class Appender(Protocol):
-    """Where a shard's records go."""
-
-    def append(self, records: Sequence[Record]) -> Flush:
-        """Take the records, all or none, and give the number of the flush that makes them durable."""
-
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Flush:
-        """The same for the offsets of one commit."""
-
-
 class Shard:
     """The groups of one partition; owned by the event loop.
 
@@ -43,7 +33,7 @@ class Shard:
     """
 
     __slots__ = (
-        "absence_flush",
+        "absence_ticket",
         "appender",
         "deleted_topics",
         "groups",
@@ -62,22 +52,22 @@ class Shard:
         self.groups: dict[str, GroupMetadata] = {}
         self.other_groups: set[str] = set()
         """Groups in the log of protocols that are not served here."""
-        self.appender: Appender | None = None  # while loading there is none
+        self.appender: LogWriter | None = None  # while loading there is none
         self.deleted_topics: frozenset[str] = frozenset()
         """Topics that were deleted while this was loading: their offsets go when it is loaded."""
-        self.absence_flush: Flush = NO_FLUSH
-        """The flush that makes the newest removal of a group durable: whoever is told of none waits for it."""
+        self.absence_ticket: Ticket = DURABLE
+        """Of the newest removal of a group: an answer that there is none waits for it."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""
         assert self.appender is not None, f"partition {self.partition} is still loading"
-        flush = self.appender.append(records)
+        ticket = self.appender.append(records)
         for record in records:
             group = self.apply(record)
             if group is not None:
-                group.flush = flush
+                group.ticket = ticket
             else:
-                self.absence_flush = flush
+                self.absence_ticket = ticket
 
     def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
@@ -85,10 +75,10 @@ class Shard:
         Raises RecordTooLarge before anything has changed.
         """
         assert self.appender is not None, f"partition {self.partition} is still loading"
-        flush = self.appender.append_offsets(commits)
+        ticket = self.appender.append_offsets(commits)
         for commit in commits:
             apply_offset_commits(group, commit)
-        group.flush = flush
+        group.ticket = ticket
 
     def apply(self, record: Record | OffsetCommits) -> GroupMetadata | None:
         """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
@@ -157,7 +147,7 @@ class Shard:
         if self.groups.pop(group.group_id, None) is not None:
             group.leave_memory()
             group.state = GroupState.DEAD
-            self.absence_flush = max(self.absence_flush, group.flush)
+            self.absence_ticket = later(self.absence_ticket, group.ticket)
 
     def states(self) -> Iterable[GroupState]:
         """The state of each group."""

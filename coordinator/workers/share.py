@@ -6,14 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from coordinator.partitions.committer import Committer
+from coordinator.partitions.file_log import FileLog
+from coordinator.partitions.group_log import LogError
 from coordinator.partitions.leadership import RETRY_S, Leadership
-from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.workers.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
-from storage.errors import StorageError
-from storage.log_manager import LogManager
 
 log = get_logger("leadership")
 
@@ -27,22 +25,18 @@ class Share:
     def __init__(
         self,
         leadership: Leadership,
-        committer: Committer,
-        log_manager: LogManager,
-        io: Thread,
+        file_log: FileLog,
         stats: Stats,
         send: Callable[[Any], None],
     ) -> None:
         self._leadership = leadership
-        self._committer = committer
-        self._log = log_manager
-        self._io = io
+        self._log = file_log
         self._stats = stats
         self._send = send
         self._leads: dict[int, Lead] = {}
         self._deleted: dict[int, set[str]] = {}
         self._releases: set[asyncio.Task[None]] = set()
-        leadership.prepare = self._open
+        file_log.prepare = self._open
         leadership.on_loaded = self._loaded
 
     def deleted_meanwhile(self, deleted: DeletedMeanwhile) -> None:
@@ -58,7 +52,7 @@ class Share:
 
     async def _open(self, partition: int) -> None:
         lead = self._leads[partition]
-        await self._io.run(partial(self._log.adopt, partition, lead.recovery_point, lead.position))
+        await self._log.run(partial(self._log.files.adopt, partition, lead.recovery_point, lead.position))
 
     def _loaded(self, partition: int, leader_epoch: int, failure: str | None) -> None:
         self._send(Loaded(partition, leader_epoch, failure))
@@ -73,14 +67,13 @@ class Share:
 
     async def _release(self, resign: Resign) -> None:
         while True:
-            await self._committer.drained()
             try:
-                position = await self._io.run(partial(self._log.release, resign.partition))
+                position = await self._log.release(resign.partition)
                 break
-            except StorageError as error:
+            except LogError as error:
                 log.error("cannot release partition", partition=resign.partition, reason=str(error))
-                if self._log.failed is not None:
-                    self._leadership.start_repair()
+                if self._log.files.failed is not None:
+                    self._log.start_repair()
                 await asyncio.sleep(RETRY_S)
         self._send(Released(resign.partition, resign.leader_epoch, position))
 

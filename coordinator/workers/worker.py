@@ -6,7 +6,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, Protocol
 
 from coordinator.api.ends import ends_of
@@ -18,7 +17,8 @@ from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
-from coordinator.partitions.waiting import Waiting
+from coordinator.partitions.group_log import all_durable
+from coordinator.tickets import Waiting
 from coordinator.topology.view import Broker, Cluster
 from coordinator.workers import messages
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
@@ -70,7 +70,7 @@ class WorkerApp(App):
             machine.new_topic_id,
             TopicLimits.of(settings),
         )
-        self.share = Share(self.leadership, self.committer, self.log, self.io, self.stats, send)
+        self.share = Share(self.leadership, self.group_log, self.stats, send)
         self.ends = RemoteEnds(send)
 
     def loop_stalled(self) -> None:
@@ -129,6 +129,7 @@ class Worker:
         self.app: WorkerApp | None = None
         """The node, once the supervisor has said what it is."""
         self._starting: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: Any) -> None:
@@ -189,19 +190,19 @@ class Worker:
         waiting = Waiting()
         ends = ends_of(app.door, waiting, wanted.group_id, wanted.partitions)
         told = messages.EndsTold(wanted.request, ends)
-        if waiting.flush <= app.committer.durable:
+        if waiting.blocker() is None:
             self.channel.send(told)
             return
         # Nobody may be told of an offset that a crash can take back.
-        task = self._loop.create_task(app.committer.drained())
-        task.add_done_callback(partial(self._send_ends, app, wanted, told))
+        task = self._loop.create_task(self._tell_once_durable(app, wanted, waiting, told))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
-    def _send_ends(
-        self, app: WorkerApp, wanted: messages.EndsWanted, told: messages.EndsTold, _task: Any
+    async def _tell_once_durable(
+        self, app: WorkerApp, wanted: messages.EndsWanted, waiting: Waiting, told: messages.EndsTold
     ) -> None:
-        """The flush has come to its end; where it failed, the group is not served any more."""
-        lost = not app.door.serves(wanted.group_id)
-        self.channel.send(messages.EndsTold(wanted.request, None) if lost else told)
+        known = await all_durable(waiting) and app.door.serves(wanted.group_id)
+        self.channel.send(told if known else messages.EndsTold(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

@@ -29,6 +29,7 @@ from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import DURABLE, Ticket
 from coordinator.topology.view import Broker, Cluster
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
@@ -76,14 +77,20 @@ class FakeManager:
         return offsets.looked_at
 
     def commit(
-        self, group_id: str, topic: str, offsets: Mapping[int, int], *, flush: int = 0, at_ms: int = 0
+        self,
+        group_id: str,
+        topic: str,
+        offsets: Mapping[int, int],
+        *,
+        ticket: Ticket = DURABLE,
+        at_ms: int = 0,
     ) -> None:
         """Let a group have these offsets."""
         group = self.shard.groups.get(group_id)
         if group is None:
             group = self.shard.groups[group_id] = GroupMetadata(group_id)
             group.offsets = CountedOffsets()
-        group.flush = flush
+        group.ticket = ticket
         group.offsets[topic] = {
             index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=at_ms)
             for index, offset in offsets.items()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.node import End, EndsByTopic, Partitions
+from coordinator.tickets import DURABLE, Ticket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
@@ -119,13 +120,14 @@ def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unk
 
 def test_the_end_is_told_only_once_the_commit_that_it_shows_is_durable(node: FakeNode) -> None:
     node.have_ending("makers", a=1)
-    node.manager.commit("other", "a", {0: 9}, flush=99)
-    node.manager.shard.absence_flush = 13
-    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).flush == 13
-    node.manager.commit("makers", "a", {0: 5}, flush=17)
-    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).flush == 17
-    assert node.start(Answers(KEY, 11), request("a", (0, 0))).flush == 17
-    assert node.start(Answers(KEY, 11), request("a", (0, EARLIEST))).flush == 0
+    absent, committed = Ticket(0, 13), Ticket(0, 17)
+    node.manager.commit("other", "a", {0: 9}, ticket=Ticket(0, 99))
+    node.manager.shard.absence_ticket = absent
+    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is absent
+    node.manager.commit("makers", "a", {0: 5}, ticket=committed)
+    assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is committed
+    assert node.start(Answers(KEY, 11), request("a", (0, 0))).ticket is committed
+    assert node.start(Answers(KEY, 11), request("a", (0, EARLIEST))).ticket is DURABLE
 
 
 @EVERY_VERSION

@@ -19,6 +19,7 @@ from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -92,15 +93,17 @@ class FakeTimers:
 
 
 class MemoryLog:
-    """Takes records, in their bytes, as the real log does; flush numbers count the appends.
+    """Takes records, in their bytes, as the real log does; none becomes durable, and each append has its ticket.
 
     It also knows what they say, so that every append is held to the first rule: what the log holds of a group has not
     changed before the record that changes it is appended.
     """
 
+    partition = leader_epoch = 0
+
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
-        self.flush = 0
+        self.tickets: list[Ticket] = []
         self.appends: list[int] = []
         """How many records each append brought."""
         self.records_max = 1_000_000
@@ -110,7 +113,7 @@ class MemoryLog:
         self.live: Shard | None = None
         """Whose hard state is looked at before each append."""
 
-    def append(self, records: Sequence[Record]) -> int:
+    def append(self, records: Sequence[Record]) -> Ticket:
         if len(records) > self.records_max:
             raise RecordTooLarge(f"{len(records)} records")
         encoded = [(encode_record_key(record), encode_record_value(record)) for record in records]
@@ -122,10 +125,10 @@ class MemoryLog:
             self.stored.apply(record)
         self.records += encoded
         self.appends.append(len(records))
-        self.flush += 1
-        return self.flush
+        self.tickets.append(Ticket(0, len(self.tickets) + 1))
+        return self.tickets[-1]
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
         return self.append(
             [
                 OffsetCommitRecord(commit.group, commit.topic, partition, value)
@@ -266,7 +269,7 @@ class Cluster:
         self.manager.finish_load(loaded, self.log)
         self.log.live = loaded
 
-    def deliver(self, reply: Reply, flush: int) -> None:
+    def deliver(self, reply: Reply, ticket: Ticket) -> None:
         assert isinstance(reply.caller, RequestContext)
         reply.caller.complete(reply.response)
 

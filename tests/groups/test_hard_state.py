@@ -12,7 +12,7 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
 from coordinator.groups.replay import stored_value
 from coordinator.groups.state import GroupState
-from coordinator.partitions.waiting import Waiting
+from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from storage.errors import RecordTooLarge

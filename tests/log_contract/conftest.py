@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The implementations of the log port, each held to the same tests."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 
+from tests.log_contract.files import FileSubject
 from tests.log_contract.memory import MemorySubject
 from tests.log_contract.subject import Subject
 
-SUBJECTS = {"memory": MemorySubject}
+SUBJECTS: dict[str, Callable[[Path], Subject]] = {
+    "memory": lambda _path: MemorySubject(),
+    "files": FileSubject,
+}
 
 
 @pytest.fixture(params=SUBJECTS)
-async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+async def subject(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Subject]:
     """One implementation on storage of its own."""
-    subject = SUBJECTS[request.param]()
+    subject = SUBJECTS[request.param](tmp_path / "data")
     yield subject
-    await subject.log.close()
+    await subject.close()

@@ -16,7 +16,7 @@ from coordinator.partitions.group_log import (
     LogWriter,
     ended,
 )
-from coordinator.partitions.ticket import Ticket
+from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
@@ -40,6 +40,17 @@ async def append(writer: LogWriter, *numbers: int) -> Ticket:
     ticket = writer.append([offset(number, number) for number in numbers])
     await ended(ticket)
     return ticket
+
+
+async def take_over(log: GroupLog, partition: int, leader_epoch: int) -> tuple[list[int], LogWriter]:
+    """Claim and read a partition until the log lets it, as a leader does; returns what is in it, and a writer."""
+    while True:
+        try:
+            await log.available(partition)
+            claim = await log.claim(partition, leader_epoch)
+            return values(await records_of(claim)), claim.writer()
+        except LogUnavailable:
+            continue
 
 
 async def read_values(log: GroupLog, partition: int, leader_epoch: int = 0) -> list[int]:
@@ -339,17 +350,13 @@ async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject,
         elif kind < 0.9:
             subject.fail_next(partition, kept=rng.random() < 0.5)
         else:
-            for each in writers:
-                await subject.log.available(each)
-            claim = await subject.log.claim(partition, number)
-            found = values(await records_of(claim))
+            found, writers[partition] = await take_over(subject.log, partition, number)
             appended = model[partition]
             acknowledged = [value for value, ticket in appended if ticket.is_durable]
             possible = iter([value for value, _ in appended])
             assert all(not ticket.is_pending for _, ticket in appended)
             assert all(value in possible for value in found), "out of order, or never appended"
             assert set(acknowledged) <= set(found)
-            writers[partition] = claim.writer()
 
 
 # --- leaders ---

@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from coordinator.partitions.group_log import LogError, LogFenced, ended
-from coordinator.partitions.ticket import DURABLE, Ticket, later, settle
+from coordinator.tickets import DURABLE, Ticket, later, settle
 from protocol.errors import ErrorCode
 
 

@@ -25,13 +25,15 @@ from coordinator.net.turns import Turns
 from coordinator.node import Node
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
 from coordinator.partitions.door import Door
+from coordinator.partitions.group_log import LogError
 from coordinator.partitions.log_reads import LogReads
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import Ticket
 from coordinator.topology.view import Broker, Cluster
-from protocol.errors import ErrorCode
 from protocol.framing import FrameReader
+from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
 from storage.format.records import OffsetCommits, Record
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -141,9 +143,6 @@ class ManualLoop:
     def call_soon(self, callback: Callable[[], object]) -> None:
         self._soon.append(callback)
 
-    def create_future(self) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().create_future()
-
     def turn(self) -> None:
         soon, self._soon = self._soon, []
         for callback in soon:
@@ -243,7 +242,6 @@ class Edge:
         self.server = Server(
             self.node,
             capabilities,
-            self.committer,
             self.stats,
             Admission(total_max, per_address_max),
             self.unsent,
@@ -252,12 +250,11 @@ class Edge:
             frame_bounds=capabilities.frame_bounds(0),
             turns=Turns(self.clock.nanos, turn_ns),
         )
-        self.committer.on_flushed = self.server.on_flushed
-        self.error = ErrorCode.NOT_COORDINATOR
         self.committer.on_failed = self._failed
 
-    def _failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
-        self.server.on_failed(self.error)
+    def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
+        self.writer = self.committer.writer(0, self.writer.next_offset, 0)
+        self.server.refuse_lost()
 
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
@@ -279,22 +276,24 @@ class Edge:
         self.node.catalogue_store.change(edit, lambda _outcome: None)
         self.thread.run_all()
 
-    def append(self, records: Sequence[Record]) -> int:
-        """Be the appender of the shard."""
-        flush = self.writer.append(records)
+    partition = leader_epoch = 0
+
+    def append(self, records: Sequence[Record]) -> Ticket:
+        """Be the writer of the shard."""
+        ticket = self.writer.append(records)
         self.records += records
-        return self._appended(flush)
+        return self._appended(ticket)
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> int:
+    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
         """Take the offsets of one commit, as `append` takes records."""
-        flush = self.writer.append_offsets(commits)
+        ticket = self.writer.append_offsets(commits)
         self.commits += commits
-        return self._appended(flush)
+        return self._appended(ticket)
 
-    def _appended(self, flush: int) -> int:
+    def _appended(self, ticket: Ticket) -> Ticket:
         if self.flush_by_itself:
             self.flush()
-        return flush
+        return ticket
 
     def begin_flush(self) -> None:
         """What was appended is on its way to the disk: what comes now goes with the next flush."""
@@ -309,9 +308,9 @@ class Edge:
         self.begin_flush()
         self.end_flush()
 
-    def fail_flush(self, error: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """What was appended is lost, and those who wait for it get `error`."""
-        self.error, self.log.error = error, OSError("the disk is gone")
+    def fail_flush(self) -> None:
+        """What was appended is lost; the groups stay as they are."""
+        self.log.error = StorageError("journal", "the disk is gone")
         self.flush()
         self.log.error = None
 

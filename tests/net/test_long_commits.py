@@ -11,6 +11,7 @@ import pytest
 from coordinator.api.long_commits import ANSWERED_AT_ONCE, ITEMS_PER_PART, fit_together, parts
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
+from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -113,7 +114,7 @@ async def test_it_is_stored_and_answered_in_parts(
     appends: list[int] = []
     take = edge.append_offsets
 
-    def append_offsets(commits: list[OffsetCommits]) -> int:
+    def append_offsets(commits: list[OffsetCommits]) -> Ticket:
         appends.append(sum(len(some.values) for some in commits))
         return take(commits)
 

@@ -183,7 +183,7 @@ async def node(
     }
     machine = Machine(disk, clock or SystemClock())
     app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
-    app.leadership.retry_s = 0.01
+    app.leadership.retry_s = app.group_log.retry_s = 0.01
     if held_partition is not None:
         disk.hold_back(READS, f"__consumer_offsets-{held_partition}/")
     async with AsyncExitStack() as stack:

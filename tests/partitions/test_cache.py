@@ -23,7 +23,7 @@ from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
 from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Absent
-from coordinator.partitions.waiting import Waiting
+from coordinator.tickets import Waiting
 from protocol import hot
 from protocol.errors import ErrorCode
 from protocol.messages import (
@@ -373,7 +373,7 @@ def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> 
     waiting = Waiting()
     cluster.door.run(waiting, group, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
-    assert waiting.flush == group.flush == cluster.log.flush > 0
+    assert waiting.ticket is group.ticket is cluster.log.tickets[-1]
     assert cluster.log.replay().groups["g"].generation_id == 5
 
 
@@ -405,7 +405,7 @@ def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster
     waiting = Waiting()
     cluster.door.run(waiting, group, Outcome(None, commits))
     assert cluster.manager.get_group("g") is group
-    assert waiting.flush == group.flush == cluster.log.flush > 0
+    assert waiting.ticket is group.ticket is cluster.log.tickets[-1]
     assert group.offsets == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
     assert cluster.log.replay().groups["g"].offsets == group.offsets
     assert cluster.stats.offset_commits == 3

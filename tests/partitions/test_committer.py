@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From records to flushes: what shares one, how they are numbered, and what is left when one fails."""
+"""From records to flushes: what shares one, when tickets end, and what is left when one fails."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from coordinator.partitions.committer import Committer, FlushMode, PartitionWriter
+from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import Ticket
+from protocol.errors import ErrorCode
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -60,10 +63,9 @@ class Bench:
         )
         self.events: list[str] = []
         self.lost: list[list[int]] = []
-        self.committer.on_flushed = lambda: self.events.append(f"flushed {self.committer.durable}")
         self.committer.on_failed = self._failed
 
-    def _failed(self, writers: list[PartitionWriter], error: BaseException) -> None:
+    def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
         self.events.append(f"failed {error}")
         self.lost.append([writer.partition for writer in writers])
 
@@ -106,41 +108,44 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
     synced = {}
     for mode in FlushMode:
         bench = Bench(mode)
-        bench.committer.writer(0, 0, 0).append([offset()])
+        ticket = bench.committer.writer(0, 0, 0).append([offset()])
         await bench.flush()
         ((_, synced[mode]),) = bench.log.appends
-        assert bench.events == ["flushed 1"]
+        assert ticket.is_durable
     assert synced == {FlushMode.ALWAYS: True, FlushMode.INTERVAL: False, FlushMode.OS: False}
 
 
-async def test_flushes_are_numbered_and_durable_follows(bench: Bench) -> None:
+async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Bench) -> None:
     writer = bench.committer.writer(0, 0, 0)
-    assert bench.committer.durable == 0
-    for number in range(1, 5):
-        assert writer.append([offset()]) == number
-        assert writer.append([offset()]) == number
+    tickets = []
+    for _ in range(4):
+        ticket = writer.append([offset()])
+        assert writer.append([offset()]) is ticket
+        tickets.append(ticket)
         await turns(2)
-        assert bench.committer.durable == number - 1
+        assert ticket.is_pending
         bench.thread.run_all()
-        assert bench.committer.durable == number
-    assert bench.events == ["flushed 1", "flushed 2", "flushed 3", "flushed 4"]
+        assert ticket.is_durable
+    assert [ticket.number for ticket in tickets] == [1, 2, 3, 4]
     assert [batch.base_offset for append in range(4) for batch in bench.log.batches(append)] == [0, 2, 4, 6]
 
 
 async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> None:
     writer, other = bench.committer.writer(0, 0, 0), bench.committer.writer(1, 0, 0)
-    assert writer.append([offset()]) == 1
+    first = writer.append([offset()])
     await turns(2)
+    later: set[Ticket] = set()
     for _ in range(5):
-        assert writer.append([offset()]) == 2
-        assert other.append([offset()]) == 2
+        later |= {writer.append([offset()]), other.append([offset()])}
         await turns(2)
         assert len(bench.thread.waiting) == 1, "a second flush began before the first had ended"
     bench.thread.run_one()
-    assert bench.events == ["flushed 1"]
+    assert first.is_durable
+    assert len(later) == 2
+    assert all(ticket.is_pending for ticket in later)
     await turns(2)
     bench.thread.run_one()
-    assert bench.events == ["flushed 1", "flushed 2"]
+    assert all(ticket.is_durable for ticket in later)
     assert bench.log.partitions == [[0], [0, 1]]
     assert [batch.count for batch in bench.log.batches(1)] == [5, 5]
     assert bench.committer.idle
@@ -183,40 +188,53 @@ async def test_records_that_fit_in_no_batch_are_refused_and_change_nothing(bench
 
 
 @pytest.mark.parametrize("mode", FlushMode)
-@pytest.mark.parametrize("error", [StorageError("x", "broken"), ValueError("a bug")], ids=["disk", "bug"])
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (StorageError("x", "broken"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (ValueError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+    ids=["disk", "bug"],
+)
 async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
-    mode: FlushMode, error: Exception
+    mode: FlushMode, error: Exception, code: ErrorCode
 ) -> None:
     bench = Bench(mode)
     writer, other, untouched = (bench.committer.writer(partition, 0, 0) for partition in range(3))
     bench.log.error = error
-    writer.append([offset()])
+    tickets = [writer.append([offset()])]
     if mode is FlushMode.ALWAYS:
         await turns(2)
-        other.append([offset()])  # decided on a state that is void once the first flush fails
-        number = writer.append([offset()])
+        tickets.append(other.append([offset()]))  # decided on a state that is void once the first flush fails
+        tickets.append(writer.append([offset()]))
     else:
-        number = other.append([offset()])
+        tickets.append(other.append([offset()]))
 
     await bench.flush()
 
     assert bench.lost == [[0, 1]]
-    assert bench.events == [f"failed {error}"]
+    assert len(bench.events) == 1
     assert bench.stats.flush_failures == 1
-    assert bench.committer.durable >= number
+    assert [ticket.error for ticket in tickets] == [code] * len(tickets)
     assert bench.committer.idle
     bench.log.error = None
-    assert untouched.append([offset()]) > bench.committer.durable
+    ticket = untouched.append([offset()])
     await bench.flush()
+    assert ticket.is_durable
     assert bench.log.partitions == [[2]]
 
 
-async def test_a_writer_that_lost_records_writes_none_of_them_later(bench: Bench) -> None:
+async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
     writer = bench.committer.writer(0, 0, 0)
     bench.log.error = StorageError("x", "broken")
     writer.append([offset(1)])
     await bench.flush()
     bench.log.error = None
+    refused = [
+        writer.append([offset(3)]),
+        writer.append_offsets([OffsetCommits("g", "t", {3: OffsetAndMetadata(3, -1, "", WALL_START_MS)})]),
+    ]
+    assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     again = bench.committer.writer(0, 0, 0)  # as leadership makes it, after the partition was loaded again
     again.append([offset(2)])
     await bench.flush()
@@ -227,52 +245,23 @@ async def test_a_writer_that_lost_records_writes_none_of_them_later(bench: Bench
     assert (base_offset, record.partition) == (0, 2)
 
 
-async def test_a_batch_that_cannot_be_built_fails_its_flush_and_the_next_goes_on(bench: Bench) -> None:
+async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_go_on(bench: Bench) -> None:
     beyond_any_log = 1 << 63
     writer, other = bench.committer.writer(0, beyond_any_log, 0), bench.committer.writer(1, 0, 0)
-    writer.append([offset()])
+    ticket, beside = writer.append([offset()]), other.append([offset()])
     await bench.flush()
     assert bench.lost == [[0]]
-    other.append([offset()])
-    await bench.flush()
+    assert ticket.error is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert beside.is_durable
     assert bench.log.partitions == [[1]]
 
 
-# --- waiting for all of it ---
-
-
-async def is_over(task: asyncio.Task[None]) -> bool:
-    await turns(3)
-    return task.done()
-
-
-async def test_drained_waits_for_what_was_appended_before_and_not_for_later_records(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 0, 0)
-    await bench.committer.drained()
+async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: Bench) -> None:
+    writer, other = bench.committer.writer(0, 1 << 63, 0), bench.committer.writer(1, 0, 0)
     writer.append([offset()])
-    gathering = asyncio.create_task(bench.committer.drained())
-    await turns(2)
-    under_way = asyncio.create_task(bench.committer.drained())
-    await turns(2)
-    writer.append([offset()])
-    later = asyncio.create_task(bench.committer.drained())
-    assert not await is_over(gathering)
-    bench.thread.run_one()
-    assert await is_over(gathering)
-    assert await is_over(under_way)
-    assert not await is_over(later)
-    bench.thread.run_one()
-    assert await is_over(later)
-
-
-async def test_drained_ends_with_a_flush_that_fails(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 0, 0)
-    writer.append([offset()])
-    await turns(2)
-    writer.append([offset()])
-    waits: list[asyncio.Task[None]] = [asyncio.create_task(bench.committer.drained()) for _ in range(2)]
-    await turns(2)
-    waits[0].cancel()
-    bench.log.error = StorageError("x", "broken")
-    bench.thread.run_one()
-    assert await is_over(waits[1])
+    late: list[Ticket] = []
+    bench.committer.on_failed = lambda _writers, _error: late.append(other.append([offset()]))
+    await bench.flush()
+    await bench.flush()
+    assert [ticket.is_durable for ticket in late] == [True]
+    assert bench.committer.idle

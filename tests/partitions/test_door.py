@@ -14,7 +14,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.table import Capabilities
 from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Absent, Door, RequestRefused
-from coordinator.partitions.waiting import Waiting
+from coordinator.tickets import DURABLE, Waiting
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -207,38 +207,43 @@ async def test_a_handler_that_waits_for_nothing_is_found(tmp_path: Path) -> None
 # --- what the door gives ---
 
 
-def entered(cluster: Cluster, group_id: str = "g") -> tuple[Any, int]:
+def numbers(waiting: Waiting) -> set[int]:
+    """Which appends must be durable first."""
+    return {ticket.number for ticket in (waiting.ticket, *(waiting.more or ())) if ticket is not DURABLE}
+
+
+def entered(cluster: Cluster, group_id: str = "g") -> tuple[Any, set[int]]:
     """What is behind the door, and what one has to wait for then."""
     waiting = Waiting()
-    return cluster.door.enter(waiting, group_id), waiting.flush
+    return cluster.door.enter(waiting, group_id), numbers(waiting)
 
 
 def test_the_door_gives_the_group_and_notes_its_newest_change() -> None:
     cluster = Cluster()
     cluster.commit(1)
     cluster.commit(1, group="other")
-    assert entered(cluster) == (cluster.group(), 1)
+    assert entered(cluster) == (cluster.group(), {1})
 
 
 def test_the_door_gives_the_absence_of_a_group_and_notes_the_newest_removal() -> None:
     cluster = Cluster()
-    found, ticket = entered(cluster)
+    found, tickets = entered(cluster)
     assert isinstance(found, Absent)
-    assert (found.group_id, ticket) == ("g", 0)
+    assert (found.group_id, tickets) == ("g", set())
     cluster.commit(1)
     cluster.manager.delete_group("g")
-    found, ticket = entered(cluster)
+    found, tickets = entered(cluster)
     assert isinstance(found, Absent)
-    assert ticket == cluster.log.flush > 0
+    assert tickets == {len(cluster.log.tickets)}
 
 
 def test_the_door_is_shut_while_the_partition_loads_and_where_it_is_not_led() -> None:
     cluster = Cluster()
     cluster.manager.remove_groups_for_partition(0)
-    assert entered(cluster) == (ErrorCode.NOT_COORDINATOR, 0)
+    assert entered(cluster) == (ErrorCode.NOT_COORDINATOR, set())
     assert not cluster.door.leads("g")
     cluster.manager.begin_load(0)
-    assert entered(cluster) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 0)
+    assert entered(cluster) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, set())
     assert cluster.door.leads("g")
     assert not cluster.door.serves("g")
 
@@ -248,10 +253,10 @@ def test_between_slices_the_door_notes_what_has_changed_and_refuses_what_was_los
     cluster.commit(1)
     group, waiting = cluster.group(), Waiting()
     cluster.door.check(waiting, group)
-    assert waiting.flush == 1
+    assert numbers(waiting) == {1}
     cluster.commit(2)
     cluster.door.check(waiting, group)
-    assert waiting.flush == 2
+    assert numbers(waiting) == {1, 2}
     cluster.manager.remove_groups_for_partition(0)
     cluster.log.replay(cluster.manager.begin_load(0))
     with pytest.raises(RequestRefused) as refused:
@@ -266,7 +271,7 @@ def test_a_list_of_all_groups_waits_for_all_of_them_and_for_those_that_are_gone(
     cluster.manager.delete_group("g2")
     waiting = Waiting()
     assert [group.group_id for group in _shown(cluster.door, waiting)] == ["g0", "g1"]
-    assert waiting.flush == cluster.log.flush
+    assert numbers(waiting) == {1, 2, len(cluster.log.tickets)}
 
 
 def test_a_list_that_would_miss_the_groups_of_a_lost_partition_is_refused() -> None:

@@ -71,7 +71,7 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: P
         running.app.disk_jobs.sync(lambda _failed: None)
         await eventually(lambda: running.disk.failures, "the sync to fail")
         await eventually(
-            lambda: running.app.log.failed is None and running.app.leadership.ready, "the repair"
+            lambda: running.app.group_log.repairs == 1 and running.app.leadership.ready, "the repair"
         )
         assert await client.fetch(group) == {0: 1}
         assert await client.fetch(other) == {0: 7}

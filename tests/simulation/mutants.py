@@ -47,7 +47,7 @@ MUTANTS: Final = (
     Mutant(
         "a reply leaves before its flush",
         "coordinator.net.connection",
-        "if not self._replies and ctx.flush <= server.committer.durable:",
+        "if not self._replies and self._is_ready(ctx):",
         "if not self._replies:",
     ),
     Mutant(
@@ -59,30 +59,40 @@ MUTANTS: Final = (
     Mutant(
         "a failed flush counts as done",
         "coordinator.partitions.committer",
-        "if isinstance(result, BaseException):\n            self._fail(writers, result)\n            return",
+        "if isinstance(result, BaseException):\n"
+        "            self._fail(writers, tickets, log_error(result))\n            return",
         "",
     ),
     Mutant(
         "a reload does not wait for what was appended",
-        "coordinator.partitions.leadership",
-        "await self._committer.drained()",
+        "coordinator.partitions.file_log",
+        "await ended(writer.newest)",
         "await asyncio.sleep(0)",
     ),
     Mutant(
         "a partition serves before it is loaded",
-        "coordinator.partitions.loader",
-        "while offset < end_offset and still_wanted():",
-        "while offset < end_offset // 2 and still_wanted():",
+        "coordinator.partitions.file_log",
+        "while offset < self.end_offset:",
+        "while offset < self.end_offset // 2:",
     ),
     Mutant(
         "a failed flush leaves the groups as they are",
         "coordinator.partitions.leadership",
-        "        for partition in partitions:\n            self._drop(partition)\n"
-        "            self._manager.reload(partition, self._committer.durable)\n"
-        "            self._manager.wait_for_log(partition)\n"
-        "        self.start_repair()",
-        "        self.start_repair()",
-        ("for partition in self._out_of_step():", "for partition in ():"),
+        "        for partition in partitions:\n            self._drop(partition)\n",
+        "        for partition in partitions:\n"
+        "            asyncio.create_task(self._write_on(owned[partition]))\n"
+        "            continue\n",
+        (
+            "    @property\n    def ready(self)",
+            "    async def _write_on(self, shard):\n"
+            "        from coordinator.tickets import DURABLE\n"
+            "        await self._log.available(shard.partition)\n"
+            "        claim = await self._log.claim(shard.partition, self.epochs[shard.partition])\n"
+            "        shard.appender = claim.writer()\n"
+            "        for group in shard.groups.values():\n"
+            "            group.ticket = DURABLE\n\n"
+            "    @property\n    def ready(self)",
+        ),
     ),
     Mutant(
         "a deleted group leaves its offsets in the log",
@@ -152,9 +162,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a flush that fails does not refuse the replies that wait",
-        "coordinator.app",
-        "        self.server.on_failed(group_error(append_error(error)))\n",
-        "        self.server.on_flushed()\n",
+        "coordinator.net.connection",
+        "            self._refuse(ctx, blocker.error)\n        elif self._awaited",
+        "            return True\n        elif self._awaited",
+        ("            error = ctx.failure()\n", "            error = None\n"),
     ),
     Mutant(
         "a replaced static member keeps its old id",

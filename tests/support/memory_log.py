@@ -19,7 +19,7 @@ from coordinator.partitions.group_log import (
     Piece,
     ended,
 )
-from coordinator.partitions.ticket import DURABLE, Ticket, settle
+from coordinator.tickets import DURABLE, Ticket, settle
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
 from storage.format.records import OffsetCommits, Record

@@ -78,6 +78,51 @@ DURABLE: Final = _durable()
 """The ticket of what was durable from the start, or waits for nothing."""
 
 
+class Waiting:
+    """Something that must not be said before all that it depends on is durable."""
+
+    __slots__ = ("more", "ticket")
+
+    def __init__(self) -> None:
+        self.ticket: Ticket = DURABLE
+        """What this waits for."""
+        self.more: list[Ticket] | None = None
+        """What it waits for beside that: most wait for one ticket at most."""
+
+    def wait_for(self, ticket: Ticket) -> None:
+        """Wait for this, too."""
+        mine = self.ticket
+        if ticket.is_durable or ticket is mine:
+            return
+        if mine.is_durable:
+            self.ticket = ticket
+        elif self.more is None:
+            self.more = [ticket]
+        elif ticket not in self.more:
+            self.more.append(ticket)
+
+    def blocker(self) -> Ticket | None:
+        """A ticket that is not durable, be it pending or failed; None where all are."""
+        while self.ticket.is_durable:
+            if not self.more:
+                return None
+            self.ticket = self.more.pop()
+        return self.ticket
+
+    def failure(self) -> ErrorCode | None:
+        """Why a ticket has failed, if one has."""
+        tickets = [self.ticket, *(self.more or [])]
+        for ticket in tickets:
+            if ticket.error is not None:
+                return ticket.error
+        return None
+
+    def forget(self) -> None:
+        """Wait for nothing any more."""
+        self.ticket = DURABLE
+        self.more = None
+
+
 def settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
     """Bring pending tickets to their end: durable, or failed with `error`.
 

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong below the log port when the log is files, in the port's words."""
+
+from coordinator.partitions.group_log import LogDamaged, LogError, LogUnavailable
+from protocol.errors import ErrorCode
+from storage.errors import CorruptLog, StorageError, StorageFailed
+
+
+def log_error(error: BaseException) -> LogError:
+    """The port's error for one of storage, or for a bug, which an append hears as UNKNOWN_SERVER_ERROR."""
+    if isinstance(error, LogError):
+        return error
+    if not isinstance(error, StorageError):
+        bug = LogError(str(error))
+        bug.code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return bug
+    kind = LogError
+    if isinstance(error, StorageFailed):
+        kind = LogUnavailable
+    elif isinstance(error, CorruptLog):
+        kind = LogDamaged
+    place: dict[str, object] = {"file": error.path}
+    where = error.path
+    if error.position is not None:
+        place["position"] = error.position
+        where += f" at byte {error.position}"
+    return kind(error.reason, place, where)

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log port over files: one node's part of a data directory, with its journal (`storage.log_manager`).
+
+A flush is one frame in the journal for all partitions, so a failed one fails all that were in it, and whatever
+gathered meanwhile. Until the journal can be written again nothing is taken; the repair tries that again and again.
+Afterwards all claims are void: what was read before the repair may not be what it has found.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+from coordinator.partitions.committer import Committer, PartitionWriter
+from coordinator.partitions.file_errors import log_error
+from coordinator.partitions.group_log import (
+    LogDamaged,
+    LogError,
+    LogFenced,
+    LogUnavailable,
+    LogWriter,
+    Piece,
+    ended,
+)
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from protocol.errors import ErrorCode
+from storage.disk.checkpoint_file import Position
+from storage.errors import CorruptBatch, CorruptRecord, StorageError
+from storage.log_manager import LogManager
+
+log = get_logger("log")
+
+T = TypeVar("T")
+
+RETRY_S: Final = 1.0
+"""How long a journal that cannot be written is left alone before the next try."""
+
+
+class FileLog:
+    """The partitions of a LogManager for the event loop: the GroupLog of the files.
+
+    The disk is read in the io thread; appends go through the committer.
+    """
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        committer: Committer,
+        io: Thread,
+        clock: Clock,
+        stats: Stats,
+        read_bytes_max: int,
+    ) -> None:
+        self.files = log_manager
+        self.committer = committer
+        self.read_bytes_max = read_bytes_max
+        self.repairs = 0
+        """Counts the repairs: what was claimed before the last one is void."""
+        self.retry_s = RETRY_S
+        self.on_failed: Callable[[Sequence[LogWriter], LogError], None] = lambda _writers, _error: None
+        self.prepare: Callable[[int], Awaitable[None]] | None = None
+        """What must be done before a partition's files can be read; can be done twice, and raises LogError."""
+        self._io = io
+        self._clock = clock
+        self._stats = stats
+        self._writers: dict[int, PartitionWriter] = {}
+        self._epochs: dict[int, int] = {}
+        self._repair: asyncio.Task[None] | None = None
+        self._closed = False
+        committer.on_failed = self._flush_failed
+
+    # --- the port ---
+
+    async def claim(self, partition: int, leader_epoch: int) -> "FileClaim":
+        """Lead a partition; the epoch is the one that is asked for."""
+        self._check_open()
+        if leader_epoch < self._epochs.get(partition, -1):
+            raise LogFenced("a newer epoch has been claimed", {"partition": partition})
+        self._epochs[partition] = leader_epoch
+        await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.prepare is not None:
+            await self.prepare(partition)
+        if partition in self.files.failed_partitions:
+            await self.run(partial(self.files.reopen, partition))
+        self._check_usable(partition)
+        try:
+            return FileClaim(self, partition, leader_epoch)
+        except StorageError as error:
+            raise log_error(error) from error
+
+    async def available(self, partition: int) -> None:
+        """Return once the journal can be written."""
+        self._check_open()
+        if self.files.failed is not None:
+            self.start_repair()
+        if self._repair is not None:
+            await asyncio.shield(self._repair)
+
+    async def release(self, partition: int) -> Position | None:
+        """Lead a partition no more; of a directory that several nodes share it is closed, and may be given away.
+
+        Returns where it ends on disk then; None where there is nothing of it.
+        """
+        await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if not self.files.is_shared:
+            return None
+        return await self.run(partial(self.files.release, partition))
+
+    async def close(self) -> None:
+        """Settle what was appended, bring it into the segments, and unlock the directory."""
+        if self._closed:
+            return
+        self._closed = True
+        for partition in list(self._writers):
+            await self._end_writer(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        if self._repair is not None:
+            self._repair.cancel()
+        await self.run(self.files.close)
+
+    # --- appending ---
+
+    def new_writer(self, partition: int, leader_epoch: int) -> PartitionWriter:
+        """Let a claimed partition be written to from its end on."""
+        end_offset = self.files.end_offset(partition)
+        writer = self._writers[partition] = self.committer.writer(partition, end_offset, leader_epoch)
+        return writer
+
+    async def _end_writer(self, partition: int, error: ErrorCode) -> None:
+        writer = self._writers.get(partition)
+        if writer is not None:
+            writer.end(error)
+            await ended(writer.newest)
+            if self._writers.get(partition) is writer:
+                del self._writers[partition]
+
+    def _flush_failed(self, writers: list[PartitionWriter], error: LogError) -> None:
+        log.error("a flush failed", partitions=[writer.partition for writer in writers], **error.fields())
+        if self.files.failed is not None:
+            self.start_repair()
+        self._lost(writers, error)
+
+    def _lost(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
+        """Say which writers have lost something, but for those that were ended before."""
+        lost = [writer for writer in writers if self._writers.get(writer.partition) is writer]
+        for writer in lost:
+            del self._writers[writer.partition]
+        if lost:
+            self.on_failed(lost, error)
+
+    # --- reading ---
+
+    def check_claim(self, partition: int, repairs: int) -> None:
+        """Raise LogUnavailable where a claim is void: the log has failed since, or was repaired."""
+        self._check_usable(partition)
+        if repairs != self.repairs:
+            raise LogUnavailable("the log was repaired meanwhile", {"partition": partition})
+
+    def _check_usable(self, partition: int) -> None:
+        self._check_open()
+        if self.files.failed is not None:
+            raise LogUnavailable(self.files.failed.reason, {"partition": partition})
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise LogError("the log is closed")
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Do something with the files in the io thread. Raises LogError and its kinds."""
+        try:
+            return await self._io.run(call)
+        except StorageError as error:
+            raise log_error(error) from error
+
+    # --- repairing ---
+
+    def start_repair(self) -> None:
+        """See to it that the log can be written again, unless that is being done."""
+        if self._repair is None and not self._closed:
+            self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
+            self._repair = asyncio.get_running_loop().create_task(self._repair_log())
+
+    async def _repair_log(self) -> None:
+        while True:
+            try:
+                await self._io.run(self.files.repair)
+                break
+            except StorageError as error:
+                log.error("the journal is still not writable", reason=str(error))
+                await asyncio.sleep(self.retry_s)
+        self.repairs += 1
+        self._repair = None
+        self._stats.log_refusing_since_ms = 0
+        log.info("the journal is writable again")
+        lost = [writer for writer in self._writers.values() if not self._is_in_step(writer)]
+        if lost:
+            why = LogUnavailable("what was accepted, and never synced, was lost")
+            log.error("the log has lost records", partitions=[writer.partition for writer in lost])
+            for writer in lost:
+                writer.end(why.code)
+            self._lost(lost, why)
+
+    def _is_in_step(self, writer: PartitionWriter) -> bool:
+        """Whether the repair has found all that this writer has appended."""
+        try:
+            return writer.next_offset == self.files.end_offset(writer.partition)
+        except StorageError:
+            return False
+
+
+class FileClaim:
+    """A partition as it was claimed: the Claim of the files."""
+
+    def __init__(self, file_log: FileLog, partition: int, leader_epoch: int) -> None:
+        files = file_log.files
+        self._log = file_log
+        self._repairs = file_log.repairs
+        self._start_offset = files.log(partition).start_offset
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.end_offset = files.end_offset(partition)
+        self.size_bytes = files.log(partition).size_bytes
+
+    async def read(self) -> AsyncIterator[Piece]:
+        """The whole log, in pieces of some size."""
+        files, size_max = self._log.files, self._log.read_bytes_max
+        offset = self._start_offset
+        while offset < self.end_offset:
+            data, next_offset = await self._log.run(partial(files.read, self.partition, offset, size_max))
+            self._log.check_claim(self.partition, self._repairs)
+            yield Piece(data, offset, next_offset)
+            offset = next_offset
+
+    async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
+        """The file, and the byte where the damaged batch begins."""
+        files = self._log.files
+        path, position = await self._log.run(partial(files.locate, self.partition, piece.offset))
+        if isinstance(error, CorruptRecord):
+            return LogDamaged(error.reason, {"file": str(path)}, str(path))
+        position += error.position
+        where = f"{path} at byte {position}"
+        return LogDamaged(error.reason, {"file": str(path), "position": position}, where)
+
+    def writer(self) -> PartitionWriter:
+        """Begin to write at the end."""
+        self._log.check_claim(self.partition, self._repairs)
+        return self._log.new_writer(self.partition, self.leader_epoch)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files under test as a log: a data directory on a disk that waits and fails when a test wants it to."""
+
+import asyncio
+from pathlib import Path
+
+from coordinator.partitions.committer import Committer, FlushMode
+from coordinator.partitions.file_log import FileLog
+from coordinator.partitions.group_log import GroupLog
+from coordinator.runtime.clock import SystemClock
+from coordinator.runtime.io_thread import IoThread
+from coordinator.telemetry.stats import Stats
+from storage.disk.layout import partition_dir
+from storage.log_manager import LogManager
+from storage.settings import LogSettings
+from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
+from tests.partitions.disk import SYNCS, Disk
+from tests.partitions.running import eventually
+
+SETTINGS = LogSettings(journal_step_bytes=16_384)
+READ_BYTES_MAX = 500
+"""So little that what is read comes in several pieces."""
+ANY_JOURNAL = "/journal"
+TOPIC_ID = bytes(range(16))
+
+
+class FileSubject(Subject):
+    """A node that has a directory for itself."""
+
+    fails_apart = False
+    mode = FlushMode.ALWAYS
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._disk = Disk()
+        self._threads: list[IoThread] = []
+        super().__init__()
+
+    def open(self) -> GroupLog:
+        """Open the directory."""
+        return self._file_log(LogManager.open(self._data_dir, SETTINGS, self._disk))
+
+    def _file_log(self, manager: LogManager) -> FileLog:
+        loop = asyncio.get_running_loop()
+        io, flush = IoThread(loop, "io"), IoThread(loop, "flush")
+        self._threads += [io, flush]
+        clock, stats = SystemClock(), Stats()
+        committer = Committer(
+            loop,
+            manager,
+            flush,
+            clock,
+            stats,
+            self.mode,
+            batch_bytes_max=BATCH_BYTES_MAX,
+            offset_value_version=3,
+            compression=0,
+        )
+        file_log = FileLog(manager, committer, io, clock, stats, READ_BYTES_MAX)
+        file_log.retry_s = 0.01
+        return file_log
+
+    async def close(self) -> None:
+        """Let everything end that still runs."""
+        self._disk.let_go()
+        self._disk.heal()
+        await super().close()
+        for thread in self._threads:
+            thread.close()
+
+    async def successor(self, *partitions: int) -> GroupLog:
+        """The node that opens the directory once the first one has closed it."""
+        return await self.restart()
+
+    def hold(self, partition: int) -> None:
+        """Let the journal's writes wait."""
+        self._disk.hold_back(SYNCS, ANY_JOURNAL)
+
+    async def until_held(self, partition: int) -> None:
+        """Wait for a write to the journal."""
+        await eventually(lambda: self._disk.waiting, "a flush to reach the disk")
+
+    def let_go(self, partition: int) -> None:
+        """Let the journal be written."""
+        self._disk.let_go()
+
+    def fail_next(self, partition: int, *, kept: bool) -> None:
+        """Let one write to the journal fail."""
+        self._disk.fail(SYNCS, where=ANY_JOURNAL, times=1, after=kept)
+
+    def break_down(self, partition: int) -> None:
+        """Let all writes to journals fail."""
+        self._disk.fail(SYNCS, where=ANY_JOURNAL)
+
+    def mend(self, partition: int) -> None:
+        """Let nothing fail."""
+        self._disk.heal()
+
+    async def plant(self, partition: int, batch: bytes) -> None:
+        """Append to the partition's log as the committer does."""
+        assert isinstance(self.log, FileLog)
+        base_offset = int.from_bytes(batch[:8], "big")
+        await self.log.run(lambda: self._files.append([(partition, base_offset, batch)], sync=True))
+
+    @property
+    def _files(self) -> LogManager:
+        assert isinstance(self.log, FileLog)
+        return self.log.files
+
+    def damage(self, partition: int) -> None:
+        """Change a byte of the first batch in the partition's segment."""
+        segment = partition_dir(self._data_dir, SETTINGS.topic, partition) / f"{0:020}.log"
+        data = bytearray(segment.read_bytes())
+        data[80] ^= 0xFF
+        segment.write_bytes(data)
+
+    async def restart(self) -> GroupLog:
+        """Close the directory and open it again."""
+        await self.log.close()
+        self.log = self.watched(self.open())
+        return self.log
