@@ -25,22 +25,24 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     query: Callable[[Facts], str]
 
 
-def sighted(check: str) -> Callable[[Facts], str]:
+def sightings_of(check: str) -> Callable[[Facts], str]:
     """For a check whose rows the fold has seen on its way: one finding for each file."""
     return lambda _: f"select {FOUND_COLUMNS} from sightings where check = '{check}'"
 
 
-def between(where: str, message: str) -> str:
+def ranges_where(where: str, message: str) -> str:
     """One finding for each range for which something is true: mostly of it and the range before it."""
     return f"select partition, file, position, 1L as count, {message} as message from ranges where {where}"
 
 
-def sighted_or_between(check: str, where: str, message: str) -> str:
+def sightings_or_ranges(check: str, where: str, message: str) -> str:
     """For what can stand within a file, where the fold has seen it, or between one range and the next."""
-    return by_file(f"select {FOUND_COLUMNS} from sightings where check = '{check}'", between(where, message))
+    return by_file(
+        f"select {FOUND_COLUMNS} from sightings where check = '{check}'", ranges_where(where, message)
+    )
 
 
-def differing(kind: str) -> Callable[[Facts], str]:
+def differences_of(kind: str) -> Callable[[Facts], str]:
     """For a check that compares the log with something else, if that was asked for: one finding for each partition."""
     rows = f"select * from differences where kind = '{kind}'"
     return lambda facts: "" if facts.differences is None else by_partition(rows, "message")
@@ -70,7 +72,7 @@ def quoted(name: str) -> str:
     return f"concat('\\'', {name}, '\\'')"
 
 
-def said(text: str, *values: str) -> str:
+def format_message(text: str, *values: str) -> str:
     """Text for a message, with the value of an expression for each %s in it; what is null is left out."""
     strings = (f"coalesce(cast({value} as string), '')" for value in values)
     return f"format_string({', '.join([_literal(text), *strings])})"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What changed while the log was read."""
 
-from audit.checks.base import FOUND_COLUMNS, Check, differing, sighted
+from audit.checks.base import FOUND_COLUMNS, Check, differences_of, sightings_of
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
-    gone, changed = sighted("changed_meanwhile")(facts), differing("meanwhile")(facts)
+    gone, changed = sightings_of("changed_meanwhile")(facts), differences_of("meanwhile")(facts)
     return f"{gone} union all select {FOUND_COLUMNS} from ({changed})" if changed else gone
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clocks that were set back."""
 
-from audit.checks.base import Check, said, sighted_or_between
+from audit.checks.base import Check, format_message, sightings_or_ranges
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
-    message = said(
+    message = format_message(
         "a batch is %s s older than the one before it",
         "cast((earlier_timestamp - first_max_timestamp) / 1000 as long)",
     )
-    return sighted_or_between(
+    return sightings_or_ranges(
         "clock_jump",
         f"first_max_timestamp >= {facts.options.since_ms}"
         f" and earlier_timestamp - first_max_timestamp > {facts.options.limits.clock_back_ms}",

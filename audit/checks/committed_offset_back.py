@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Committed offsets that went back."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts
 
 
 def _query(_: Facts) -> str:
     return by_partition(
         "select * except (file), back.file, back.position from offsets where backwards > 0",
-        said(
+        format_message(
             "group %s committed less for %s-%s: %s",
             quoted("group"),
             "topic",

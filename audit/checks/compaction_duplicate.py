@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys that compaction left twice."""
 
-from audit.checks.base import Check, by_partition, lookup, quoted, said
+from audit.checks.base import Check, by_partition, format_message, lookup, quoted
 from audit.facts.facts import Facts
 
 
@@ -11,7 +11,9 @@ def _query(facts: Facts) -> str:
     return by_partition(
         f"select * from (select {columns} from offsets union all select {columns} from groups)"
         f" where cleaned > 1 and {cleaned_to} is not null",
-        said("group %s has a key %s times below the cleaner's checkpoint", quoted("group"), "cleaned"),
+        format_message(
+            "group %s has a key %s times below the cleaner's checkpoint", quoted("group"), "cleaned"
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs that should have been compacted."""
 
-from audit.checks.base import Check, lookup, said
+from audit.checks.base import Check, format_message, lookup
 from audit.facts.facts import Facts
 
 
@@ -10,7 +10,9 @@ def _query(facts: Facts) -> str:
         return ""  # without the cleaner's notes it cannot be known
     limits = facts.options.limits
     dirty = f"segment >= coalesce({lookup(facts.inventory.cleaner_checkpoint)}, 0)"
-    message = said("%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes")
+    message = format_message(
+        "%s of %s bytes in closed segments have not been compacted", "dirty_bytes", "bytes"
+    )
     return f"""
         select partition, first.file, 0 as position, 1 as count, {message} as message from (
             select

@@ -3,25 +3,25 @@
 
 from typing import Final
 
-from audit.checks.base import Check, differing
+from audit.checks.base import Check, differences_of
 
 CHECKS: Final = (
     Check(
         name="compaction_differs",
         severity="error",
         about="A copy of the log, once compacted, says something else: compaction would lose state, or bring it back.",
-        query=differing("compacted"),
+        query=differences_of("compacted"),
     ),
     Check(
         name="state_differs",
         severity="error",
         about="What the running coordinators report is not what the log says: one of them has lost something.",
-        query=differing("differs"),
+        query=differences_of("differs"),
     ),
     Check(
         name="rebalance_stuck",
         severity="warning",
         about="A group was in a rebalance before the log was read, and still is: a member does not answer.",
-        query=differing("stuck"),
+        query=differences_of("stuck"),
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that have been empty for longer than their offsets are kept."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import retention_over
 from audit.facts.facts import Facts
 
@@ -15,7 +15,7 @@ def _query(facts: Facts) -> str:
         where state = 'Empty' and state_timestamp >= 0 and state_timestamp <= {retention_over(facts)}
     """
     hours = f"({now_ms} - state_timestamp) div 3600000"
-    return by_partition(rows, said("group %s has been empty for %s hours", quoted("group"), hours))
+    return by_partition(rows, format_message("group %s has been empty for %s hours", quoted("group"), hours))
 
 
 CHECK = Check(

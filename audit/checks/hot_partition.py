@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One partition that gets far more than the others."""
 
-from audit.checks.base import Check, said
+from audit.checks.base import Check, format_message
 from audit.facts.facts import Facts
 
 
 def _query(facts: Facts) -> str:
     limits = facts.options.limits
-    message = said("%s of all %s records are in this partition", "records", "total")
+    message = format_message("%s of all %s records are in this partition", "records", "total")
     return f"""
         select partition, first.file, 0 as position, 1 as count, {message} as message from (
             select partition, records, first, sum(records) over () as total from (

@@ -5,7 +5,7 @@ The newest record of a key may only be followed by newer ones. It can go altoget
 compaction has dropped since, which takes delete.retention.ms at least: after that, absence says nothing.
 """
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts
 from audit.facts.state import KEY
 
@@ -24,7 +24,7 @@ def _query(facts: Facts) -> str:
             or (now_at = log_offset and (now_gone or now_committed != committed_offset))
     """
     now = "if(now_at is null, 'nothing', concat('another record counts, at ', now_at))"
-    message = said(
+    message = format_message(
         "group %s had %s for %s-%s (offset %s of the log); now %s",
         quoted("group"), "committed_offset", "topic", "topic_partition", "log_offset", now,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members that come and go."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts
 
 
@@ -15,7 +15,9 @@ def _query(facts: Facts) -> str:
         )
         where arrivals > {facts.options.limits.arrivals_per_hour} * together
     """
-    message = said("in group %s %s came %s times within an hour", quoted("group"), quoted("who"), "arrivals")
+    message = format_message(
+        "in group %s %s came %s times within an hour", quoted("group"), quoted("who"), "arrivals"
+    )
     return by_partition(rows, message)
 
 

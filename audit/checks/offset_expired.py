@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that should have expired."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import EXPIRING, retention_over
 from audit.facts.facts import Facts
 
@@ -13,7 +13,7 @@ def _query(facts: Facts) -> str:
         select * from ({EXPIRING})
         where coalesce(expire_timestamp <= {own_limit}, counts_from <= {retention_over(facts)})
     """
-    message = said(
+    message = format_message(
         "the offset of group %s for %s-%s should have expired", quoted("group"), "topic", "topic_partition"
     )
     return by_partition(rows, message)

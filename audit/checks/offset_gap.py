@@ -5,7 +5,7 @@ Compaction leaves holes below the cleaner's checkpoint. Where no cleaner has not
 in every segment but the newest.
 """
 
-from audit.checks.base import FOUND_COLUMNS, Check, between, by_file, lookup, said
+from audit.checks.base import FOUND_COLUMNS, Check, by_file, format_message, lookup, ranges_where
 from audit.facts.facts import Facts
 
 
@@ -20,16 +20,16 @@ def _inside(facts: Facts) -> str:
 
 
 def _across(facts: Facts) -> str:
-    message = said("offsets %s to %s are missing", "expected_offset", "first_base_offset - 1")
+    message = format_message("offsets %s to %s are missing", "expected_offset", "first_base_offset - 1")
     lost = f"first_base_offset > expected_offset and first_base_offset > {lookup(facts.inventory.cleaned_to)}"
-    return between(lost, message)
+    return ranges_where(lost, message)
 
 
 def _at_the_start(facts: Facts) -> str:
     """The first segment keeps its name when it is compacted, so a log that starts later has lost one."""
     log_start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
-    message = said("the log starts at offset %s, and should at %s", "segment", log_start)
-    return between(f"number = 1 and segment > {log_start}", message)
+    message = format_message("the log starts at offset %s, and should at %s", "segment", log_start)
+    return ranges_where(f"number = 1 and segment > {log_start}", message)
 
 
 CHECK = Check(

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets that are there twice."""
 
-from audit.checks.base import Check, said, sighted_or_between
+from audit.checks.base import Check, format_message, sightings_or_ranges
 
 CHECK = Check(
     name="offset_overlap",
     severity="error",
     about="Two batches have the same offsets: one was written twice, or two leaders wrote.",
-    query=lambda _: sighted_or_between(
+    query=lambda _: sightings_or_ranges(
         "offset_overlap",
         "first_base_offset < expected_offset and first_base_offset >= earlier_base_offset",
-        said(
+        format_message(
             "offset %s follows, where the file before goes up to %s",
             "first_base_offset",
             "expected_offset - 1",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offsets of groups that are not stored."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.checks.owners import OWNED
 from audit.facts.facts import Facts
 
@@ -13,7 +13,7 @@ def _query(_: Facts) -> str:
             from ({OWNED}) where state is null group by partition, group
         )
     """
-    message = said("group %s has %s offsets, and is not stored itself", quoted("group"), "offsets")
+    message = format_message("group %s has %s offsets, and is not stored itself", quoted("group"), "offsets")
     return by_partition(rows, message)
 
 

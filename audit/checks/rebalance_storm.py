@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups that rebalance again and again."""
 
-from audit.checks.base import Check, by_partition, quoted, said
+from audit.checks.base import Check, by_partition, format_message, quoted
 from audit.facts.facts import Facts
 
 
@@ -16,7 +16,7 @@ def _query(facts: Facts) -> str:
         )
     """
     return by_partition(
-        rows, said("group %s had %s generations within an hour", quoted("group"), "rebalances")
+        rows, format_message("group %s had %s generations within an hour", quoted("group"), "rebalances")
     )
 
 

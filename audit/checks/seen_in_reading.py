@@ -3,49 +3,49 @@
 
 from typing import Final
 
-from audit.checks.base import Check, sighted
+from audit.checks.base import Check, sightings_of
 
 CHECKS: Final = (
     Check(
         name="batch_crc",
         severity="error",
         about="A batch does not have the bytes that were written: its checksum is another.",
-        query=sighted("batch_crc"),
+        query=sightings_of("batch_crc"),
     ),
     Check(
         name="batch_damage",
         severity="error",
         about="Bytes in the log are no batch, or a batch holds no records that can be read.",
-        query=sighted("batch_damage"),
+        query=sightings_of("batch_damage"),
     ),
     Check(
         name="future_time",
         severity="warning",
         about="A record says that it is from the future: a clock was wrong, and it will expire late.",
-        query=sighted("future_time"),
+        query=sightings_of("future_time"),
     ),
     Check(
         name="metadata_too_long",
         severity="warning",
         about="A commit's metadata is longer than offset.metadata.max.bytes allows.",
-        query=sighted("metadata_too_long"),
+        query=sightings_of("metadata_too_long"),
     ),
     Check(
         name="undecodable",
         severity="error",
         about="The key or the value of a record cannot be understood.",
-        query=sighted("undecodable"),
+        query=sightings_of("undecodable"),
     ),
     Check(
         name="unknown_type",
         severity="warning",
         about="A record is of a type that Kafka 4.3 does not have.",
-        query=sighted("unknown_type"),
+        query=sightings_of("unknown_type"),
     ),
     Check(
         name="wrong_partition",
         severity="error",
         about="A group has records in a partition where no coordinator looks for it.",
-        query=sighted("wrong_partition"),
+        query=sightings_of("wrong_partition"),
     ),
 )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tombstones that compaction could have dropped."""
 
-from audit.checks.base import Check, by_partition, lookup, quoted, said
+from audit.checks.base import Check, by_partition, format_message, lookup, quoted
 from audit.facts.facts import Facts
 
 
@@ -14,7 +14,9 @@ def _query(facts: Facts) -> str:
         select * from (select {columns} from offsets union all select {columns} from groups)
         where tombstone and timestamp <= {oldest} and log_offset < {lookup(facts.inventory.cleaner_checkpoint)}
     """
-    return by_partition(rows, said("a tombstone of group %s is past delete.retention.ms", quoted("group")))
+    return by_partition(
+        rows, format_message("a tombstone of group %s is past delete.retention.ms", quoted("group"))
+    )
 
 
 CHECK = Check(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions that were never ended."""
 
-from audit.checks.base import Check, by_partition, said
+from audit.checks.base import Check, by_partition, format_message
 from audit.facts.facts import Facts
 
 
@@ -19,7 +19,7 @@ def _query(facts: Facts) -> str:
         )
         where {now_ms} - first.open_since > {facts.options.limits.transaction_max_timeout_ms}
     """
-    message = said(
+    message = format_message(
         "producer %s has had a transaction open for %s s", "producer_id", f"({now_ms} - open_since) div 1000"
     )
     return by_partition(rows, message)

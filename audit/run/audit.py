@@ -37,7 +37,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     Raises AuditError when it cannot be done; nothing is written then but, perhaps, tables of a run that is in no list.
     """
     started = time.monotonic()
-    out = _made(options.out)
+    out = _directory_made(options.out)
     looks = {place: look_at(spark, place) if is_url(place) else look(place) for place in options.log_dirs}
     inventory = take_inventory(looks)
     if options.compacted is not None:
@@ -102,7 +102,7 @@ def _earlier(
     return runs, tables.offsets_of(spark, out, runs[-1]) if runs else None
 
 
-def _made(out: str) -> Path:
+def _directory_made(out: str) -> Path:
     path = Path(out)
     try:
         path.mkdir(parents=True, exist_ok=True)

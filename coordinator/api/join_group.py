@@ -34,7 +34,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         return error_response(request, ErrorCode.INVALID_SESSION_TIMEOUT, ctx.api_version)
-    if not _can_be_told(request, ctx.client_id):
+    if not _fits_the_answers(request, ctx.client_id):
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
         request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
@@ -47,7 +47,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
     return PARKED
 
 
-def _can_be_told(request: JoinGroupRequest, client_id: str) -> bool:
+def _fits_the_answers(request: JoinGroupRequest, client_id: str) -> bool:
     """Whether others can be told of the member and its group.
 
     What was not UTF-8 has become longer by being read, and the id of a new member is longer than its prefix. In Kafka

@@ -222,15 +222,15 @@ class Assignment:
             allowed = least + (sum(count > least for count in counts.values()) < more)
             if node in counts and counts[node] < allowed:
                 counts[node] += 1
-                self._mean(partition, node)
+                self._set_target(partition, node)
             else:
                 homeless.append(partition)
         for partition in homeless:
             node = min(nodes, key=lambda each: (counts[each], each))
             counts[node] += 1
-            self._mean(partition, node)
+            self._set_target(partition, node)
 
-    def _mean(self, partition: int, node: int) -> None:
+    def _set_target(self, partition: int, node: int) -> None:
         place = self.places[partition]
         place.target = None if place.owner == node and place.leads else node
 

@@ -194,8 +194,8 @@ class Supervisor:
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
             self.ended.add(node)
-        tell = log.info if expected else log.error
-        tell("a worker has ended", node=node, status=status, partitions=len(had))
+        write = log.info if expected else log.error
+        write("a worker has ended", node=node, status=status, partitions=len(had))
         self.advance()
         self._spawn(self._after_exit(node, had, comes_back=not expected), "settle")
 

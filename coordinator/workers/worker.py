@@ -128,7 +128,7 @@ class Worker:
         self.channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
         self.app: WorkerApp | None = None
         """The node, once the supervisor has said what it is."""
-        self._starting: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Future[int] = loop.create_future()
 
@@ -155,7 +155,7 @@ class Worker:
             case messages.EndsAnswer():
                 app.ends.answered(message)
             case messages.Stop():
-                self._starting = self._loop.create_task(self._stop(app))
+                self._task = self._loop.create_task(self._stop(app))
 
     def _welcome(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings
@@ -166,7 +166,7 @@ class Worker:
             self._cannot_serve(error)
             return
         self._surroundings.watch(settings.worker_timeout_ms, app.loop_stalled)
-        self._starting = self._loop.create_task(self._start(app))
+        self._task = self._loop.create_task(self._start(app))
 
     def _cannot_serve(self, error: CannotStart) -> None:
         self.channel.send(messages.CannotServe(str(error)))
