@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes and Kafka's vocabulary: frames, headers, error codes, versions and message codecs.
 
-Imports no other package of ours, no asyncio, and opens no files. Importing `protocol` or `protocol.hot` does
-not import kafka-python; only `protocol.messages` does.
+Imports no other package of ours, no asyncio, and opens no files; `protocol.codegen`, which writes `protocol.hot`, is a
+command. Importing `protocol` or `protocol.hot` does not import kafka-python; only `protocol.messages` does.
 """

@@ -6,8 +6,6 @@ from typing import Any
 from protocol import hot
 from protocol.codec import ApiSchema, Codec
 
-__all__ = ["Codec", "codec_for", "schema_for"]
-
 
 def schema_for(api_key: int) -> ApiSchema[Any, Any]:
     """Return the messages of an API; raises KeyError for one whose schema nobody has.

@@ -183,17 +183,21 @@ def _field_reader(field: Any, version: int, flexible: bool) -> tuple[Reader, Ste
     """The reader of a field; where it is read in steps, the second one."""
     nullable: bool = field.nullable_for_version_q(version)
     if field.is_struct_array():
-        if _is_flat(field.array_of, version):
-            items = _flat_struct_reader(field.array_of, version, flexible=flexible)
-            return _unread, _array_reader(field.name, items, flexible, nullable)
-        items_in_steps = struct_reader(field.array_of, version, flexible=flexible)
-        return _unread, _nested_array_reader(field.name, items_in_steps, flexible, nullable)
+        items = _struct_readers(field.array_of, version, flexible)
+        return _unread, _array_reader(field.name, *items, flexible, nullable)
     if field.is_array():
-        items = _scalar_reader(field.name, field.array_of.type_str, flexible, nullable=False)
-        return _unread, _array_reader(field.name, items, flexible, nullable)
+        scalars = _scalar_reader(field.name, field.array_of.type_str, flexible, nullable=False)
+        return _unread, _array_reader(field.name, scalars, None, flexible, nullable)
     if field.is_struct():
         return _unread, struct_reader(field, version, flexible=flexible, optional=nullable)
     return _scalar_reader(field.name, field.type_str, flexible, nullable), None
+
+
+def _struct_readers(schema: Any, version: int, flexible: bool) -> tuple[Reader, StepReader | None]:
+    """The reader of the items of an array; where they hold arrays themselves, the second one."""
+    if _is_flat(schema, version):
+        return _flat_struct_reader(schema, version, flexible=flexible), None
+    return _unread, struct_reader(schema, version, flexible=flexible)
 
 
 def _unread(_buf: bytes, _pos: int) -> tuple[Any, int]:
@@ -292,8 +296,12 @@ def _count_reader(name: str, flexible: bool, nullable: bool) -> Reader:
     return read
 
 
-def _array_reader(name: str, read_item: Reader, flexible: bool, nullable: bool) -> StepReader:
+def _array_reader(
+    name: str, read_item: Reader, read_in_steps: StepReader | None, flexible: bool, nullable: bool
+) -> StepReader:
+    """Read an array with a step before every ITEMS_PER_STEP items, or before each that is read in steps itself."""
     read_count = _count_reader(name, flexible, nullable)
+    items_per_step = ITEMS_PER_STEP if read_in_steps is None else 1
 
     def read(buf: bytes, pos: int) -> Reading:
         count, pos = read_count(buf, pos)
@@ -301,29 +309,14 @@ def _array_reader(name: str, read_item: Reader, flexible: bool, nullable: bool) 
             return None, pos
         items: list[Any] = []
         while len(items) < count:
-            some = min(count - len(items), ITEMS_PER_STEP)
+            some = min(count - len(items), items_per_step)
             yield some
             for _ in range(some):
-                item, pos = read_item(buf, pos)
+                if read_in_steps is None:
+                    item, pos = read_item(buf, pos)
+                else:
+                    item, pos = yield from read_in_steps(buf, pos)
                 items.append(item)
-        return items, pos
-
-    return read
-
-
-def _nested_array_reader(name: str, read_item: StepReader, flexible: bool, nullable: bool) -> StepReader:
-    """Read an array whose items hold arrays themselves, with a step before each item."""
-    read_count = _count_reader(name, flexible, nullable)
-
-    def read(buf: bytes, pos: int) -> Reading:
-        count, pos = read_count(buf, pos)
-        if count == -1:
-            return None, pos
-        items: list[Any] = []
-        while len(items) < count:
-            yield 1
-            item, pos = yield from read_item(buf, pos)
-            items.append(item)
         return items, pos
 
     return read

@@ -215,10 +215,6 @@ class LogManager:
         """What waits in memory for its segments."""
         return self._writer.pending_bytes
 
-    def partitions_on_disk(self) -> list[int]:
-        """The partitions that have a directory or something to write into one, sorted; of a share, its own."""
-        return self._partitions.numbers()
-
     def end_offset(self, partition: int) -> int:
         """The base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
 

@@ -4,13 +4,13 @@
 from collections.abc import Sequence
 
 from storage.disk.checkpoint_file import TopicPartition
-from storage.errors import CorruptLog, NotOwned, storage_error
+from storage.errors import CorruptLog, NotOwned
 from storage.format.batch_format import next_offset_of
 from storage.journal.journal import Entry
 from storage.journal.log_directory import LogDirectory
 from storage.partition.log import PartitionLog
 from storage.recovery.opening import Opened
-from storage.recovery.recovery import Known, partitions_on_disk
+from storage.recovery.recovery import Known
 
 
 class Partitions:
@@ -50,20 +50,6 @@ class Partitions:
     def recovery_point(self, partition: int) -> int:
         """Up to which offset a partition is on disk for good."""
         return self.points.get((self._directory.settings.topic, partition), 0)
-
-    def numbers(self) -> list[int]:
-        """Those that have a directory or something to write into one, sorted; of a share, its own.
-
-        Raises StorageError.
-        """
-        if self.owned is not None:
-            return sorted(self.owned)
-        directory = self._directory
-        try:
-            found = partitions_on_disk(directory.fs, directory.data_dir, directory.settings.topic)
-        except OSError as error:
-            raise storage_error(directory.data_dir, error, "listing") from error
-        return sorted({*found, *self._ends})
 
     def end_offset(self, partition: int) -> int:
         """The base offset of the next batch. Raises CorruptLog and NotOwned."""

@@ -70,11 +70,6 @@ class MemberMetadata(msgspec.Struct):
         """
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
-    @property
-    def protocol_names(self) -> list[str]:
-        """Names of the protocols that the member offers, the preferred one first."""
-        return [name for name, _ in self.supported_protocols]
-
     def count_bytes(self) -> int:
         """How many bytes of clients the member holds: its metadata, its assignment and its names."""
         return (

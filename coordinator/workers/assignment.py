@@ -107,10 +107,6 @@ class Assignment:
                 if place.target is None and node in self.expected:
                     place.target = node
 
-    def given_up(self, node: int) -> None:
-        """A node that was expected does not come (back)."""
-        self.expected.discard(node)
-
     # --- what operators want
 
     def move(self, partition: int, to: int) -> None:

@@ -227,7 +227,7 @@ def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
     for member in members:
         assert not (member.awaiting_join and member.awaiting_sync), f"{member.member_id} is in two phases"
         assert member.member_id not in group.pending_members, f"{member.member_id} is member and pending"
-        for name in member.protocol_names:
+        for name, _ in member.supported_protocols:
             counts[name] = counts.get(name, 0) + 1
         assert member.session_deadline_ms > now_ms, f"{member.member_id} is silent and still there"
         if member.session_deadline_ms == NEVER:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from storage.errors import CorruptLog, StorageError
 from storage.log_manager import LogManager
+from storage.recovery.recovery import partitions_on_disk
 from storage.settings import LogSettings
 from tests.storage.account import Account, contents
 from tests.storage.faulty import Crash, FaultyFileSystem
@@ -97,8 +98,8 @@ class Machine(Account):
 
     def compare(self, *, power_loss: bool) -> None:
         """What is there now begins as accepted, holds at least what must be there, and has no gaps."""
-        partitions = set(self.accepted) | set(self.doubtful) | set(self.manager.partitions_on_disk())
-        for partition in sorted(partitions):
+        on_disk = partitions_on_disk(self.fs, ROOT, self.settings.topic)
+        for partition in sorted({*self.accepted, *self.doubtful, *on_disk}):
             self.settle(self.manager, partition, power_loss=power_loss)
 
     def open_despite_faults(self, *, power_loss: bool) -> None:

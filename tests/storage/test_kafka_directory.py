@@ -38,6 +38,9 @@ NOT_YET = {
     ck.KafkaError._WAIT_COORD,
 }
 
+OFFSETS_PARTITIONS = 50
+"""Of Kafka's offsets topic, at most: its default."""
+
 
 def once_ready(call: Callable[[], T], what: str) -> T:
     """What `call` returns, tried until the broker is ready for it."""
@@ -82,7 +85,7 @@ def load(manager: LogManager) -> tuple[dict[tuple[str, str, int], OffsetAndMetad
     offsets: dict[tuple[str, str, int], OffsetAndMetadata | None] = {}
     homes: dict[str, int] = {}
     loader = RecordLoader()
-    for partition in manager.partitions_on_disk():
+    for partition in range(OFFSETS_PARTITIONS):
         offset = 0
         while offset < manager.end_offset(partition):
             data, offset = manager.read(partition, offset, 1 << 20)

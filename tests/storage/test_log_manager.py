@@ -13,6 +13,7 @@ from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
+from storage.recovery.recovery import partitions_on_disk
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.storage.strategies import batch
@@ -43,14 +44,14 @@ def append(manager: LogManager, label: int, *partitions: int, sync: bool = True)
 
 
 def test_end_offset_counts_what_still_waits_for_its_segment() -> None:
-    manager, _ = opened()
+    manager, fs = opened()
     assert manager.end_offset(5) == 0
     manager.append([(5, 0, batch(1, 0, 3)), (6, 0, batch(1, 0)), (5, 3, batch(2, 3))], sync=True)
     assert (manager.end_offset(5), manager.end_offset(6), manager.log(5).end_offset) == (4, 1, 0)
     assert manager.pending_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
     assert manager.write_behind() == manager.log(5).size_bytes + manager.log(6).size_bytes
     assert (manager.pending_bytes, manager.log(5).end_offset) == (0, 4)
-    assert manager.partitions_on_disk() == [5, 6]
+    assert partitions_on_disk(fs, ROOT, "__consumer_offsets") == [5, 6]
 
 
 def test_a_read_sees_all_that_was_accepted() -> None:
@@ -157,7 +158,7 @@ def test_directories_of_other_topics_are_not_ours() -> None:
     ):
         fs.mkdir(ROOT / name)
     manager, _ = opened(fs)
-    assert manager.partitions_on_disk() == []
+    assert partitions_on_disk(fs, ROOT, "__consumer_offsets") == []
     manager.close()
     assert len(fs.listdir(ROOT)) == 9
 

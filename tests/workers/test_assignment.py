@@ -109,7 +109,6 @@ steps = st.one_of(
     st.tuples(st.just("settle"), node_ids, st.booleans(), st.sampled_from([False, False, False, True])),
     st.tuples(st.just("move"), st.integers(-1, PARTITIONS), node_ids),
     st.tuples(st.just("drain"), node_ids),
-    st.tuples(st.just("given_up"), node_ids),
 )
 lasts = st.lists(
     st.builds(Leader, st.sampled_from([NOBODY, *NODES]), st.integers(-1, 5)),
@@ -131,8 +130,6 @@ def test_never_two_owners_ever_new_epochs_and_in_the_end_a_leader_for_each(
                 cluster.settle(node, comes_back=comes_back, damaged=damaged)
             case ("move" | "drain") as step, numbers:
                 cluster.order(step, *(int(str(number)) for number in numbers))
-            case "given_up", [int(node)] if node not in cluster.has:
-                cluster.machine.given_up(node)
         cluster.follow()
     cluster.rest()
     for partition, place in enumerate(cluster.machine.places):

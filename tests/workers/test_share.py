@@ -23,6 +23,7 @@ from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
+from storage.errors import NotOwned
 from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
@@ -70,7 +71,8 @@ class Played:
 
         await eventually(lambda: bool(found()), f"the release of partition {partition}")
         (released,) = found()
-        assert partition not in self.app.log.partitions_on_disk()
+        with pytest.raises(NotOwned):
+            self.app.log.end_offset(partition)
         assert partition not in self.app.manager.owned_partitions
         assert partition not in self.app.manager.loading_partitions
         self.shared.note(partition, released.position)
