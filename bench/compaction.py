@@ -65,10 +65,10 @@ class Phase(NamedTuple):
 # --- the log ---
 
 
-def make_log(data: Path, size_bytes: int) -> int:
-    """Write a log of about so many bytes; returns how many records it has."""
+def make_log(data: Path, size_bytes: int, groups: int) -> int:
+    """Write a log of about so many bytes, of so many groups; returns how many records it has."""
     names = (name for name in map("compacted-{:06d}".format, count()) if is_in_full(name))
-    image, starts = _round(list(islice(names, GROUPS)))
+    image, starts = _round(list(islice(names, groups)))
     place = partition_dir(data, OFFSETS_TOPIC, FULL)
     place.mkdir(parents=True)
     rounds = -(-size_bytes // len(image))
@@ -187,15 +187,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--seconds", type=float, default=10.0, help="idle, and of commits before (%(default)s)"
     )
+    parser.add_argument("--groups", type=int, default=GROUPS, help="that commit to it (%(default)s)")
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="where the data goes (a temporary directory)"
     )
     options = parser.parse_args(arguments)
     with WatchedNode("groupkeeper", Path(tempfile.mkdtemp(prefix="bench-", dir=options.data))) as node:
-        records = make_log(node.data, options.bytes)
+        records = make_log(node.data, options.bytes, options.groups)
         before = log_bytes(node)
         print(
-            f"made a log of {records:,} records, {before:,} bytes, {GROUPS * TOPICS * PARTITIONS:,} keys",
+            f"made a log of {records:,} records, {before:,} bytes, {options.groups * TOPICS * PARTITIONS:,} keys",
             flush=True,
         )
         phases = list(play(node, options.seconds))

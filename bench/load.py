@@ -24,7 +24,6 @@ from bench.wire import CORRELATION_ID_AT, BadReply
 
 HEAD: Final = struct.Struct(">iI")  # a reply's length and correlation id
 CORRELATION_ID: Final = struct.Struct(">I")
-DRAIN_TIMEOUT_S: Final = 30.0
 MAX_REPLY_BYTES: Final = 64 << 20
 
 Judge = Callable[[bytes], None]  # takes a reply without its length bytes; raises BadReply
@@ -172,10 +171,10 @@ class Connection(asyncio.Protocol):
         self._source.stop()
         self._finish_if_idle()
 
-    def close(self) -> None:
-        """Close the connection; whatever is still unanswered counts as errors."""
+    def close(self, waited_s: float) -> None:
+        """Close the connection; whatever is still unanswered, after this time, counts as errors."""
         if not self.finished.done():
-            self._give_up(f"no answer within {DRAIN_TIMEOUT_S:g} s")
+            self._give_up(f"no answer within {waited_s:g} s")
         self._transport.close()
 
     def _send(self, requests: Sequence[Prepared], now: float) -> None:
@@ -230,6 +229,7 @@ class Window:
     warmup_s: float = 0.0
     duration_s: float | None = None
     timeout_s: float = 600.0  # of a run whose sources end by themselves
+    drain_s: float = 30.0  # for the answers to what was asked before the end
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ async def run(lanes: Sequence[Lane], depth: int, window: Window, server_pids: Se
         return await _measure(connections, tally, window, server_pids)
     finally:
         for connection in connections:
-            connection.close()
+            connection.close(0.0)
         gc.unfreeze()
 
 
@@ -308,10 +308,10 @@ async def _measure(
     latencies_s = array("d", tally.latencies_s)  # what comes in from here on is outside the window
     for connection in connections:
         connection.stop()
-    await asyncio.wait([all_finished], timeout=DRAIN_TIMEOUT_S)
+    await asyncio.wait([all_finished], timeout=window.drain_s)
     all_finished.cancel()
     for connection in connections:
-        connection.close()
+        connection.close(window.drain_s)
     return Measured(
         seconds=ended.at - began.at,
         latencies_s=latencies_s,

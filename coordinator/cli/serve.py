@@ -4,14 +4,15 @@
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from coordinator.cli.errors import one_line_errors
-from coordinator.config import Address, load
+from coordinator.config import Address, Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
 
 if TYPE_CHECKING:
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from coordinator.workers.messages import Serves
 
 
+Run = Callable[[Settings], int]
+"""Serves until the process is to stop; returns the exit code."""
+
+
 def serve(
+    context: typer.Context,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", envvar=CONFIG_VARIABLE, help="A TOML file with settings.")
     ] = None,
@@ -59,22 +65,29 @@ def serve(
         }
         settings = load(config, os.environ, assignments or (), flags)
     logs.configure(settings.log_format, settings.log_level, queued=True)
+    run: Run = context.obj or _run
+    raise typer.Exit(run(settings))
+
+
+def _run(settings: Settings) -> int:
+    """Run a node, or a supervisor of several."""
     # only now, so that a mistake in the settings is reported at once
     from coordinator.catalogue.fitting import fit_to_data
     from coordinator.machine import real_machine
 
+    fitting = fit_to_data(real_machine().fs, settings)
     if settings.workers > 1:
         from coordinator.workers import serve as cluster
 
-        raise typer.Exit(cluster.serve(fit_to_data(real_machine().fs, settings), _announce_all))
+        return cluster.serve(fitting, partial(announce_all, sys.stdout))
     from coordinator import app
 
-    raise typer.Exit(app.serve(fit_to_data(real_machine().fs, settings), _announce))
+    return app.serve(fitting, partial(announce, sys.stdout))
 
 
-def _announce(serving: "Serving") -> None:
+def announce(out: TextIO, serving: "Serving") -> None:
     """Print where the node listens and what to try, on a terminal; a pipe gets the log alone."""
-    if not sys.stdout.isatty():
+    if not out.isatty():
         return
     elsewhere = f" (clients connect to {serving.advertised})" if serving.advertised != serving.listen else ""
     lines = ["", f"Groupkeeper serves Kafka clients on {serving.listen}{elsewhere}."]
@@ -82,12 +95,12 @@ def _announce(serving: "Serving") -> None:
     if serving.metrics is not None:
         lines.append(f"  its metrics:  {serving.metrics}")
     lines.append("  point any Kafka client at it as its bootstrap server; Ctrl-C stops it")
-    typer.echo("\n".join(lines) + "\n")
+    typer.echo("\n".join(lines) + "\n", file=out)
 
 
-def _announce_all(serving: Mapping[int, "Serves"]) -> None:
-    """Print where all nodes listen."""
-    if not sys.stdout.isatty():
+def announce_all(out: TextIO, serving: Mapping[int, "Serves"]) -> None:
+    """Print where all nodes listen, on a terminal."""
+    if not out.isatty():
         return
     first = min(serving)
     lines = ["", f"Groupkeeper serves Kafka clients with {len(serving)} nodes:"]
@@ -96,7 +109,7 @@ def _announce_all(serving: Mapping[int, "Serves"]) -> None:
         lines.append(f"  node {node}: {Address(*serves.listen)}{metrics}")
     lines += _commands(Address(*serving[first].listen))
     lines.append("  point any Kafka client at one of them as its bootstrap server; Ctrl-C stops them all")
-    typer.echo("\n".join(lines) + "\n")
+    typer.echo("\n".join(lines) + "\n", file=out)
 
 
 def _commands(listen: Address) -> list[str]:

@@ -119,33 +119,36 @@ def clean(fs: FileSystem, job: Job, throttle: Throttle | None = None) -> Result:
     Without a `throttle` nothing holds it up. Raises Aborted once that does not want the result any more, CorruptLog for
     damage, OffsetMapTooSmall, and OSError.
     """
-    return _Cleaner(fs, job, throttle or Throttle(None, lambda: True, lambda: 0.0, lambda _s: None)).run()
+    return Cleaner(fs, job, throttle).run()
 
 
-class _Cleaner:
-    def __init__(self, fs: FileSystem, job: Job, throttle: Throttle) -> None:
+class Cleaner:
+    """Does one job. `map` and `transactions` hold what it knows of the log."""
+
+    def __init__(self, fs: FileSystem, job: Job, throttle: Throttle | None = None) -> None:
         self._fs = fs
         self._job = job
-        self._throttle = throttle
+        self._throttle = throttle or Throttle(None, lambda: True, lambda: 0.0, lambda _s: None)
         self._directory = Path(job.directory)
         self._bound = job.bound
-        self._map = OffsetMap(job.dedupe_buffer_bytes)
-        self._transactions = Transactions()
+        self.map = OffsetMap(job.dedupe_buffer_bytes)
+        self.transactions = Transactions()
         self._horizon: int | None = None
 
     def run(self) -> Result:
+        """Do it; as `clean`."""
         groups = self._find_transactions()
         sources = [source for group in groups for source in group]
         if self._bound <= self._job.first_dirty_offset:
             return Result(self._job.first_dirty_offset, [])
         full = self._fill_map(sources)
-        end_offset = self._map.latest_offset + 1 if full else self._bound
+        end_offset = self.map.latest_offset + 1 if full else self._bound
         if end_offset <= self._job.first_dirty_offset:
             raise OffsetMapTooSmall(
                 f"{self._job.dedupe_buffer_bytes} bytes do not hold the keys of one batch"
             )
-        self._map.latest_offset = end_offset - 1
-        self._transactions.restart()
+        self.map.latest_offset = end_offset - 1
+        self.transactions.restart()
         cleaned = [self._clean_group(group) for group in groups if group[0].base_offset < end_offset]
         return Result(end_offset, cleaned)
 
@@ -158,8 +161,8 @@ class _Cleaner:
             for source in group:
                 for position, batch in self._batches(source, only_of_producers=True):
                     with self._damage_at(source, position):
-                        self._transactions.scan(batch)
-        stable = self._transactions.last_stable_offset(self._bound)
+                        self.transactions.scan(batch)
+        stable = self.transactions.last_stable_offset(self._bound)
         if stable >= self._bound:
             return groups
         # As in Kafka whole segments are cleaned or left.
@@ -173,23 +176,23 @@ class _Cleaner:
     def _fill_map(self, sources: list[Source]) -> bool:
         """Note the keys of the dirty part; True when there was no room for all."""
         start = self._job.first_dirty_offset
-        self._transactions.restart()
-        self._map.latest_offset = start - 1
+        self.transactions.restart()
+        self.map.latest_offset = start - 1
         for index, source in enumerate(sources):
             if index + 1 < len(sources) and sources[index + 1].base_offset <= start:
                 continue
             for position, batch in self._batches(source):
                 if batch.last_offset < start:
                     continue
-                if not batch.is_control and not self._transactions.on_data(batch):
+                if not batch.is_control and not self.transactions.on_data(batch):
                     with self._damage_at(source, position):
                         if not self._note(batch, start):
                             return True
-                self._map.latest_offset = batch.last_offset
+                self.map.latest_offset = batch.last_offset
         return False
 
     def _note(self, batch: Batch, start: int) -> bool:
-        put = self._map.put
+        put = self.map.put
         for offset, _, key, _ in iter_records(batch):
             if key is not None and offset >= start and not put(key, offset):
                 return False
@@ -236,7 +239,7 @@ class _Cleaner:
         """What is left of a batch (Cleaner.cleanInto)."""
         if batch.magic < MAGIC:
             return filter_message(batch, lambda *record: self._keeps_old(batch, *record))
-        job, transactions = self._job, self._transactions
+        job, transactions = self._job, self.transactions
         self._horizon = batch.delete_horizon
         past_horizon = self._horizon is not None and self._horizon <= job.now_ms
         new_horizon = job.now_ms + job.delete_retention_ms
@@ -259,10 +262,10 @@ class _Cleaner:
 
     def _keeps(self, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
         """Whether a record stays (Cleaner.shouldRetainRecord)."""
-        if offset > self._map.latest_offset:
+        if offset > self.map.latest_offset:
             return True
         # As in Kafka a record without a key, which says nothing of any group, goes.
-        if key is None or not self._map.is_newest(key, offset):
+        if key is None or not self.map.is_newest(key, offset):
             return False
         return not is_tombstone or self._horizon is None or self._job.now_ms < self._horizon
 

@@ -111,26 +111,43 @@ class FileSystem(Protocol):
         """So many bytes that no other file or machine has: for ids, and for the salts of checksums."""
 
 
+Buffer = bytes | memoryview
+
+
+class System(Protocol):
+    """The calls of the operating system that may do less than they are asked; `os` has them."""
+
+    def pread(self, fd: int, length: int, offset: int, /) -> bytes:
+        """At most `length` bytes from `offset`."""
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, flags: int = 0, /) -> int:
+        """Write some of the bytes; returns how many."""
+
+    def fdatasync(self, fd: int, /) -> None:
+        """Make what was written durable."""
+
+
 class RealFile:
     """A file of the operating system."""
 
-    __slots__ = ("_durable_flag", "_fd", "_identity")
+    __slots__ = ("_durable_flag", "_fd", "_identity", "_system")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, system: System = os) -> None:
         self._fd = fd
+        self._system = system
         self._identity: tuple[int, int] | None = None
         # A flag per write, not O_DSYNC at open: the same file also takes writes that need not be durable.
-        self._durable_flag: int | None = getattr(os, "RWF_DSYNC", None)
+        self._durable_flag: int | None = getattr(system, "RWF_DSYNC", None)
 
     def pread(self, size: int, offset: int) -> bytes:
         """`size` bytes from `offset`, fewer only at the end; what one call left out is read by the next."""
-        data = os.pread(self._fd, size, offset)
+        data = self._system.pread(self._fd, size, offset)
         if len(data) == size or not data:
             return data
         parts = [data]
         missing = size - len(data)
         while missing:
-            data = os.pread(self._fd, missing, offset + size - missing)
+            data = self._system.pread(self._fd, missing, offset + size - missing)
             if not data:
                 break
             parts.append(data)
@@ -158,11 +175,11 @@ class RealFile:
         for start in range(0, len(buffers), _BUFFERS_PER_WRITE):
             some = buffers[start : start + _BUFFERS_PER_WRITE]
             size = sum(map(len, some))
-            written = os.pwritev(self._fd, some, offset, flags)
+            written = self._system.pwritev(self._fd, some, offset, flags)
             # A short write is legal, if rare: a signal, or the last bytes of a full disk.
             rest = memoryview(b"".join(some))[written:] if written < size else memoryview(b"")
             while rest:
-                written = os.pwritev(self._fd, [rest], offset + size - len(rest), flags)
+                written = self._system.pwritev(self._fd, [rest], offset + size - len(rest), flags)
                 if not written:
                     raise OSError(errno.EIO, "a write made no progress")
                 rest = rest[written:]
@@ -174,7 +191,7 @@ class RealFile:
         if have >= size:
             return
         try:
-            os.posix_fallocate(self._fd, have, size - have)
+            getattr(self._system, "posix_fallocate")(self._fd, have, size - have)  # noqa: B009 - macOS has none
         except (AttributeError, OSError) as error:
             if isinstance(error, OSError) and error.errno not in _NO_FLAG_SUPPORT:
                 raise
@@ -213,8 +230,8 @@ class RealFile:
 
     def fdatasync(self) -> None:
         """Make the content durable, and of the facts only what reading needs."""
-        if _FULL_FSYNC is None and hasattr(os, "fdatasync"):
-            os.fdatasync(self._fd)
+        if _FULL_FSYNC is None and hasattr(self._system, "fdatasync"):
+            self._system.fdatasync(self._fd)
         else:
             _sync(self._fd)
 
@@ -254,16 +271,21 @@ def _sync(fd: int) -> None:
 
 
 class RealFileSystem:
-    """The operating system's files."""
+    """The operating system's files; reads and writes go through `system`."""
+
+    _system: System = os
+
+    def __init__(self, system: System = os) -> None:
+        self._system = system
 
     def open(self, path: Path, *, create: bool = False) -> File:
         """Open for reading and writing; with `create` it is made with FILE_MODE."""
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(os.open(path, flags, FILE_MODE))
+        return RealFile(os.open(path, flags, FILE_MODE), self._system)
 
     def open_read(self, path: Path) -> File:
         """Open for reading only."""
-        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), self._system)
 
     def exists(self, path: Path) -> bool:
         """Whether there is a file or directory of that name."""

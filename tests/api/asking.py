@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -39,12 +39,15 @@ from protocol.messages import classes
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
+from tests.groups import harness
 from tests.support.apis import APIS, SUPPORTED
 from tests.support.files_in_memory import memory_log
 from tests.support.ids import new_topic_id
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 CAPABILITIES = Capabilities(APIS.values())
+PARTITIONS = 97
+"""So many that no two groups of a test are in the same one by chance."""
 ENDPOINT = ("groups.example", 9092)
 
 
@@ -58,21 +61,38 @@ class CountedOffsets(dict[str, dict[int, OffsetAndMetadata]]):
         return super().get(topic, default)
 
 
-class FakeManager:
-    """Leads every partition but those of the groups in `elsewhere`; none has a group unless a test adds it."""
+class Groups:
+    """The groups of a node that leads every partition, but for those of groups that a test puts elsewhere."""
 
     def __init__(self) -> None:
-        self.elsewhere: dict[str, ErrorCode] = {}
-        self.shard = Shard(0)
-        self.env = Environment(GroupConfig(), lambda: "")
-        self.clock = SystemClock()
+        self.manager = GroupMetadataManager(
+            Environment(GroupConfig(), lambda: ""),
+            SystemClock(),
+            harness.FakeTimers(harness.FakeClock()),
+            Stats(),
+            num_partitions=PARTITIONS,
+            deliver=lambda _reply, _flush: None,
+        )
+        for partition in range(PARTITIONS):
+            self.manager.finish_load(self.manager.begin_load(partition), harness.MemoryLog())
 
-    def shard_for(self, group_id: str) -> Shard | ErrorCode:
-        return self.elsewhere.get(group_id, self.shard)
+    def put_elsewhere(self, group_id: str, error: ErrorCode) -> None:
+        """The partition of this group is another node's, or only about to be loaded."""
+        partition = self.manager.partition_for(group_id)
+        self.manager.remove_groups_for_partition(partition)
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self.manager.begin_load(partition)
+        assert self.manager.shard_for(group_id) is error
+
+    def shard(self, group_id: str) -> Shard:
+        """The partition of a group that is led here."""
+        shard = self.manager.shard_for(group_id)
+        assert isinstance(shard, Shard), f"{group_id} is elsewhere"
+        return shard
 
     def looked_at(self, group_id: str) -> int:
         """How often a topic of this group was looked at."""
-        offsets = self.shard.groups[group_id].offsets
+        offsets = self.shard(group_id).groups[group_id].offsets
         assert isinstance(offsets, CountedOffsets)
         return offsets.looked_at
 
@@ -86,9 +106,10 @@ class FakeManager:
         at_ms: int = 0,
     ) -> None:
         """Let a group have these offsets."""
-        group = self.shard.groups.get(group_id)
+        groups = self.shard(group_id).groups
+        group = groups.get(group_id)
         if group is None:
-            group = self.shard.groups[group_id] = GroupMetadata(group_id)
+            group = groups[group_id] = GroupMetadata(group_id)
             group.offsets = CountedOffsets()
         group.ticket = ticket
         group.offsets[topic] = {
@@ -128,8 +149,8 @@ class FakeNode:
         )
         self.catalogue: Catalogue = self.catalogue_store.load(self.settings.offsets_topic_num_partitions)
         self.timers = FakeTimers()
-        self.manager = FakeManager()
-        self.door = Door(cast(GroupMetadataManager, self.manager))
+        self.groups = Groups()
+        self.door = Door(self.groups.manager)
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
         self.cluster = Cluster.alone(Broker(self.node_id, *ENDPOINT))

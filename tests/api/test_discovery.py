@@ -46,7 +46,7 @@ def test_the_message_of_success_is_as_odd_as_kafkas(node: FakeNode, version: int
 
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_keys_are_answered_in_order_repeats_and_all(node: FakeNode, version: int) -> None:
-    node.manager.elsewhere["far"] = ErrorCode.NOT_COORDINATOR
+    node.groups.put_elsewhere("far", ErrorCode.NOT_COORDINATOR)
     response = node.ask(FIND, version, find(version, "b", "far", "", "b"))
     assert [each.key for each in response.coordinators] == ["b", "far", "", "b"]
     unavailable = (ErrorCode.COORDINATOR_NOT_AVAILABLE, NOWHERE)
@@ -58,14 +58,14 @@ def test_keys_are_answered_in_order_repeats_and_all(node: FakeNode, version: int
 def test_a_group_of_a_partition_that_is_led_elsewhere_has_no_coordinator_yet(
     node: FakeNode, version: int
 ) -> None:
-    node.manager.elsewhere["g"] = ErrorCode.NOT_COORDINATOR
+    node.groups.put_elsewhere("g", ErrorCode.NOT_COORDINATOR)
     response = node.ask(FIND, version, find(version, "g"))
     assert found(version, response) == [(ErrorCode.COORDINATOR_NOT_AVAILABLE, NOWHERE)]
 
 
 @pytest.mark.parametrize("version", versions(FIND))
 def test_a_group_that_is_being_loaded_is_coordinated_here(node: FakeNode, version: int) -> None:
-    node.manager.elsewhere["g"] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.groups.put_elsewhere("g", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     assert found(version, node.ask(FIND, version, find(version, "g"))) == [(0, HERE)]
 
 

@@ -53,8 +53,8 @@ def test_a_partition_ends_where_its_end_group_has_committed(
         node.have(a=3)
     else:
         node.have_ending("makers", a=3)
-    node.manager.commit("makers", "a", {0: 41, 1: 0})
-    node.manager.commit("ahead", "a", {0: 1_000, 1: 1_000, 2: 1_000})
+    node.groups.commit("makers", "a", {0: 41, 1: 0})
+    node.groups.commit("ahead", "a", {0: 1_000, 1: 1_000, 2: 1_000})
     epoch = 0 if version >= 4 else -1
     for asked_epoch in (-1, epoch):
         answer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, LATEST), epoch=asked_epoch)))
@@ -64,7 +64,7 @@ def test_a_partition_ends_where_its_end_group_has_committed(
 def test_a_topic_may_name_no_group_although_the_node_does(tmp_path: Path) -> None:
     node = FakeNode(tmp_path, end_group="makers")
     node.have_ending("", a=1)
-    node.manager.commit("makers", "a", {0: 41})
+    node.groups.commit("makers", "a", {0: 41})
     assert told(node.ask(KEY, 11, request("a", (0, LATEST)))) == [(0, UNKNOWN, -1, -1, -1)]
 
 
@@ -77,8 +77,8 @@ def test_where_the_end_is_unknown_consumers_start_at_zero_and_tools_are_refused(
         node.have(a=2)
     else:
         node.have_ending(end_group, a=2)
-    node.manager.commit("other", "a", {0: 5})
-    node.manager.commit("makers", "elsewhere", {0: 5})
+    node.groups.commit("other", "a", {0: 5})
+    node.groups.commit("makers", "elsewhere", {0: 5})
     consumer = told(node.ask(KEY, version, request("a", (0, LATEST), (1, 1_700), epoch=0)))
     assert consumer == [(0, 0, -1, 0, 0 if version >= 4 else -1), (1, 0, -1, -1, -1)]
     if version >= 4:
@@ -112,7 +112,7 @@ def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unk
     node: FakeNode, version: int, timestamp: int, error: int
 ) -> None:
     node.have_ending("makers", a=1)
-    node.manager.commit("makers", "a", {0: 41}, at_ms=1_700)
+    node.groups.commit("makers", "a", {0: 41}, at_ms=1_700)
     for epoch in (-1, 0):
         answer = told(node.ask(KEY, version, request("a", (0, timestamp), epoch=epoch)))
         assert answer == [(0, error, -1, -1, -1)]
@@ -121,10 +121,10 @@ def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unk
 def test_the_end_is_told_only_once_the_commit_that_it_shows_is_durable(node: FakeNode) -> None:
     node.have_ending("makers", a=1)
     absent, committed = Ticket(0, 13), Ticket(0, 17)
-    node.manager.commit("other", "a", {0: 9}, ticket=Ticket(0, 99))
-    node.manager.shard.absence_ticket = absent
+    node.groups.commit("other", "a", {0: 9}, ticket=Ticket(0, 99))
+    node.groups.shard("makers").absence_ticket = absent
     assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is absent
-    node.manager.commit("makers", "a", {0: 5}, ticket=committed)
+    node.groups.commit("makers", "a", {0: 5}, ticket=committed)
     assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is committed
     assert node.start(Answers(KEY, 11), request("a", (0, 0))).ticket is committed
     assert node.start(Answers(KEY, 11), request("a", (0, EARLIEST))).ticket is DURABLE
@@ -135,7 +135,7 @@ def test_the_end_is_not_told_while_its_group_is_still_coming_from_the_log(
     node: FakeNode, version: int
 ) -> None:
     node.have_ending("makers", a=1)
-    node.manager.elsewhere["makers"] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    node.groups.put_elsewhere("makers", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     not_yet = ErrorCode.OFFSET_NOT_AVAILABLE if version >= 5 else ErrorCode.LEADER_NOT_AVAILABLE
     assert told(node.ask(KEY, version, request("a", (0, LATEST)))) == [(0, not_yet, -1, -1, -1)]
     assert told(node.ask(KEY, version, request("a", (0, EARLIEST))))[0][:4] == (0, 0, -1, 0)
@@ -159,8 +159,9 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     node.have_ending("far", a=1, b=2)
     node.have_ending("farther", c=1)
     node.have_ending("here", d=1)
-    node.manager.commit("here", "d", {0: 4})
-    node.manager.elsewhere = dict.fromkeys(["far", "farther"], ErrorCode.NOT_COORDINATOR)
+    node.groups.commit("here", "d", {0: 4})
+    for group in ("far", "farther"):
+        node.groups.put_elsewhere(group, ErrorCode.NOT_COORDINATOR)
     node.ends = neighbour = Neighbour()
     answers = Answers(KEY, 11)
     wanted = request("a", (0, LATEST))
@@ -181,14 +182,14 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
 
 def test_a_topic_that_is_named_again_and_again_is_looked_at_once(node: FakeNode) -> None:
     node.have_ending("makers", a=2)
-    node.manager.commit("makers", "a", {0: 41, 1: 42})
+    node.groups.commit("makers", "a", {0: 41, 1: 42})
     for number in range(20_000):
-        node.manager.commit(f"group {number}", "a", {0: 1})
+        node.groups.commit(f"group {number}", "a", {0: 1})
     wanted = request("a", (0, LATEST), (1, LATEST))
     wanted.topics *= 250
     answer = told(node.ask(KEY, 11, wanted))
     assert answer == [(index, ErrorCode.INVALID_REQUEST, -1, -1, -1) for index in (0, 1)]
-    assert node.manager.looked_at("makers") == 1
+    assert node.groups.looked_at("makers") == 1
 
 
 @EVERY_VERSION
@@ -239,7 +240,7 @@ def test_clients_with_another_leader_epoch_are_told(
     node: FakeNode, version: int, epoch: int, error: int
 ) -> None:
     node.have_ending("makers", a=1)
-    node.manager.commit("makers", "a", {0: 41})
+    node.groups.commit("makers", "a", {0: 41})
     answer = told(node.ask(KEY, version, request("a", (0, LATEST), epoch=epoch)))
     assert answer[0][1] == error
 

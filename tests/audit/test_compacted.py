@@ -27,7 +27,7 @@ from storage.cleaner.transactions import Transactions
 from storage.cleaner.work import Job, Result
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
-from storage.format.batch import iter_batches, iter_records
+from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.records import UnknownRecord
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -127,16 +127,21 @@ class _KeepsTheOldest(OffsetMap):
 
 def keeps_the_oldest(file_system: FileSystem, job: Job) -> Result:
     """A cleaner that keeps the first record of each key in place of the last."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "OffsetMap", _KeepsTheOldest)
-        return work.clean(file_system, job)
+    cleaner = work.Cleaner(file_system, job)
+    cleaner.map = _KeepsTheOldest(job.dedupe_buffer_bytes)
+    return cleaner.run()
+
+
+class _AllCommitted(Transactions):
+    def on_data(self, batch: Batch) -> bool:
+        return False
 
 
 def forgets_aborts(file_system: FileSystem, job: Job) -> Result:
     """A cleaner that takes what was aborted for a newer value."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Transactions, "on_data", lambda self, batch: False)
-        return work.clean(file_system, job)
+    cleaner = work.Cleaner(file_system, job)
+    cleaner.transactions = _AllCommitted()
+    return cleaner.run()
 
 
 # ------------------------------------------------------------------ what must be told

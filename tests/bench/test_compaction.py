@@ -7,20 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli, compaction
+from bench import cli
 from bench.compaction import Phase, log_bytes, make_log, table
 from bench.watched import Turn, WatchedNode
 from storage.format.batch import iter_batches
 
 
-@pytest.fixture(autouse=True)
-def _few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "GROUPS", 10)
-
-
 def test_the_log_is_whole_and_about_as_large_as_asked_for(tmp_path: Path) -> None:
     node = WatchedNode("groupkeeper", tmp_path)
-    records = make_log(node.data, 200_000)
+    records = make_log(node.data, 200_000, groups=10)
     assert 200_000 <= log_bytes(node) < 300_000
     segments = sorted(node.data.glob("__consumer_offsets-0/*.log"))
     assert len(segments) > 1, "what is written to is not compacted"
@@ -35,7 +30,9 @@ def test_the_log_is_whole_and_about_as_large_as_asked_for(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_log_is_compacted_under_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = cli.main(["compaction", "--bytes", "1M", "--seconds", "0.2", "--data", str(tmp_path)])
+    status = cli.main(
+        ["compaction", "--bytes", "1M", "--groups", "10", "--seconds", "0.2", "--data", str(tmp_path)]
+    )
     told = capsys.readouterr().out
     assert status == 0, told
     rows = {line[:16].strip(): line[16:].split() for line in told.splitlines()}

@@ -103,9 +103,8 @@ async def test_a_connection_that_is_closed_counts_all_its_unanswered_requests() 
     assert measured.errors == Counter({"connection lost: closed by the server": 4})
 
 
-async def test_requests_that_are_never_answered_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "DRAIN_TIMEOUT_S", 0.05)
-    window = Window(duration_s=0.05)
+async def test_requests_that_are_never_answered_are_errors() -> None:
+    window = Window(duration_s=0.05, drain_s=0.05)
     measured = await play(
         lambda number: reply(number) if number <= 4 else b"", connections=1, depth=4, window=window
     )

@@ -14,7 +14,7 @@ import pytest
 
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged
-from coordinator.catalogue.file import CatalogueFile
+from coordinator.catalogue.file import REWRITE_BYTES_MIN, CatalogueFile
 from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE, Steps
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
@@ -398,18 +398,24 @@ class NoRoomForAnother(UnsyncedFileSystem):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_where_the_file_cannot_be_made_anew_changes_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coordinator.catalogue.file.REWRITE_BYTES_MIN", 100)
+def test_where_the_file_cannot_be_made_anew_changes_go_on(tmp_path: Path) -> None:
     Bench(tmp_path)
     bench = Bench(tmp_path, NoRoomForAnother())
-    names = [f"topic-{number:02d}" for number in range(10)]
+    names = [f"topic-{number:04d}-{'x' * 230}" for number in range(5)]
+    many = [f"more-{number:04d}-{'x' * 230}" for number in range(REWRITE_BYTES_MIN // 250)]
+
+    def create(draft: Draft) -> None:
+        for name in many:
+            draft.create(name, 1, topic_id=new_topic_id())
+
+    bench.store.change(create, lambda _outcome: None)
+    bench.thread.run_all()
+    assert bench.store.path.stat().st_size > REWRITE_BYTES_MIN
     for name in names:
         bench.create(name)
         bench.thread.run_all()
     assert [topic.name for topic in bench.told] == names
-    assert bench.names_on_disk() == names
+    assert sorted(bench.names_on_disk()) == sorted(names + many)
 
 
 def test_a_change_costs_the_same_among_many_topics(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator.cli.main import app
+from coordinator.config import Settings
 
 
 class Outcome(NamedTuple):
@@ -38,9 +39,14 @@ Command = Callable[..., Outcome]
 @pytest.fixture
 def groupkeeper() -> Command:
     """Run `groupkeeper` with arguments; it sees no settings of the machine's environment."""
+    return runner()
+
+
+def runner(serve: Callable[[Settings], int] | None = None) -> Command:
+    """Runs `groupkeeper` with arguments; `serve` takes the place of a node."""
 
     def run(*arguments: str, **environment: str) -> Outcome:
-        result = CliRunner().invoke(app, arguments, env=environment, prog_name="groupkeeper")
+        result = CliRunner().invoke(app, arguments, env=environment, prog_name="groupkeeper", obj=serve)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Outcome(result.exit_code, result.stdout, result.stderr)

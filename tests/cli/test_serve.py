@@ -1,33 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """`groupkeeper serve` up to the moment when the node takes over, and the rest of the command line."""
 
+import io
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import coordinator.app
 from coordinator.app import Serving
+from coordinator.cli.serve import announce
 from coordinator.config import Address, Settings
 from coordinator.version import __version__
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, runner
 
 EXIT_CODE = 17
 
 
 @pytest.fixture
-def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of every node that was started instead of a real one."""
-    nodes: list[Settings] = []
+def served() -> list[Settings]:
+    """The settings of every node that was started instead of a real one, by `groupkeeper`."""
+    return []
 
-    def serve(settings: Settings, _announce: Callable[[Serving], None]) -> int:
-        nodes.append(settings)
+
+@pytest.fixture
+def groupkeeper(served: list[Settings]) -> Command:
+    """Run `groupkeeper` with arguments; nodes are only noted."""
+
+    def run(settings: Settings) -> int:
+        served.append(settings)
         return EXIT_CODE
 
-    monkeypatch.setattr(coordinator.app, "serve", serve)
-    return nodes
+    return runner(run)
 
 
 def test_serve_runs_a_node_and_ends_with_its_exit_code(groupkeeper: Command, served: list[Settings]) -> None:
@@ -126,21 +130,21 @@ def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
         assert (process.communicate()[1], process.returncode) == (b"", 1)
 
 
-def test_a_node_says_where_it_is_and_what_to_try(
-    groupkeeper: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    terminal: list[bool] = []
+class Terminal(io.StringIO):
+    """Where a person looks."""
 
-    def serve(_settings: Settings, announce: Callable[[Serving], None]) -> int:
-        there = Address("127.0.0.1", 9092)
-        monkeypatch.setattr(sys.stdout, "isatty", lambda: bool(terminal))
-        announce(Serving(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics"))
-        return 0
+    def isatty(self) -> bool:
+        return True
 
-    monkeypatch.setattr(coordinator.app, "serve", serve)
-    assert groupkeeper("serve").stdout == "", "who reads a pipe reads the log"
-    terminal.append(True)
-    printed = groupkeeper("serve").stdout
+
+def test_a_node_says_where_it_is_and_what_to_try() -> None:
+    there = Address("127.0.0.1", 9092)
+    serving = Serving(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics")
+    pipe, terminal = io.StringIO(), Terminal()
+    announce(pipe, serving)
+    assert pipe.getvalue() == "", "who reads a pipe reads the log"
+    announce(terminal, serving)
+    printed = terminal.getvalue()
     assert "serves Kafka clients on 127.0.0.1:9092 (clients connect to broker:9092)" in printed
     assert "groups list --bootstrap 127.0.0.1:9092" in printed
     assert "http://127.0.0.1:9308/metrics" in printed

@@ -3,8 +3,14 @@
 
 import pytest
 
-from coordinator.jobs import expiry_preview
-from coordinator.jobs.expiry_preview import ExpiringTopic, Preview, merged, preview_expiry, preview_of
+from coordinator.jobs.expiry_preview import (
+    ROWS_MAX,
+    ExpiringTopic,
+    Preview,
+    merged,
+    preview_expiry,
+    preview_of,
+)
 from coordinator.jobs.expiry_task import delete_expired_offsets
 from protocol.embedded import encode_subscription
 from tests.groups.harness import WALL_START_MS, Cluster
@@ -60,13 +66,15 @@ def test_the_rows() -> None:
     assert preview.due == 0
 
 
-def test_many_rows_are_counted_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expiry_preview, "ROWS_MAX", 4)
-    cluster = some_groups()
+def test_many_rows_are_counted_and_not_listed() -> None:
+    cluster = Cluster()
+    for group in ("a", "b"):
+        topics = (f"topic-{number}" for number in range(ROWS_MAX // 2 + 5))
+        cluster.commit_all({topic: {0: 1} for topic in topics}, group=group)
     preview = Preview(cluster.clock.wall_ms(), 100 * DAY_MS, RETENTION_MS)
     preview_of(cluster.shard.groups.values(), preview)
-    assert (len(preview.rows), preview.unlisted_rows) == (4, 5)
-    assert (preview.offsets, preview.groups) == (9, 6)
+    assert (len(preview.rows), preview.unlisted_rows) == (ROWS_MAX, 10)
+    assert (preview.offsets, preview.groups) == (ROWS_MAX + 10, 2)
 
 
 async def test_nodes_are_added_up_and_partitions_that_are_away_are_named() -> None:

@@ -11,6 +11,7 @@ from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.machine import Machine
+from coordinator.net.connection import Connection
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
@@ -39,6 +40,12 @@ class Running:
         self._stack.push_async_callback(client.close)
         return client
 
+    def connection_of(self, client: "Client") -> Connection:
+        """The node's end of a client's connection."""
+        assert self.app.server is not None
+        (found,) = [each for each in self.app.server.connections if each.peer == client.address]
+        return found
+
     async def stop(self) -> None:
         """Stop the node as SIGTERM does."""
         await self.app.stop()
@@ -64,6 +71,12 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+
+    @property
+    def address(self) -> str:
+        """Where it connects from."""
+        host, port = self._writer.get_extra_info("sockname")
+        return f"{host}:{port}"
 
     def send(self, *frames: bytes) -> None:
         """Send without waiting for anything."""

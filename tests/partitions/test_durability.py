@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """No answer leaves before what it tells is on disk: writes and reads alike, in the mode `always`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
 )
 from tests.net import requests
-from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node, turns
+from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node
 
 NONE = ErrorCode.NONE
 
@@ -32,13 +33,13 @@ async def flush_waits(running: Running) -> None:
 
 async def is_not_answered(running: Running, client: Client, frame: bytes) -> bytes:
     """Ask while a flush is held; returns the answer that comes once it goes on."""
-    client.send(frame)
+    answer = asyncio.create_task(client.ask(frame))
+    await eventually(lambda: running.connection_of(client).busy, "the reply to wait for the flush")
     other = await running.client()
-    await other.ask(requests.api_versions())  # it was read before this one, and this one is answered
-    await turns()
-    assert not client._reader._buffer, "answered although the disk has not answered yet"  # type: ignore[attr-defined]
+    await other.ask(requests.api_versions())  # what was written before would have arrived before this
+    assert not answer.done(), "answered although the disk has not answered yet"
     running.disk.let_go()
-    return await client.receive()
+    return await answer
 
 
 async def test_a_commit_is_answered_after_its_flush(running: Running) -> None:

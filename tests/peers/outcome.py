@@ -44,13 +44,17 @@ class Report:
         """The tests with this verdict."""
         return [outcome.name for outcome in self.outcomes if outcome.verdict is verdict]
 
-    def lost(self) -> list[str]:
+    def lost(self, recorded: Path = RECORDED) -> list[str]:
         """The recorded tests that did not pass this time."""
-        return sorted(set(_recorded(self.peer).read_text().splitlines()) - set(self.names(Verdict.PASSED)))
+        return sorted(
+            set(_file(recorded, self.peer).read_text().splitlines()) - set(self.names(Verdict.PASSED))
+        )
 
-    def record(self) -> None:
+    def record(self, recorded: Path = RECORDED) -> None:
         """Write down which tests passed."""
-        _recorded(self.peer).write_text("".join(f"{name}\n" for name in sorted(self.names(Verdict.PASSED))))
+        _file(recorded, self.peer).write_text(
+            "".join(f"{name}\n" for name in sorted(self.names(Verdict.PASSED)))
+        )
 
     def lines(self) -> Iterable[str]:
         """The report as a table: a line a test, but those that were skipped for one reason together."""
@@ -71,8 +75,8 @@ class Report:
             yield from _wrapped(", ".join(skipped), " " * 20)
 
 
-def _recorded(peer: str) -> Path:
-    return RECORDED / f"{peer}.txt"
+def _file(recorded: Path, peer: str) -> Path:
+    return recorded / f"{peer}.txt"
 
 
 def _wrapped(text: str, indent: str) -> Iterable[str]:

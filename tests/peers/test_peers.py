@@ -32,11 +32,10 @@ def run(peer: str, work: Path) -> Report:
         skip_or_fail(f"{peer}: {error}")
 
 
-def test_a_lost_test_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.peers.outcome.RECORDED", tmp_path)
-    Report("a", outcomes=[Outcome("one", Verdict.PASSED), Outcome("two", Verdict.PASSED)]).record()
+def test_a_lost_test_is_named(tmp_path: Path) -> None:
+    Report("a", outcomes=[Outcome("one", Verdict.PASSED), Outcome("two", Verdict.PASSED)]).record(tmp_path)
 
     skipped = Report("a", outcomes=[Outcome("one", Verdict.SKIPPED, "why"), Outcome("two", Verdict.PASSED)])
 
-    assert skipped.lost() == ["one"]
-    assert Report("a", outcomes=[]).lost() == ["one", "two"]
+    assert skipped.lost(tmp_path) == ["one"]
+    assert Report("a", outcomes=[]).lost(tmp_path) == ["one", "two"]

@@ -3,11 +3,12 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from storage.disk.filesystem import RealFileSystem, read_file
+from storage.disk.filesystem import Buffer, RealFileSystem, System, read_file
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -24,15 +25,21 @@ def test_writes_of_many_buffers_arrive_whole(tmp_path: Path) -> None:
     assert read_file(FS, tmp_path / "f") == bytes(10) + b"".join(buffers) * 2
 
 
-def test_short_writes_and_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pwritev, pread = os.pwritev, os.pread
+class Short:
+    """A system that does only a part of what it is asked."""
 
-    def short_write(fd: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
-        return pwritev(fd, [b"".join(buffers)[:7]], offset, flags)
+    RWF_DSYNC = getattr(os, "RWF_DSYNC", None)
+    fdatasync = staticmethod(os.fdatasync)
 
-    monkeypatch.setattr(os, "pwritev", short_write)
-    monkeypatch.setattr(os, "pread", lambda fd, size, offset: pread(fd, min(size, 5), offset))
-    file = FS.open(tmp_path / "f", create=True)
+    def pread(self, fd: int, length: int, offset: int, /) -> bytes:
+        return os.pread(fd, min(length, 5), offset)
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, flags: int = 0, /) -> int:
+        return os.pwritev(fd, [b"".join(buffers)[:7]], offset, flags)
+
+
+def test_short_writes_and_reads_are_continued(tmp_path: Path) -> None:
+    file = RealFileSystem(Short()).open(tmp_path / "f", create=True)
     data = bytes(range(200))
     file.pwrite([data[:90], data[90:]], 3)
     assert file.pread(300, 3) == data
@@ -40,56 +47,52 @@ def test_short_writes_and_reads_are_continued(tmp_path: Path, monkeypatch: pytes
     file.close()
 
 
+class Old:
+    """A system that knows no durable writes, or says so only when it is asked for one (`code`)."""
+
+    pread = staticmethod(os.pread)
+
+    def __init__(self, code: int | None) -> None:
+        self.calls: list[str] = []
+        self._code = code
+        if code is not None:
+            self.RWF_DSYNC = 2
+
+    def pwritev(self, fd: int, buffers: Sequence[Buffer], offset: int, flags: int = 0, /) -> int:
+        self.calls.append("flagged" if flags else "plain")
+        if flags and self._code is not None:
+            raise OSError(self._code, os.strerror(self._code))
+        return os.pwritev(fd, buffers, offset)
+
+    def fdatasync(self, fd: int, /) -> None:
+        self.calls.append("sync")
+        os.fdatasync(fd)
+
+
 @pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, None])
-def test_without_the_durable_flag_a_sync_follows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int | None
-) -> None:
-    pwritev, fdatasync = os.pwritev, os.fdatasync
-    calls: list[str] = []
-
-    def write(fd: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
-        calls.append("flagged" if flags else "plain")
-        if flags and code is not None:
-            raise OSError(code, os.strerror(code))
-        return pwritev(fd, buffers, offset)
-
-    def sync(fd: int) -> None:
-        calls.append("sync")
-        fdatasync(fd)
-
-    if code is None:
-        monkeypatch.delattr(os, "RWF_DSYNC", raising=False)
-    monkeypatch.setattr(os, "pwritev", write)
-    monkeypatch.setattr(os, "fdatasync", sync)
-    file = FS.open(tmp_path / "f", create=True)
+def test_without_the_durable_flag_a_sync_follows(tmp_path: Path, code: int | None) -> None:
+    old = Old(code)
+    file = RealFileSystem(old).open(tmp_path / "f", create=True)
     file.pwrite_durable([b"one"], 0)
     file.pwrite_durable([b"two"], 3)
     file.close()
     # Tried once, and then never again.
-    assert calls == (["flagged"] if code is not None else []) + ["plain", "sync", "plain", "sync"]
+    assert old.calls == (["flagged"] if code is not None else []) + ["plain", "sync", "plain", "sync"]
     assert (tmp_path / "f").read_bytes() == b"onetwo"
 
 
-def test_an_error_of_a_durable_write_is_no_missing_flag(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> int:
-        raise OSError(errno.EIO, "broken")
-
-    file = FS.open(tmp_path / "f", create=True)
-    monkeypatch.setattr(os, "pwritev", fail)
-    with pytest.raises(OSError, match="broken"):
+def test_an_error_of_a_durable_write_is_no_missing_flag(tmp_path: Path) -> None:
+    broken = Old(errno.EIO)
+    file = RealFileSystem(broken).open(tmp_path / "f", create=True)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         file.pwrite_durable([b"one"], 0)
+    assert broken.calls == ["flagged"]
     file.close()
 
 
-@pytest.mark.parametrize("supported", [True, False])
-def test_allocating_extends_with_zeros_and_never_shortens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, supported: bool
-) -> None:
-    if not supported:
-        monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    file = FS.open(tmp_path / "f", create=True)
+@pytest.mark.parametrize("system", [os, Old(None)], ids=["supported", "not supported"])
+def test_allocating_extends_with_zeros_and_never_shortens(tmp_path: Path, system: System) -> None:
+    file = RealFileSystem(system).open(tmp_path / "f", create=True)
     file.pwrite([b"abc"], 0)
     file.allocate(1000)
     file.allocate(10)

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +30,7 @@ from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.ends import Ends
+from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
@@ -443,10 +444,11 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
     assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(6, 1_700)}}))]
 
 
-class HearingWorker:
+class HearingWorker(WorkerProcess):
     """In the place of a worker's process: what it was sent."""
 
     def __init__(self) -> None:
+        super().__init__(1, Liveness(1_000, 1_000), lambda _message: None, lambda _status: None)
         self.heard: list[Any] = []
         self.has_heard = asyncio.Event()
 
@@ -455,18 +457,23 @@ class HearingWorker:
         self.has_heard.set()
 
 
+def supervisor_of(shared: SharedDirectory) -> Supervisor:
+    """A supervisor that was not started."""
+    settings = Settings(data_dir=shared.data_dir, workers=2)
+    launch = Subprocesses(shared.lock_descriptors)
+    return Supervisor(settings, asyncio.get_running_loop(), real_machine(), launch, shared, "cluster")
+
+
 async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_changed(tmp_path: Path) -> None:
     shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
-    settings = Settings(data_dir=tmp_path, workers=2)
-    loop, machine, launch = asyncio.get_running_loop(), real_machine(), Subprocesses(shared.lock_descriptors)
-    supervisor = Supervisor(settings, loop, machine, launch, shared, "cluster")
+    supervisor = supervisor_of(shared)
     try:
         last, following = HearingWorker(), HearingWorker()
         draft = supervisor.store.catalogue.draft()
         draft.create("new", 1, topic_id=topic_id(1))
-        supervisor.workers[1] = cast(WorkerProcess, last)
+        supervisor.workers[1] = last
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
-        supervisor.workers[1] = cast(WorkerProcess, following)
+        supervisor.workers[1] = following
         await asyncio.wait_for(last.has_heard.wait(), 60)
         assert last.heard == [messages.Changed(1, conflict=False)]
         assert following.heard == []
@@ -583,7 +590,9 @@ async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None
 
 
 async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> None:
-    control = ControlSocket(cast(Supervisor, None), tmp_path)
+    shared, _ = SharedDirectory.open(tmp_path, LogSettings(), RealFileSystem())
+    supervisor = supervisor_of(shared)
+    control = ControlSocket(supervisor, tmp_path)
     await control.start()
     with capture_logs() as logs:
         reader, writer = await asyncio.open_unix_connection(str(socket_path(tmp_path)))
@@ -591,6 +600,8 @@ async def test_an_order_that_is_none_is_one_line_in_the_log(tmp_path: Path) -> N
         assert await reader.read() == b""
         writer.close()
         await control.close()
+    supervisor.io.close()
+    shared.close(clean=False)
     assert [entry["event"] for entry in logs] == ["refused an order"]
     assert "what is no message: 'utf-8' codec can't decode" in logs[0]["reason"]
 
