@@ -2,7 +2,7 @@
 """Committing, fetching and deleting a group's offsets."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.metadata import GroupMetadata
@@ -71,9 +71,11 @@ def commit_topic(
     `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
     partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
     """
-    wall = now.wall
+    # Numbers that are only passed on stay objects: the compiled function would unpack each and make it anew.
+    wall: Any = now.wall
+    rows: list[Any] = topic.partitions
     # A sum beyond 63 bits means for ever; Kafka lets it overflow, and the offset is gone at once.
-    expire_timestamp = (
+    expire_timestamp: Any = (
         None if retention_time_ms == NO_RETENTION_TIME else min(wall + retention_time_ms, TIMESTAMP_MAX)
     )
     limit = config.offset_metadata_max_bytes
@@ -81,9 +83,9 @@ def commit_topic(
     metadata_bytes = 0
     answers = []
     missing = []
-    for partition in topic.partitions:
-        metadata = partition.committed_metadata
-        index = partition.partition_index
+    for row in rows:
+        metadata: str | None = row.committed_metadata
+        index: int = row.partition_index
         if not 0 <= index < partition_count:
             missing.append(index)
             continue
@@ -95,14 +97,15 @@ def commit_topic(
         if metadata_bytes and index in values:
             metadata_bytes -= text_bytes(values[index].metadata)
         values[index] = OffsetAndMetadata(
-            partition.committed_offset,
-            partition.committed_leader_epoch,
+            row.committed_offset,
+            row.committed_leader_epoch,
             metadata or "",
             wall,
             expire_timestamp,
         )
         answers.append(_TAKEN[index] if index < len(_TAKEN) else OffsetCommitResponsePartition(index, 0))
-    return OffsetCommits(group_id, name, values, metadata_bytes), answers, missing
+    is_plain = not metadata_bytes and expire_timestamp is None
+    return OffsetCommits(group_id, name, values, metadata_bytes, is_plain), answers, missing
 
 
 def utf16_length(text: str) -> int:
@@ -112,7 +115,7 @@ def utf16_length(text: str) -> int:
 
 def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartitions:
     """The committed offset of one partition as OffsetFetch v8+ shows it; offset -1 where there is none."""
-    committed = partitions.get(index)
+    committed: Any = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", 0)
     return OffsetFetchResponsePartitions(
@@ -122,7 +125,7 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
     """The same as OffsetFetch up to v7 shows it."""
-    committed = partitions.get(index)
+    committed: Any = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", 0)
     return OffsetFetchResponsePartition(

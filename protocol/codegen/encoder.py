@@ -2,9 +2,9 @@
 """Writes the encode function of one message and version.
 
 A message of fixed size is one Struct. A long array of structs of fixed size is one Struct as well, whose format
-is the item's, repeated. Anything else is a list of parts that are joined. The empty section of tagged fields
-that ends a struct of a flexible version is a pad byte of the Struct before it. Compact lengths below 128, which
-are one byte, are handled in line.
+is the item's, repeated; so is one whose items have a string each, if all of these are empty. Anything else is a list
+of parts that are joined. The empty section of tagged fields that ends a struct of a flexible version is a pad byte of
+the Struct before it. Compact lengths below 128, which are one byte, are handled in line.
 """
 
 from typing import Final
@@ -104,11 +104,39 @@ class Encoder:
         if len(parts) == 1 and isinstance(parts[0], Run):
             self._fixed_items(parts[0], items, item)
             return
-        with self._source.block(f"for {item} in {items}:"):
-            if (layout := one_string(parts)) is not None:
-                self._item_with_one_string(layout, parts, item)
-            else:
+        layout = one_string(parts)
+        if layout is None:
+            with self._source.block(f"for {item} in {items}:"):
                 self._struct(parts, item)
+            return
+        self._items_with_empty_string(layout, items, item)
+        with self._source.block(f"if not {item}_values:"), self._source.block(f"for {item} in {items}:"):
+            self._item_with_one_string(layout, parts, item)
+
+    def _items_with_empty_string(self, layout: OneString, items: str, item: str) -> None:
+        """Write many items by one call if all their strings are empty; else none, and no value is kept."""
+        line, block = self._source.line, self._source.block
+        line(f"{item}_values: list[Any] = []")
+        with block(f"if len({items}) >= {ONE_PACK_FROM_ITEMS}:"):
+            line(f"{item}_row: Any")
+            with block(f"for {item}_row in {items}:"):
+                with block(f'if {item}_row.{layout.string.name} != "":'):
+                    line(f"{item}_values.clear()")
+                    line("break")
+                values = [f"{item}_row.{field.name}" for field in layout.before.fields]
+                values += [
+                    self._empty_length()[1],
+                    *(f"{item}_row.{field.name}" for field in layout.after.fields),
+                ]
+                line(f"{item}_values += ({', '.join(values)})")
+            with block(f"if {item}_values:"):
+                fmt = layout.before.fmt + self._empty_length()[0] + layout.after.fmt
+                fmt += "x" if self._flexible else ""
+                line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
+
+    def _empty_length(self) -> tuple[str, str]:
+        """The format of an empty string's length, and the length."""
+        return ("B", "1") if self._flexible else ("h", "0")
 
     def _fixed_items(self, run: Run, items: str, item: str) -> None:
         """Write many items by one call, which is faster than a call for each."""
@@ -116,17 +144,19 @@ class Encoder:
         with block(f"if len({items}) < {ONE_PACK_FROM_ITEMS}:"), block(f"for {item} in {items}:"):
             line(f"out.append({self._pack(run, item, last=True)})")
         with block("else:"):
-            line(f"{item}_values: list[int] = []")
-            with block(f"for {item} in {items}:"):
-                for field in run.fields:
-                    line(f"{item}_values.append({item}.{field.name})")
+            # Numbers stay objects: a compiled function would unpack each from its object and make it anew.
+            line(f"{item}_values: list[Any] = []")
+            line(f"{item}_row: Any")
+            values = ", ".join(f"{item}_row.{field.name}" for field in run.fields)
+            with block(f"for {item}_row in {items}:"):
+                line(f"{item}_values += ({values},)")
             fmt = run.fmt + ("x" if self._flexible else "")
             line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
 
     def _item_with_one_string(self, layout: OneString, parts: list[Step], item: str) -> None:
         """Write an item by one Struct when its string is empty."""
         tags = "x" if self._flexible else ""
-        length_fmt, empty = ("B", "1") if self._flexible else ("h", "0")
+        length_fmt, empty = self._empty_length()
         pack = self._source.structs.pack(layout.before.fmt + length_fmt + layout.after.fmt + tags)
         values = [f"{item}.{field.name}" for field in layout.before.fields]
         values += [empty, *(f"{item}.{field.name}" for field in layout.after.fields)]

@@ -88,7 +88,7 @@ def _imports(body: str) -> Iterator[str]:
         yield "from collections.abc import Generator"
     from_struct = [name for name in ("Struct", "error") if name in used]
     yield f"from struct import {', '.join(from_struct)}"
-    yield "from typing import Final"
+    yield f"from typing import {'Any, ' if 'Any' in used else ''}Final"
     yield ""
     yield "from protocol.apis import ApiKey"
     yield "from protocol.codec import ApiSchema, Codec"

@@ -5,7 +5,7 @@
 
 from collections.abc import Generator
 from struct import Struct, error
-from typing import Final
+from typing import Any, Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
@@ -622,12 +622,23 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
-            else:
-                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
-                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0)
+            if partition_values:
+                out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
+                else:
+                    out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                    out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
     return b"".join(out)
 
 
@@ -648,12 +659,23 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
-            else:
-                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
-                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0)
+            if partition_values:
+                out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
+                else:
+                    out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                    out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
     return b"".join(out)
 
 
@@ -668,12 +690,23 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0)
+            if partition_values:
+                out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
     return b"".join(out)
 
 
@@ -689,12 +722,23 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0)
+            if partition_values:
+                out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(NULL_INT16 if partition.committed_metadata is None else pack_string(partition.committed_metadata))
     return b"".join(out)
 
 
@@ -718,13 +762,24 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         topic_partitions = topic.partitions
         n = len(topic_partitions) + 1
         out.append(UVARINT[n] if n < 128 else uvarint(n))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
-                out.append(b"\0")
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1)
+            if partition_values:
+                out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
+                    out.append(b"\0")
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -751,13 +806,24 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
         topic_partitions = topic.partitions
         n = len(topic_partitions) + 1
         out.append(UVARINT[n] if n < 128 else uvarint(n))
-        for partition in topic_partitions:
-            if partition.committed_metadata == "":
-                out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
-                out.append(b"\0")
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.committed_metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1)
+            if partition_values:
+                out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.committed_metadata == "":
+                    out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(b"\0" if partition.committed_metadata is None else pack_compact_string(partition.committed_metadata))
+                    out.append(b"\0")
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1493,10 +1559,10 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[int] = []
-            for partition in topic_partitions:
-                partition_values.append(partition.partition_index)
-                partition_values.append(partition.error_code)
+            partition_values: list[Any] = []
+            partition_row: Any
+            for partition_row in topic_partitions:
+                partition_values += (partition_row.partition_index, partition_row.error_code,)
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1514,10 +1580,10 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[int] = []
-            for partition in topic_partitions:
-                partition_values.append(partition.partition_index)
-                partition_values.append(partition.error_code)
+            partition_values: list[Any] = []
+            partition_row: Any
+            for partition_row in topic_partitions:
+                partition_values += (partition_row.partition_index, partition_row.error_code,)
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1551,10 +1617,10 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[int] = []
-            for partition in topic_partitions:
-                partition_values.append(partition.partition_index)
-                partition_values.append(partition.error_code)
+            partition_values: list[Any] = []
+            partition_row: Any
+            for partition_row in topic_partitions:
+                partition_values += (partition_row.partition_index, partition_row.error_code,)
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
@@ -1579,10 +1645,10 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[int] = []
-            for partition in topic_partitions:
-                partition_values.append(partition.partition_index)
-                partition_values.append(partition.error_code)
+            partition_values: list[Any] = []
+            partition_row: Any
+            for partition_row in topic_partitions:
+                partition_values += (partition_row.partition_index, partition_row.error_code,)
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")

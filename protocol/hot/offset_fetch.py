@@ -5,7 +5,7 @@
 
 from collections.abc import Generator
 from struct import Struct, error
-from typing import Final
+from typing import Any, Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
@@ -1892,13 +1892,24 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.metadata == "":
-                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
-            else:
-                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
-                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
-                out.append(_PACK_h(partition.error_code))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+            if partition_values:
+                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+                else:
+                    out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                    out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                    out.append(_PACK_h(partition.error_code))
     return b"".join(out)
 
 
@@ -1910,13 +1921,24 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.metadata == "":
-                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
-            else:
-                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
-                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
-                out.append(_PACK_h(partition.error_code))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+            if partition_values:
+                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+                else:
+                    out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                    out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                    out.append(_PACK_h(partition.error_code))
     out.append(_PACK_h(message.error_code))
     return b"".join(out)
 
@@ -1930,13 +1952,24 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.metadata == "":
-                out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
-            else:
-                out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
-                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
-                out.append(_PACK_h(partition.error_code))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+            if partition_values:
+                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
+                else:
+                    out.append(_PACK_iq(partition.partition_index, partition.committed_offset))
+                    out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                    out.append(_PACK_h(partition.error_code))
     out.append(_PACK_h(message.error_code))
     return b"".join(out)
 
@@ -1953,13 +1986,24 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
         out.append(pack_string(topic.name))
         topic_partitions = topic.partitions
         out.append(PACK_INT32(len(topic_partitions)))
-        for partition in topic_partitions:
-            if partition.metadata == "":
-                out.append(_PACK_iqihh(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0, partition.error_code))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
-                out.append(_PACK_h(partition.error_code))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0, partition_row.error_code)
+            if partition_values:
+                out.append(repeated("iqihh", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqihh(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0, partition.error_code))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(NULL_INT16 if partition.metadata is None else pack_string(partition.metadata))
+                    out.append(_PACK_h(partition.error_code))
     out.append(_PACK_h(message.error_code))
     return b"".join(out)
 
@@ -1977,13 +2021,24 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         topic_partitions = topic.partitions
         n = len(topic_partitions) + 1
         out.append(UVARINT[n] if n < 128 else uvarint(n))
-        for partition in topic_partitions:
-            if partition.metadata == "":
-                out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
-            else:
-                out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
-                out.append(_PACK_hx(partition.error_code))
+        partition_values: list[Any] = []
+        if len(topic_partitions) >= 8:
+            partition_row: Any
+            for partition_row in topic_partitions:
+                if partition_row.metadata != "":
+                    partition_values.clear()
+                    break
+                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+            if partition_values:
+                out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
+        if not partition_values:
+            for partition in topic_partitions:
+                if partition.metadata == "":
+                    out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+                else:
+                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                    out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                    out.append(_PACK_hx(partition.error_code))
         out.append(b"\0")
     out.append(_PACK_hx(message.error_code))
     return b"".join(out)
@@ -2012,13 +2067,24 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else uvarint(n))
-            for partition in topic_partitions:
-                if partition.metadata == "":
-                    out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
-                else:
-                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                    out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
-                    out.append(_PACK_hx(partition.error_code))
+            partition_values: list[Any] = []
+            if len(topic_partitions) >= 8:
+                partition_row: Any
+                for partition_row in topic_partitions:
+                    if partition_row.metadata != "":
+                        partition_values.clear()
+                        break
+                    partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+                if partition_values:
+                    out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
+            if not partition_values:
+                for partition in topic_partitions:
+                    if partition.metadata == "":
+                        out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+                    else:
+                        out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                        out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                        out.append(_PACK_hx(partition.error_code))
             out.append(b"\0")
         out.append(_PACK_hx(group.error_code))
     out.append(b"\0")
@@ -2046,13 +2112,24 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
             topic_partitions = topic.partitions
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else uvarint(n))
-            for partition in topic_partitions:
-                if partition.metadata == "":
-                    out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
-                else:
-                    out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
-                    out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
-                    out.append(_PACK_hx(partition.error_code))
+            partition_values: list[Any] = []
+            if len(topic_partitions) >= 8:
+                partition_row: Any
+                for partition_row in topic_partitions:
+                    if partition_row.metadata != "":
+                        partition_values.clear()
+                        break
+                    partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+                if partition_values:
+                    out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
+            if not partition_values:
+                for partition in topic_partitions:
+                    if partition.metadata == "":
+                        out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
+                    else:
+                        out.append(_PACK_iqi(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch))
+                        out.append(b"\0" if partition.metadata is None else pack_compact_string(partition.metadata))
+                        out.append(_PACK_hx(partition.error_code))
             out.append(b"\0")
         out.append(_PACK_hx(group.error_code))
     out.append(b"\0")

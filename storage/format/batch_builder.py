@@ -6,8 +6,14 @@ from typing import Final
 
 from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
-from storage.format.offset_record import PLAIN_VERSION, encode_tail, plain_tail, sized_key_prefix
-from storage.format.record_body import NO_HEADERS, field, record_start, size_field
+from storage.format.offset_record import (
+    PLAIN_VERSION,
+    encode_tail,
+    plain_records,
+    plain_tail,
+    sized_key_prefix,
+)
+from storage.format.record_body import NO_HEADERS, TWO_BYTE_DELTAS, field, record_start, size_field
 from storage.format.records import (
     OFFSET_VALUE_DEFAULT,
     OffsetCommitRecord,
@@ -19,6 +25,9 @@ from storage.format.records import (
 
 BATCH_BYTES_MAX: Final = 1_048_588
 """Kafka's default for `message.max.bytes`: 1 MiB and the 12 bytes before it."""
+
+MANY_OFFSETS: Final = 4
+"""From so many offsets of a topic on it is quicker to pack many records at once."""
 
 
 class BatchBuilder:
@@ -127,6 +136,16 @@ class BatchBuilder:
         parts: list[bytes] = []
         for commit in commits:
             names = sized_key_prefix(commit.group, commit.topic)
+            count = len(commit.values)
+            if (
+                commit.is_plain
+                and version == PLAIN_VERSION
+                and count >= MANY_OFFSETS
+                and delta + count <= TWO_BYTE_DELTAS
+            ):
+                parts.append(plain_records(names, list(commit.values.items()), delta))
+                delta += count
+                continue
             between: list[bytes] = []
             tail = b""
             for partition, value in commit.values.items():

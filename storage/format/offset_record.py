@@ -14,17 +14,27 @@ packs and unpacks that in one go, for BatchBuilder and RecordLoader. What these 
 `decode_offset` have it (tests/storage/test_one_owner.py).
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_string
-from storage.format.record_body import NO_HEADERS, field, size_field
+from storage.format.record_body import (
+    NO_HEADERS,
+    NO_TIMESTAMP_DELTA,
+    delta_format,
+    field,
+    packed_delta,
+    record_start,
+    same_delta_size,
+    size_field,
+)
 
 OFFSET_VALUE_DEFAULT: Final = 3
 OFFSET_VALUE_VERSION_MAX: Final = 4
@@ -48,6 +58,11 @@ _PLAIN_TAIL_4: Final = Struct(
     ">iBhqiBqBB"
 )  # in version 4: the metadata's size is one byte, and there are no tags
 _EMPTY_COMPACT: Final = 1
+_VALUE_HEAD: Final = b"\x30\x00\x03"
+"""The size and version of a plain value."""
+_AFTER_EPOCH: Final = Struct(">hqB")
+RUN_RECORDS_MAX: Final = 32
+"""So many records are packed by one Struct, which is kept: some 10 KB."""
 _PLAIN_VALUE: Final = Struct(">hqihq")
 
 _SHORT: Final = Struct(">h")
@@ -94,6 +109,8 @@ class OffsetCommits(msgspec.Struct):
     values: dict[int, OffsetAndMetadata]
     metadata_bytes: int = 0
     """Of all values: how much memory their metadata takes at most; whoever puts some in says so."""
+    is_plain: bool = False
+    """Whether no value has metadata or an expiry, and all have the same time; false where that is not known."""
 
 
 # ------------------------------------------------------------------ keys
@@ -227,6 +244,40 @@ def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
         value.commit_timestamp,
         0,
     )
+
+
+def plain_records(names: bytes, offsets: Sequence[tuple[int, Any]], delta: int) -> bytes:
+    """Whole records of plain offsets (partition, OffsetAndMetadata) that were all committed at the same time.
+
+    `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first. One Struct packs many of them:
+    from the epoch of one to the offset delta of the next they are all alike.
+    """
+    runs: list[bytes] = []
+    at = 0
+    while at < len(offsets):
+        count = min(len(offsets) - at, RUN_RECORDS_MAX, same_delta_size(delta))
+        runs.append(_run_of_plain_records(names, offsets[at : at + count], delta))
+        at += count
+        delta += count
+    return b"".join(runs)
+
+
+def _run_of_plain_records(names: bytes, offsets: Sequence[tuple[int, Any]], delta: int) -> bytes:
+    size = len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES
+    head = size_field(size) + NO_TIMESTAMP_DELTA
+    between = _AFTER_EPOCH.pack(0, offsets[0][1].commit_timestamp, 0) + head
+    values: list[Any] = []
+    for partition, value in offsets:
+        offset_delta = packed_delta(delta)
+        values += (offset_delta, names, partition, _VALUE_HEAD, value.offset, value.leader_epoch, between)
+        delta += 1
+    packed = _plain_run(delta_format(delta - 1), len(names), len(between), len(offsets)).pack(*values)
+    return head + packed[: len(packed) - len(head)]
+
+
+@lru_cache(maxsize=1 << 8)
+def _plain_run(delta: str, names_bytes: int, between_bytes: int, count: int) -> Struct:
+    return Struct(">" + f"{delta}{names_bytes}si3sqi{between_bytes}s" * count)
 
 
 def decode_offset(value: bytes) -> OffsetAndMetadata:

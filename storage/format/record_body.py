@@ -28,7 +28,13 @@ RECORD_BYTES_MIN: Final = 7
 BatchRecord = tuple[int, int, bytes | None, bytes | None]
 """offset, timestamp in milliseconds, key, value"""
 
-_STARTS: Final = tuple(b"\x00\x00" + delta for delta in ZIGZAG)
+NO_TIMESTAMP_DELTA: Final = b"\x00\x00"
+"""Attributes, of which there are none, and a timestamp delta of 0."""
+_STARTS: Final = tuple(NO_TIMESTAMP_DELTA + delta for delta in ZIGZAG)
+_PACKED: Final = tuple(int.from_bytes(delta, "big") for delta in ZIGZAG)
+ONE_BYTE_DELTAS: Final = 1 << 6
+TWO_BYTE_DELTAS: Final = 1 << 13
+"""Below these an offset delta has one byte, and two."""
 NO_HEADERS: Final = b"\x00"
 
 
@@ -207,6 +213,21 @@ def check_end(batch: Batch, end: int, size: int) -> None:
 def record_start(offset_delta: int) -> bytes:
     """What follows a record's size: attributes, a timestamp delta of 0, and its offset delta."""
     return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + zigzag(offset_delta)
+
+
+def packed_delta(offset_delta: int) -> int:
+    """The bytes of an offset delta as a number of `delta_format`."""
+    return _PACKED[offset_delta] if offset_delta < TABLE_SIZE else int.from_bytes(zigzag(offset_delta), "big")
+
+
+def delta_format(offset_delta: int) -> str:
+    """What a Struct packs `packed_delta` by, for deltas below TWO_BYTE_DELTAS."""
+    return "B" if offset_delta < ONE_BYTE_DELTAS else "H"
+
+
+def same_delta_size(offset_delta: int) -> int:
+    """How many offset deltas from this one on have as many bytes, for deltas below TWO_BYTE_DELTAS."""
+    return (ONE_BYTE_DELTAS if offset_delta < ONE_BYTE_DELTAS else TWO_BYTE_DELTAS) - offset_delta
 
 
 def size_field(size: int) -> bytes:

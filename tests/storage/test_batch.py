@@ -137,7 +137,28 @@ offsets_of_a_topic = st.builds(
 )
 
 
-@given(st.lists(st.lists(offsets_of_a_topic, max_size=3), max_size=4), st.sampled_from([3, 4]))
+def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], time_ms: int) -> OffsetCommits:
+    """As a commit of a usual client gives them: no metadata, no expiry, one time."""
+    values = {
+        partition: OffsetAndMetadata(offset, epoch, "", time_ms)
+        for partition, (offset, epoch) in offsets.items()
+    }
+    return OffsetCommits(group, topic, values, is_plain=True)
+
+
+plain_offsets_of_a_topic = st.builds(
+    plain_offsets,
+    strategies.names,
+    strategies.few_names,
+    st.dictionaries(strategies.int32s, st.tuples(strategies.int64s, strategies.int32s), max_size=90),
+    strategies.int64s,
+)
+
+
+@given(
+    st.lists(st.lists(st.one_of(offsets_of_a_topic, plain_offsets_of_a_topic), max_size=3), max_size=4),
+    st.sampled_from([3, 4]),
+)
 def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
     appends: list[list[OffsetCommits]], version: int
 ) -> None:
@@ -152,6 +173,21 @@ def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
             ]
         )
     assert one.count == other.count
+    assert one.build(7, 1, NOW) == other.build(7, 1, NOW)
+
+
+@pytest.mark.parametrize("before", [0, 1, 30, 61, 64, 8_170])
+@pytest.mark.parametrize("count", [1, 4, 32, 33, 100, 9_000])
+def test_many_plain_offsets_give_the_same_bytes_wherever_they_begin(before: int, count: int) -> None:
+    """Offset deltas have one byte, two from 64 on, and three from 8,192 on."""
+    one, other = BatchBuilder(1 << 22), BatchBuilder(1 << 22)
+    first = plain_offsets("g", "t", {index: (index, -1) for index in range(before)}, NOW)
+    then = plain_offsets("g", "t2", {index: (1 << 40, index) for index in range(count)}, NOW + 1)
+    for commit in (first, then):
+        one.append_offsets([commit])
+        other.append(
+            [OffsetCommitRecord(commit.group, commit.topic, *offset) for offset in commit.values.items()]
+        )
     assert one.build(7, 1, NOW) == other.build(7, 1, NOW)
 
 
