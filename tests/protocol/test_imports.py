@@ -20,6 +20,14 @@ def test_the_first_message_that_is_not_hot_imports_kafka_python() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("module", ["coordinator.app", "coordinator.workers.worker"])
+def test_a_node_listens_before_the_slow_imports(module: str) -> None:
+    """What `App.start` needs up to its socket; the apis, /metrics and all that these need are imported behind it."""
+    program = f"import sys, {module}; sys.exit(any(name in sys.modules for name in ('kafka', 'aiohttp')))"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_protocol_does_no_io_and_needs_nothing_of_ours() -> None:
     program = """
 import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.embedded
