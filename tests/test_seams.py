@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node takes its disk, clocks, chance, sockets, threads and processes from the machine that it is given."""
+"""What a node is made of is given to it; by the machine in product code, and by arguments and fakes in tests."""
 
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from tests.support.patches import finds
 from tests.support.seams import uses
 
 ROOT: Final = Path(__file__).parents[1]
@@ -98,3 +99,60 @@ def test_whatever_goes_round_it_is_found(source: str, name: str) -> None:
 )
 def test_what_is_given_may_be_used(source: str) -> None:
     assert uses(source) == []
+
+
+# --- tests ---
+
+ALLOWED: Final = {
+    "tests/protocol/golden/messages.py": "field._name",  # of kafka-python, which has no public one
+}
+
+
+def test_no_test_changes_a_module_or_looks_into_asyncio() -> None:
+    found = [
+        f"{path}:{find.line}: {find.what}"
+        for path in sorted(file.relative_to(ROOT) for file in (ROOT / "tests").rglob("*.py"))
+        for find in finds((ROOT / path).read_text())
+        if not find.what.endswith(f": {ALLOWED.get(str(path))}")
+    ]
+    assert found == [], (
+        "give the part what the test needs: an argument, a public attribute, a fake of its protocol"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("def test(monkeypatch):\n monkeypatch.setattr(module, 'LIMIT', 1)", "a patch"),
+        ("def test(monkeypatch):\n monkeypatch.setattr('coordinator.app.serve', None)", "a patch"),
+        ("def test(monkeypatch):\n monkeypatch.delattr(os, 'fsync')", "a patch"),
+        ("with pytest.MonkeyPatch.context() as patch:\n patch.setattr(a, 'b', 1)", "a patch"),
+        ("from unittest.mock import patch", "unittest.mock"),
+        ("import unittest.mock as mock", "unittest.mock"),
+        ("from coordinator.net import connection\nconnection.LINGER_S = 0", "a module is changed"),
+        ("import os\nos.fsync = print", "a module is changed"),
+        ("import time\nsetattr(time, 'monotonic', print)", "a module is changed"),
+        ("data = stream._buffer", "a private attribute"),
+        ("client._reader._transport.pause_reading()", "a private attribute"),
+        ("loop._ready.clear()", "a private attribute"),
+        ("from coordinator.app import App\napp = cast(App, fake)", "a cast"),
+        ("from coordinator.app import App\napp = cast('App | None', fake)", "a cast"),
+    ],
+)
+def test_a_test_that_does_is_found(source: str, what: str) -> None:
+    assert [find for find in finds(source) if what in find.what], source
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def test(monkeypatch, tmp_path):\n monkeypatch.chdir(tmp_path)\n monkeypatch.setenv('A', 'b')",
+        "import sys\ndef test(monkeypatch):\n monkeypatch.setitem(sys.modules, 'numpy', None)",
+        "class Own:\n def get(self):\n  return self._buffer",
+        "edge.server.linger_s = 0.0",
+        "protocol = cast(asyncio.Protocol, made)",
+        "from coordinator.stats import Stats\nStats().requests = 1",
+    ],
+)
+def test_what_is_a_tests_own_may_be_changed(source: str) -> None:
+    assert finds(source) == []

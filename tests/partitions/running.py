@@ -82,6 +82,18 @@ class Client:
         """Send without waiting for anything."""
         self._writer.write(b"".join(frames))
 
+    def stop_reading(self) -> None:
+        """Take nothing from the socket from now on."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
+    def read_on(self) -> None:
+        """Take what has come, and what comes."""
+        transport = self._writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.resume_reading()
+
     async def receive(self) -> bytes:
         """The next answer. Raises IncompleteReadError when the server closes."""
         length = int.from_bytes(await self._reader.readexactly(4), "big")

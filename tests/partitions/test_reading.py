@@ -128,14 +128,14 @@ async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Run
     assert size > 200_000
     readers = [await running.client() for _ in range(40)]
     for each in readers:
-        each._reader._transport.pause_reading()  # type: ignore[attr-defined]
+        each.stop_reading()
         each.send(*[fetch((P, 0))] * 10)
     await eventually(lambda: unsent.over, "the budget to be used up")
     assert await writer.commit(group, 0, 100) is NONE
     # What was owed when the budget was full, and one slice that was being read for each that had begun.
     assert unsent.total_bytes < (1 << 20) + len(readers) * (1 << 20)
     for each in readers:
-        each._reader._transport.resume_reading()  # type: ignore[attr-defined]
+        each.read_on()
     for each in readers:
         for _ in range(10):
             assert fetched(await each.receive()).error_code == NONE

@@ -249,21 +249,21 @@ def test_a_directory_from_before_there_were_indexes_gets_them_when_it_is_closed(
         check_epochs(machine.fs, ROOT / f"__consumer_offsets-{partition}")
 
 
-def test_a_killed_process_leaves_what_can_be_completed(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_what_can_be_completed() -> None:
+    fs = FaultyFileSystem(ROOT)
     settings = LogSettings(segment_bytes=20_000, index_interval_bytes=500)
-    manager = LogManager.open(tmp_path, settings, RealFileSystem())
+    manager = LogManager.open(ROOT, settings, fs)
     for label in range(300):
         end = manager.end_offset(0)
         manager.append([(0, end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False)
         if label % 90 == 0:
             manager.checkpoint()
     manager.write_behind()
-    assert manager._lock is not None
-    manager._lock.release()  # as the end of the process does
-    again = LogManager.open(tmp_path, settings, RealFileSystem())
+    fs.restart(power_loss=False)
+    again = LogManager.open(ROOT, settings, fs)
     again.close()
-    check(RealFileSystem(), tmp_path / "__consumer_offsets-0", 500)
-    check_epochs(RealFileSystem(), tmp_path / "__consumer_offsets-0")
+    check(fs, ROOT / "__consumer_offsets-0", 500)
+    check_epochs(fs, ROOT / "__consumer_offsets-0")
 
 
 def test_summaries_of_a_batch_larger_than_one_read() -> None:
