@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tests.peers import aiokafka, franz_go, kafka_python, librdkafka
+from tests.peers import aiokafka, franz_go, kafka_python, kminion, librdkafka
 from tests.peers.fetching import UnavailableError
 from tests.peers.outcome import Report, Verdict
 
 PEERS: Mapping[str, Callable[[Path], Report]] = {
-    peer.NAME: peer.run for peer in (kafka_python, aiokafka, franz_go, librdkafka)
+    peer.NAME: peer.run for peer in (kafka_python, aiokafka, franz_go, librdkafka, kminion)
 }
 
 
