@@ -54,6 +54,12 @@ COUNTERS: Final = (
     ),
     ("offset_commits", "offset_commits", "Offsets committed, counted by partition."),
     ("offset_fetches", "offset_fetches", "Groups whose offsets were fetched."),
+    ("log_fetches", "log_fetches", "Fetches of the offsets topic."),
+    (
+        "log_fetched_bytes",
+        "log_fetched_bytes",
+        "Bytes of records in answers to fetches of the offsets topic.",
+    ),
     ("offset_deletions", "offset_deletions", "Offsets deleted on request or with their group or topic."),
     ("offset_expirations", "offset_expirations", "Offsets removed because they had expired."),
     ("group_expirations", "groups_expired", "Groups removed because nothing was left of them."),

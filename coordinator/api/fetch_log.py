@@ -61,6 +61,7 @@ class LogFetch:
 
     def start(self, wait_ms: int) -> Parked:
         """Answer as soon as there is enough, and after `wait_ms` in any case."""
+        self._node.stats.log_fetches += 1
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:
             self._timer = self._node.timers.after(wait_ms, self._time_is_up)
@@ -152,6 +153,8 @@ class LogFetch:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._reading is not None:
+            self._node.stats.log_fetched_bytes += self._reading.held_bytes
         self._ctx.in_slices(self._encode())
 
     def _encode(self) -> Work:

@@ -72,6 +72,8 @@ class Stats:
         self.rebalances: Counter[RebalanceCause] = Counter()
         self.offset_commits = 0
         self.offset_fetches = 0
+        self.log_fetches = 0
+        self.log_fetched_bytes = 0
         self.offset_deletions = 0
         self.offset_expirations = 0
         self.groups_expired = 0

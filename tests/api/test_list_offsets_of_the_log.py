@@ -94,7 +94,7 @@ def test_the_epoch_that_the_client_knows_is_checked(
 @EVERY_VERSION
 def test_other_topics_are_answered_beside_it(node: FakeNode, version: int) -> None:
     node.have_ending("makers", a=1)
-    node.manager.commit("makers", "a", {0: 40})
+    node.groups.commit("makers", "a", {0: 40})
     commit(node, 3)
     found = ask(node, version, row(3, END), others=[topic("a", row(0, END)), topic("nope", row(0, END))])
     assert [(error, offset) for error, _, offset, _ in found] == [
