@@ -104,6 +104,7 @@ def encode_response_in_steps(
     Raises MessageTooLarge beyond `bytes_max`.
     """
     cls = classes(api_key)[1]
+    _check(cls, message)
     writer = Writer(version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors)
     return writer.write(cls._struct, message)
 
@@ -146,7 +147,11 @@ def _all_at_once(steps: Generator[None, None, Any]) -> Any:
         return done.value
 
 
-def _encode(cls: type[Message], version: int, message: Any) -> bytes:
+def _check(cls: Any, message: Any) -> None:
     if not isinstance(message, cls):
         raise TypeError(f"{type(message).__name__} is not a {cls.name}")
+
+
+def _encode(cls: type[Message], version: int, message: Any) -> bytes:
+    _check(cls, message)
     return bytes(ApiMessage.encode(message, version=version))

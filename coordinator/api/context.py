@@ -3,7 +3,7 @@
 
 import enum
 from collections.abc import Callable, Generator
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from coordinator.groups.outcome import Reply
 from coordinator.tickets import Ticket, Waiting
@@ -47,6 +47,10 @@ class Sink(Protocol):
 
 Work: TypeAlias = Generator[None, None, Any]
 """Answers one request: returns its response, or the pieces of its encoded body, or None where it is parked."""
+
+Response = TypeVar("Response")
+InSteps: TypeAlias = Generator[None, None, Response | Parked]
+"""Answers a long request as a handler does, giving way to others wherever it yields."""
 
 
 class RequestContext(Waiting):

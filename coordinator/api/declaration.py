@@ -6,11 +6,11 @@ and answered, how long a request may be, and where an answer has errors. mypy ho
 api: one that takes or returns another api's is refused where it is declared.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Generic, TypeVar
 
-from coordinator.api.context import Parked, RequestContext, Silent
+from coordinator.api.context import InSteps, Parked, RequestContext, Silent
 from coordinator.node import Node
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import FrameBound
@@ -35,9 +35,7 @@ class Api(Generic[Request, Response]):
     """(request, error, version) -> the response with this error wherever the request would have got an answer."""
     frame: FrameBound
     """The longest request that is kept and decoded."""
-    handle_in_steps: (
-        Callable[[Node, Request, RequestContext], Generator[None, None, Response | Parked]] | None
-    ) = None
+    handle_in_steps: Callable[[Node, Request, RequestContext], InSteps[Response]] | None = None
     """Answers a long request, giving way to others wherever it yields; None where `handle` does that, too."""
     adapt: Callable[[Response, int], Response] | None = None
     """(response, version) -> the response as the version can have it, where the codec alone does not see to that."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.fetch_answers import nothing_new, refusal
 from coordinator.api.fetch_log import LogFetch
@@ -72,7 +72,7 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     return _wait(node, request, ctx, lambda: ctx.complete(_answer(node, request, version)[0]))
 
 
-def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> Work:
+def handle_in_steps(node: Node, request: FetchRequest, ctx: RequestContext) -> InSteps[FetchResponse]:
     """Answer a poll for many partitions."""
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):

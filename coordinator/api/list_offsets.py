@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from coordinator.api.context import PARKED, Parked, RequestContext, Work
+from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.ends import NO_END, Known, with_ends
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
@@ -87,7 +87,9 @@ def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Park
     return _respond(node, ctx, asked, _at_end(asked))
 
 
-def handle_in_steps(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Work:
+def handle_in_steps(
+    node: Node, request: ListOffsetsRequest, ctx: RequestContext
+) -> InSteps[ListOffsetsResponse]:
     """Tell where each of many partitions starts or ends."""
     asked = _merged(request)
     yield

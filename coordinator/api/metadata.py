@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.operations import Resource, authorized_operations
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
@@ -51,7 +51,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     return _answer(node, request, ctx, *_all_at_once(_asked(wanted, version)))
 
 
-def handle_in_steps(node: Node, request: MetadataRequest, ctx: RequestContext) -> Work:
+def handle_in_steps(node: Node, request: MetadataRequest, ctx: RequestContext) -> InSteps[MetadataResponse]:
     """Answer a request that names many topics."""
     if not request.topics:
         return handle(node, request, ctx)

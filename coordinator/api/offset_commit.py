@@ -9,7 +9,7 @@ from collections.abc import Generator
 from itertools import compress
 from typing import Final
 
-from coordinator.api.context import RequestContext, Work
+from coordinator.api.context import InSteps, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.long_commits import (
     ANSWERED_AT_ONCE,
@@ -83,7 +83,9 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
     return response
 
 
-def handle_in_steps(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Work:
+def handle_in_steps(
+    node: Node, request: OffsetCommitRequest, ctx: RequestContext
+) -> InSteps[OffsetCommitResponse]:
     """Commit many offsets, part by part (`long_commits`)."""
     decisions = yield from _decide_parts(node, request, ctx.api_version)
     answers = yield from _commit_parts(node, request, ctx, decisions)

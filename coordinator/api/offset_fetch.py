@@ -7,7 +7,7 @@ v7: require_stable (KIP-447). v8: several groups. v9: member id and epoch (KIP-8
 
 from typing import Final
 
-from coordinator.api.context import Parked, RequestContext, Work
+from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
 from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
@@ -80,7 +80,9 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     return OffsetFetchResponse(topics=topics)
 
 
-def handle_in_steps(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Work:
+def handle_in_steps(
+    node: Node, request: OffsetFetchRequest, ctx: RequestContext
+) -> InSteps[OffsetFetchResponse]:
     """Answer a long request in slices; of what is an error on top, or has no name for it, at once."""
     if ctx.api_version < GROUPS_FROM and isinstance(node.door.enter(ctx, request.group_id), ErrorCode):
         return handle(node, request, ctx)

@@ -92,6 +92,11 @@ def test_a_step_writes_a_bounded_number_of_items(count: int) -> None:
     assert steps == 1 + count // ITEMS_PER_STEP
 
 
+def test_a_message_of_another_api_is_not_written() -> None:
+    with pytest.raises(TypeError, match="ListGroupsResponse is not a DescribeGroupsResponse"):
+        written(encode_response_in_steps(ApiKey.DESCRIBE_GROUPS, 4, ListGroupsResponse(), Counter()))
+
+
 def test_errors_are_counted_at_every_depth() -> None:
     for case in RESPONSES:
         if case.api is ApiKey.LIST_OFFSETS and case.version == 6:
