@@ -146,6 +146,7 @@ class BatchBuilder:
                 parts.append(plain_records(names, list(commit.values.items()), delta))
                 delta += count
                 continue
+            names_bytes = len(names)
             between: list[bytes] = []
             tail = b""
             for partition, value in commit.values.items():
@@ -155,7 +156,7 @@ class BatchBuilder:
                     tail = plain_tail(partition, value)
                 else:
                     tail = encode_tail(partition, value, version)
-                between.append(before + size_field(len(start) + len(names) + len(tail)) + start)
+                between.append(before + size_field(len(start) + names_bytes + len(tail)) + start)
                 delta += 1
             between.append(tail)
             parts.append(names.join(between))
