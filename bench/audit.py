@@ -19,6 +19,7 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -51,7 +52,7 @@ def make_log(directory: Path, records: int, partitions: int) -> int:
         return sum(pool.map(fill, range(partitions), chosen))
 
 
-def _fill(directory: Path, records: int, partition: int, groups: Sequence[str]) -> int:
+def _fill(directory: Path, records: int, partition: Partition, groups: Sequence[str]) -> int:
     place = partition_dir(directory, OFFSETS_TOPIC, partition)
     place.mkdir(parents=True)
     written = size = 0

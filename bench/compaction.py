@@ -26,13 +26,14 @@ from bench.load import Measured, Window
 from bench.report import percentiles_ms
 from bench.scenarios import SHAPES, set_stage
 from bench.watched import Turn, WatchedNode
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 OFFSETS_PARTITIONS: Final = 50  # the default
-FULL: Final = 0  # the partition whose log is filled
+FULL: Final = Partition(0)  # the partition whose log is filled
 GROUPS: Final = 1_000
 TOPICS: Final = 10  # of each group
 PARTITIONS: Final = 10  # of each topic; a commit is one batch with these

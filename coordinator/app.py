@@ -55,6 +55,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import StorageError, log_fields
@@ -280,7 +281,7 @@ class App:
         except StorageError as error:
             raise CannotStart(str(error)) from error
         for partition, epoch in enumerate(epochs):
-            self.leadership.become_leader(partition, epoch)
+            self.leadership.become_leader(Partition(partition), epoch)
 
     def open_catalogue(self) -> CatalogueKeeper:
         """The topics. Raises CannotStart."""

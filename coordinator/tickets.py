@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 
 
 class Waiter(Protocol):
@@ -28,7 +29,7 @@ class Ticket:
 
     __slots__ = ("_waiters", "error", "is_durable", "number", "partition")
 
-    def __init__(self, partition: int, number: int, error: ErrorCode | None = None) -> None:
+    def __init__(self, partition: Partition, number: int, error: ErrorCode | None = None) -> None:
         """A ticket that is pending, unless there is an `error`."""
         self.partition = partition
         self.number = number
@@ -69,7 +70,7 @@ class Ticket:
 
 
 def _durable() -> Ticket:
-    ticket = Ticket(-1, 0)
+    ticket = Ticket(Partition(-1), 0)
     ticket.is_durable = True
     return ticket
 

@@ -9,6 +9,8 @@ record cannot be written at all, and leave the log as it was.
 import errno
 import os
 
+from protocol.names import Partition
+
 
 class StorageError(Exception):
     """A file operation failed. Nothing that it should have made durable may be acknowledged."""
@@ -40,7 +42,7 @@ class StorageFailed(StorageError):
 class NotOwned(StorageError):
     """The partition belongs to another node that works on the same data directory."""
 
-    def __init__(self, path: str | os.PathLike[str], partition: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], partition: Partition) -> None:
         super().__init__(path, f"partition {partition} is not this node's")
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
@@ -196,7 +197,7 @@ class LogManager:
         return self._directory.is_shared
 
     @property
-    def failed_partitions(self) -> Mapping[int, CorruptLog]:
+    def failed_partitions(self) -> Mapping[Partition, CorruptLog]:
         """Partitions that cannot be read, and why. They are left as they are, and the others serve."""
         return self._partitions.failed
 
@@ -215,21 +216,21 @@ class LogManager:
         """What waits in memory for its segments."""
         return self._writer.pending_bytes
 
-    def end_offset(self, partition: int) -> int:
+    def end_offset(self, partition: Partition) -> int:
         """The base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
 
         Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         return self._partitions.end_offset(partition)
 
-    def log(self, partition: int) -> PartitionLog:
+    def log(self, partition: Partition) -> PartitionLog:
         """The log of a partition, in which queued batches are not yet; a new one is written at first append.
 
         Valid until `repair`. Raises CorruptLog for a failed partition, NotOwned for one of another node.
         """
         return self._partitions.log(partition)
 
-    def reopen(self, partition: int) -> None:
+    def reopen(self, partition: Partition) -> None:
         """Try again to read a partition that the disk could not read at the start; nothing for any other.
 
         Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time
@@ -350,7 +351,7 @@ class LogManager:
 
     # -------------------------------------------------------------- a share's partitions
 
-    def adopt(self, partition: int, recovery_point: int = 0, position: Position | None = None) -> None:
+    def adopt(self, partition: Partition, recovery_point: int = 0, position: Position | None = None) -> None:
         """Open a partition that nobody else works on; it is on disk up to `recovery_point`, at `position`.
 
         Whoever had it last has released it, or was settled: what is derived from its segments is whole, too.
@@ -375,7 +376,7 @@ class LogManager:
             with self._journals.lock:
                 partitions.add(log)
 
-    def release(self, partition: int) -> Position | None:
+    def release(self, partition: Partition) -> Position | None:
         """Bring all that was accepted of a partition into its segments, synced, and have it no longer.
 
         Nobody may append to it any more. Returns where it ends on disk, for whoever adopts it; None when
@@ -402,7 +403,7 @@ class LogManager:
 
     # -------------------------------------------------------------- reading
 
-    def read(self, partition: int, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read(self, partition: Partition, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
         """Whole batches of a partition and the offset to read from next; see `PartitionLog.read`.
 
         Its queue is written first, so everything accepted is there. Raises CorruptLog, StorageFailed, and
@@ -413,7 +414,7 @@ class LogManager:
             self._writer.write_partition(partition)
             return self.log(partition).read(start_offset, max_bytes)
 
-    def look(self, partition: int, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
+    def look(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
         """What `read` makes of a partition's log, which does not change meanwhile; it must not change it either.
 
         With `fresh` everything accepted is in the log, else what was brought there before. Raises what `read` does,
@@ -428,7 +429,7 @@ class LogManager:
             except OSError as error:
                 raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
-    def locate(self, partition: int, offset: int) -> tuple[Path, int]:
+    def locate(self, partition: Partition, offset: int) -> tuple[Path, int]:
         """The file and the byte at which a batch that was read starts. Raises CorruptLog and StorageError."""
         with self._io_lock:
             try:

@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned
 from storage.format.batch_format import next_offset_of
@@ -19,17 +20,17 @@ class Partitions:
     __slots__ = ("_directory", "_ends", "_logs", "failed", "owned", "points", "unread")
 
     def __init__(self, directory: LogDirectory) -> None:
-        self.owned: set[int] | None = set() if directory.is_shared else None
+        self.owned: set[Partition] | None = set() if directory.is_shared else None
         """Those that were adopted and not released; None where the node has all that there are."""
-        self.failed: dict[int, CorruptLog] = {}
+        self.failed: dict[Partition, CorruptLog] = {}
         """Those that cannot be read, and why."""
-        self.unread: dict[int, Known] = {}
+        self.unread: dict[Partition, Known] = {}
         """Of these the ones that the disk could not read, and what is needed to try again."""
         self.points: dict[TopicPartition, int] = {}
         """Up to where each is on disk for good."""
         self._directory = directory
-        self._logs: dict[int, PartitionLog] = {}
-        self._ends: dict[int, int] = {}
+        self._logs: dict[Partition, PartitionLog] = {}
+        self._ends: dict[Partition, int] = {}
 
     def replace_all(self, opened: Opened) -> None:
         """Everything was read from disk anew; nobody else uses this meanwhile."""
@@ -47,11 +48,11 @@ class Partitions:
         """Whether this is a partition's log as it is used now, and not as it was before it was opened again."""
         return self._logs.get(log.partition) is log
 
-    def recovery_point(self, partition: int) -> int:
+    def recovery_point(self, partition: Partition) -> int:
         """Up to which offset a partition is on disk for good."""
         return self.points.get((self._directory.settings.topic, partition), 0)
 
-    def end_offset(self, partition: int) -> int:
+    def end_offset(self, partition: Partition) -> int:
         """The base offset of the next batch. Raises CorruptLog and NotOwned."""
         end = self._ends.get(partition)
         if end is None:
@@ -59,13 +60,13 @@ class Partitions:
             return 0
         return end
 
-    def _check_usable(self, partition: int) -> None:
+    def _check_usable(self, partition: Partition) -> None:
         if partition in self.failed:
             raise self.failed[partition]
         if self.owned is not None and partition not in self.owned:
             raise NotOwned(self._directory.data_dir, partition)
 
-    def log(self, partition: int) -> PartitionLog:
+    def log(self, partition: Partition) -> PartitionLog:
         """A partition's log, made at its first use. Raises CorruptLog and NotOwned."""
         self._check_usable(partition)
         log = self._logs.get(partition)
@@ -73,9 +74,9 @@ class Partitions:
             log = self._logs.setdefault(partition, self._directory.new_log(partition))
         return log
 
-    def new_ends(self, entries: Sequence[Entry]) -> dict[int, int]:
+    def new_ends(self, entries: Sequence[Entry]) -> dict[Partition, int]:
         """Where the partitions of `entries` will end. Raises ValueError for one that doesn't start at the end."""
-        ends: dict[int, int] = {}
+        ends: dict[Partition, int] = {}
         for partition, base_offset, batch in entries:
             end = ends.get(partition)
             if end is None:
@@ -85,7 +86,7 @@ class Partitions:
             ends[partition] = next_offset_of(batch)
         return ends
 
-    def move_ends(self, ends: dict[int, int]) -> None:
+    def move_ends(self, ends: dict[Partition, int]) -> None:
         """What ends there was accepted."""
         self._ends.update(ends)
 
@@ -106,7 +107,7 @@ class Partitions:
         self._logs[log.partition] = log
         self._ends[log.partition] = log.end_offset
 
-    def remove(self, partition: int) -> None:
+    def remove(self, partition: Partition) -> None:
         """A share has released a partition."""
         assert self.owned is not None, "this node has the whole directory"
         self.owned.discard(partition)

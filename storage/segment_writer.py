@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from protocol.names import Partition
 from storage.errors import storage_error
 from storage.format.batch_format import next_offset_of
 from storage.health import Health
@@ -55,12 +56,12 @@ class SegmentWriter:
             written += self._drain(partition)
         return written
 
-    def write_partition(self, partition: int) -> None:
+    def write_partition(self, partition: Partition) -> None:
         """Put all that waits of one partition into its segments. Raises StorageFull and StorageError."""
         if partition in self._pending:
             self._drain(partition)
 
-    def _drain(self, partition: int) -> int:
+    def _drain(self, partition: Partition) -> int:
         """Write a partition's queue; it cannot be read meanwhile, or a reader would miss what is in neither place."""
         with self._journals.lock:
             batches = self._pending.take(partition)

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import journal_dirs
 from storage.errors import CorruptLog
@@ -80,8 +81,8 @@ def _read(directory: Path) -> list[JournalContents]:
 
 
 def _add(parts: dict[int, list[JournalPart]], journal: JournalContents) -> None:
-    positions: dict[int, array[int]] = {}
-    offsets: dict[int, array[int]] = {}
+    positions: dict[Partition, array[int]] = {}
+    offsets: dict[Partition, array[int]] = {}
     for frame in journal.frames:
         position = frame.position + FRAME.size
         for partition, base_offset, batch in frame.entries:

@@ -21,6 +21,7 @@ from coordinator.telemetry.logs import dropped_lines
 from coordinator.telemetry.stats import Histogram, Stats
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.log_manager import LogManager
 
 PREFIX: Final = "groupkeeper_"
@@ -94,7 +95,7 @@ class NodeCollector(Collector):
         log_manager: LogManager,
         connections: Callable[[], int],
         failed_partitions: Callable[[], int],
-        loads: Mapping[int, LoadProgress],
+        loads: Mapping[Partition, LoadProgress],
         jobs: Mapping[str, Job],
         limits: LimitWatch,
     ) -> None:

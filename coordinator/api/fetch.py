@@ -31,6 +31,7 @@ from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse, schema_of
+from protocol.names import Partition
 
 log = get_logger("api")
 
@@ -122,7 +123,7 @@ def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: s
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "it was found a moment ago, and is never deleted"
     rows = {
-        row.partition: row
+        Partition(row.partition): row
         for wanted in request.topics
         if _is_log(node, wanted, version)
         for row in wanted.partitions

@@ -23,6 +23,7 @@ from coordinator.partitions.tail import Waiting
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
+from protocol.names import Partition
 from storage.partition.reader import NO_EPOCH, Found, Wanted
 
 
@@ -35,7 +36,7 @@ class LogFetch:
         request: FetchRequest,
         ctx: RequestContext,
         topic: Topic,
-        rows: Mapping[int, Any],
+        rows: Mapping[Partition, Any],
         *,
         refuse: Callable[[Any], ErrorCode],
         topics: Callable[[Iterator[Any]], Iterator[Any]],
@@ -53,8 +54,8 @@ class LogFetch:
         self._committed = request.isolation_level == READ_COMMITTED
         self._max_bytes = min(request.max_bytes, node.settings.fetch_max_bytes)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
-        self._answers: dict[int, Found | ErrorCode] = {}
-        self._asked: list[int] = []
+        self._answers: dict[Partition, Found | ErrorCode] = {}
+        self._asked: list[Partition] = []
         self._reading: Reading | None = None
         self._waiting: Waiting | None = None
         self._timer: Timer | None = None

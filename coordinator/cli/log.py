@@ -10,6 +10,7 @@ import typer
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
 from coordinator.config import Settings
+from protocol.names import Partition
 
 if TYPE_CHECKING:
     from coordinator.importer.lost_catalogue import LostCatalogue
@@ -107,7 +108,7 @@ def repair_log(
             lock = DirectoryLock.acquire(machine.fs, directory)
             try:
                 if partition is not None:
-                    _mend_partition(machine, directory, partition, dry_run=dry_run)
+                    _mend_partition(machine, directory, Partition(partition), dry_run=dry_run)
                 elif journal:
                     _mend_journals(machine, settings, accept=accept)
                 else:
@@ -118,7 +119,7 @@ def repair_log(
             raise CommandError(str(error)) from error
 
 
-def _mend_partition(machine: "Machine", directory: Path, partition: int, *, dry_run: bool) -> None:
+def _mend_partition(machine: "Machine", directory: Path, partition: Partition, *, dry_run: bool) -> None:
     from storage.recovery.repair import carry_out, plan_repair
 
     fs = machine.fs

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
+from protocol.names import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.orders import Answer
@@ -62,7 +63,7 @@ def move(
                 raise CommandError(f"partition {partition} cannot be served: {state.reason}")
             return state.leader == to and state.state == "online"
 
-        order = Move(partition, to)
+        order = Move(Partition(partition), to)
         wait_for(
             data_dir, ask(data_dir, order), arrived, timeout, f"partition {partition} is not at {to} yet"
         )

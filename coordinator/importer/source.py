@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, INTERNAL_TOPICS, why_invalid
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -39,7 +40,7 @@ class Source(msgspec.Struct):
     """A broker's offsets partitions, by number, with the log directory that each is in; and its other topics."""
 
     log_dirs: list[Path]
-    offsets: dict[int, Path]
+    offsets: dict[Partition, Path]
     topics: dict[str, FoundTopic]
     cluster_id: str | None
     unclean: list[Path]

@@ -10,6 +10,7 @@ from coordinator.groups.expiry import is_nothing
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline import read_shard
 from coordinator.partitions.shard import Shard
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
@@ -27,11 +28,11 @@ class Survey(msgspec.Struct):
     open_transactions: int = 0
     open_offsets: int = 0
     topics: dict[str, int] = {}
-    damaged: dict[int, list[Damage]] = {}
-    unsettled: dict[int, list[Damage]] = {}
+    damaged: dict[Partition, list[Damage]] = {}
+    unsettled: dict[Partition, list[Damage]] = {}
 
 
-def take(fs: FileSystem, offsets: Mapping[int, Path], num_partitions: int) -> Survey:
+def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
     """Read partitions, one after the other; changes nothing. Raises CannotImport and StorageError.
 
     `offsets` has the log directory of each, `num_partitions` is how many the topic has in all. Behind damage it goes

@@ -19,6 +19,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.importer.source import CannotImport, FoundTopic, Source
 from coordinator.importer.survey import Survey
 from coordinator.machine import Machine
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -47,7 +48,7 @@ class Imported(msgspec.Struct):
     topics: int
     skipped_topics: list[str]
     cuts: tuple[Cut, ...]
-    failed: dict[int, str]
+    failed: dict[Partition, str]
     set_aside: Path | None = None
 
 
@@ -103,7 +104,7 @@ def _make_room(fs: FileSystem, data_dir: Path, *, force: bool, now: datetime) ->
     return aside
 
 
-def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: int) -> None:
+def _copy_partition(fs: FileSystem, log_dir: Path, staging: Path, partition: Partition) -> None:
     origin = partition_dir(log_dir, OFFSETS_TOPIC, partition)
     directory = partition_dir(staging, OFFSETS_TOPIC, partition)
     fs.mkdir(directory)

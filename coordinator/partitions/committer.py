@@ -19,6 +19,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, Ticket, settle
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
 from storage.format.records import OffsetCommits, Record
@@ -44,7 +45,7 @@ class Loop(Protocol):
 class Log(Protocol):
     """Where a flush goes: the door of storage."""
 
-    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+    def append(self, entries: Sequence[tuple[Partition, int, bytes]], *, sync: bool) -> None:
         """Accept `(partition, base offset, batch)`, all or none; with `sync` they are on disk on return."""
 
 
@@ -65,7 +66,7 @@ class PartitionWriter:
     def __init__(
         self,
         committer: "Committer",
-        partition: int,
+        partition: Partition,
         next_offset: int,
         leader_epoch: int,
         builder: BatchBuilder,
@@ -150,7 +151,7 @@ class Committer:
         self._began_wall_ms = 0
         self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
 
-    def writer(self, partition: int, next_offset: int, leader_epoch: int) -> PartitionWriter:
+    def writer(self, partition: Partition, next_offset: int, leader_epoch: int) -> PartitionWriter:
         """A writer for a partition whose log ends at `next_offset`."""
         return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
@@ -194,9 +195,9 @@ class Committer:
                 result = error
             self._done(result)
 
-    def _entries(self, writers: list[PartitionWriter]) -> list[tuple[int, int, bytes]]:
+    def _entries(self, writers: list[PartitionWriter]) -> list[tuple[Partition, int, bytes]]:
         """The batches of what has gathered, which is under way from now on; what cannot be built is lost."""
-        entries: list[tuple[int, int, bytes]] = []
+        entries: list[tuple[Partition, int, bytes]] = []
         for writer in writers:
             builder, ticket = writer.builder, writer.ticket
             assert ticket is not None, f"partition {writer.partition} has gathered nothing"

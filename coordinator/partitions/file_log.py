@@ -27,6 +27,7 @@ from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.disk.checkpoint_file import Position
 from storage.errors import CorruptBatch, CorruptRecord, StorageError
 from storage.log_manager import LogManager
@@ -61,20 +62,20 @@ class FileLog:
         """Counts the repairs: what was claimed before the last one is void."""
         self.retry_s = RETRY_S
         self.on_failed: Callable[[Sequence[LogWriter], LogError], None] = lambda _writers, _error: None
-        self.prepare: Callable[[int], Awaitable[None]] | None = None
+        self.prepare: Callable[[Partition], Awaitable[None]] | None = None
         """What must be done before a partition's files can be read; can be done twice, and raises LogError."""
         self._io = io
         self._clock = clock
         self._stats = stats
-        self._writers: dict[int, PartitionWriter] = {}
-        self._epochs: dict[int, int] = {}
+        self._writers: dict[Partition, PartitionWriter] = {}
+        self._epochs: dict[Partition, int] = {}
         self._repair: asyncio.Task[None] | None = None
         self._closed = False
         committer.on_failed = self._flush_failed
 
     # --- the port ---
 
-    async def claim(self, partition: int, leader_epoch: int) -> "FileClaim":
+    async def claim(self, partition: Partition, leader_epoch: int) -> "FileClaim":
         """Lead a partition; the epoch is the one that is asked for."""
         self._check_open()
         if leader_epoch < self._epochs.get(partition, -1):
@@ -91,7 +92,7 @@ class FileLog:
         except StorageError as error:
             raise log_error(error) from error
 
-    async def available(self, partition: int) -> None:
+    async def available(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
         if self.files.failed is not None:
@@ -99,7 +100,7 @@ class FileLog:
         if self._repair is not None:
             await asyncio.shield(self._repair)
 
-    async def release(self, partition: int) -> Position | None:
+    async def release(self, partition: Partition) -> Position | None:
         """Lead a partition no more; of a directory that several nodes share it is closed, and may be given away.
 
         Returns where it ends on disk then; None where there is nothing of it.
@@ -122,13 +123,13 @@ class FileLog:
 
     # --- appending ---
 
-    def new_writer(self, partition: int, leader_epoch: int) -> PartitionWriter:
+    def new_writer(self, partition: Partition, leader_epoch: int) -> PartitionWriter:
         """Let a claimed partition be written to from its end on."""
         end_offset = self.files.end_offset(partition)
         writer = self._writers[partition] = self.committer.writer(partition, end_offset, leader_epoch)
         return writer
 
-    async def _end_writer(self, partition: int, error: ErrorCode) -> None:
+    async def _end_writer(self, partition: Partition, error: ErrorCode) -> None:
         writer = self._writers.get(partition)
         if writer is not None:
             writer.end(error)
@@ -152,13 +153,13 @@ class FileLog:
 
     # --- reading ---
 
-    def check_claim(self, partition: int, repairs: int) -> None:
+    def check_claim(self, partition: Partition, repairs: int) -> None:
         """Raise LogUnavailable where a claim is void: the log has failed since, or was repaired."""
         self._check_usable(partition)
         if repairs != self.repairs:
             raise LogUnavailable("the log was repaired meanwhile", {"partition": partition})
 
-    def _check_usable(self, partition: int) -> None:
+    def _check_usable(self, partition: Partition) -> None:
         self._check_open()
         if self.files.failed is not None:
             raise LogUnavailable(self.files.failed.reason, {"partition": partition})
@@ -213,7 +214,7 @@ class FileLog:
 class FileClaim:
     """A partition as it was claimed: the Claim of the files."""
 
-    def __init__(self, file_log: FileLog, partition: int, leader_epoch: int) -> None:
+    def __init__(self, file_log: FileLog, partition: Partition, leader_epoch: int) -> None:
         files = file_log.files
         self._log = file_log
         self._repairs = file_log.repairs

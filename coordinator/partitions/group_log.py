@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 from coordinator.tickets import Ticket, Waiting
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.records import OffsetCommits, Record
 
@@ -67,7 +68,7 @@ class LogWriter(Protocol):
     """
 
     @property
-    def partition(self) -> int:
+    def partition(self) -> Partition:
         """The partition's number."""
 
     @property
@@ -95,7 +96,7 @@ class Claim(Protocol):
     """A partition that was claimed, and is not written to yet."""
 
     @property
-    def partition(self) -> int:
+    def partition(self) -> Partition:
         """The partition's number."""
 
     @property
@@ -134,17 +135,17 @@ class GroupLog(Protocol):
     that was fenced must not do.
     """
 
-    async def claim(self, partition: int, leader_epoch: int) -> Claim:
+    async def claim(self, partition: Partition, leader_epoch: int) -> Claim:
         """Lead a partition: writers of earlier claims take no more appends, and what they took is settled on return.
 
         An epoch can be claimed again by the same node. Raises LogFenced for one that is older than the newest claim,
         LogUnavailable, LogDamaged, and LogError.
         """
 
-    async def available(self, partition: int) -> None:
+    async def available(self, partition: Partition) -> None:
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
-    async def release(self, partition: int) -> object:
+    async def release(self, partition: Partition) -> object:
         """Lead a partition no more: its writer takes no more appends, and what it took is settled on return.
 
         Returns what the next leader is to be given where it needs something. Raises LogError where the partition cannot

@@ -19,6 +19,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
+from protocol.names import Partition
 
 log = get_logger("leadership")
 
@@ -43,16 +44,18 @@ class Leadership:
         self._loader = loader
         self._log = group_log
         self._stats = stats
-        self._loads: dict[int, asyncio.Task[None]] = {}
-        self.epochs: dict[int, int] = {}
-        self.failed_partitions: dict[int, str] = {}
+        self._loads: dict[Partition, asyncio.Task[None]] = {}
+        self.epochs: dict[Partition, int] = {}
+        self.failed_partitions: dict[Partition, str] = {}
         self._is_start = True
         self.retry_s = RETRY_S
-        self.on_loaded: Callable[[int, int, str | None], None] = lambda _partition, _epoch, _failure: None
+        self.on_loaded: Callable[[Partition, int, str | None], None] = lambda _partition, _epoch, _failure: (
+            None
+        )
         """Called with a partition, its epoch, and None or why it could not be loaded."""
 
     def become_leader(
-        self, partition: int, leader_epoch: int, deleted_topics: frozenset[str] = frozenset()
+        self, partition: Partition, leader_epoch: int, deleted_topics: frozenset[str] = frozenset()
     ) -> None:
         """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
 
@@ -65,7 +68,7 @@ class Leadership:
         self._manager.begin_load(partition).deleted_topics |= deleted_topics
         self._start_load(partition)
 
-    def resign(self, partition: int, leader_epoch: int) -> None:
+    def resign(self, partition: Partition, leader_epoch: int) -> None:
         """Lose a partition to another leader, also in the middle of its load."""
         if leader_epoch < self.epochs.get(partition, -1):
             return
@@ -112,24 +115,24 @@ class Leadership:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _drop(self, partition: int) -> None:
+    def _drop(self, partition: Partition) -> None:
         self.failed_partitions.pop(partition, None)
         task = self._loads.pop(partition, None)
         if task is not None:
             task.cancel()
         self._manager.remove_groups_for_partition(partition)
 
-    def _start_load(self, partition: int) -> None:
+    def _start_load(self, partition: Partition) -> None:
         self._loads[partition] = asyncio.get_running_loop().create_task(self._load(partition))
 
-    async def _load(self, partition: int) -> None:
+    async def _load(self, partition: Partition) -> None:
         while True:
             shard = self._manager.loading_partitions[partition]
             again = await self._load_once(partition, shard)
             if not again:
                 break
 
-    async def _load_once(self, partition: int, shard: Shard) -> bool:
+    async def _load_once(self, partition: Partition, shard: Shard) -> bool:
         """Load a partition, or try to; whether it is to be tried again now."""
         manager = self._manager
         try:

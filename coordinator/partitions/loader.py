@@ -13,6 +13,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
+from protocol.names import Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
@@ -28,7 +29,7 @@ SIDE_BY_SIDE: Final = 4
 class LoadProgress(msgspec.Struct):
     """How far the load of one partition has come."""
 
-    partition: int
+    partition: Partition
     began_ms: int
     end_offset: int
     size_bytes: int
@@ -57,7 +58,7 @@ class Loader:
         self._places = asyncio.Semaphore(SIDE_BY_SIDE)
         self._slices = Slices(clock.nanos)
         self._slice = asyncio.Lock()  # the loop turns between two slices, whosever they are
-        self.progress: dict[int, LoadProgress] = {}
+        self.progress: dict[Partition, LoadProgress] = {}
 
     async def load(
         self,
@@ -113,7 +114,7 @@ class Loader:
                 milliseconds=took_ms,
             )
 
-    def _tell_open(self, partition: int, replay: LogReplay) -> None:
+    def _tell_open(self, partition: Partition, replay: LogReplay) -> None:
         """Transactions end at the coordinator that began them: what they hold is left out here, but not in silence."""
         found = replay.open
         if not found.transactions:

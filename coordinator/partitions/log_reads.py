@@ -18,6 +18,7 @@ from coordinator.runtime.io_thread import Submitter
 from coordinator.runtime.timers import Delays
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import NotOwned, StorageError, log_fields
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
@@ -192,7 +193,7 @@ class LogReads:
         return found
 
     def _look(
-        self, partition: int, read: Callable[[PartitionLog], T | Missed], *, fresh: bool
+        self, partition: Partition, read: Callable[[PartitionLog], T | Missed], *, fresh: bool
     ) -> T | ErrorCode | None:
         try:
             one = self._log.look(partition, read, fresh=fresh)

@@ -23,6 +23,7 @@ from coordinator.tickets import DURABLE, Ticket
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.sync_group import SyncGroupResponse
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
 from storage.format.records import OffsetCommits, Record
@@ -70,11 +71,11 @@ class GroupMetadataManager:
         self.clock = clock
         self.stats = stats
         self.num_partitions = num_partitions
-        self.owned_partitions: dict[int, Shard] = {}
-        self.loading_partitions: dict[int, Shard] = {}
-        self.waiting_partitions: set[int] = set()
+        self.owned_partitions: dict[Partition, Shard] = {}
+        self.loading_partitions: dict[Partition, Shard] = {}
+        self.waiting_partitions: set[Partition] = set()
         """Of those that are loading the ones that cannot be read before the log takes appends again."""
-        self.unreadable_partitions: dict[int, Shard] = {}
+        self.unreadable_partitions: dict[Partition, Shard] = {}
         """Those that are led, but could not be loaded; without their groups."""
         self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
         # those before, and the tickets of their tombstones
@@ -91,7 +92,7 @@ class GroupMetadataManager:
 
     # --- finding a group ---
 
-    def partition_for(self, group_id: str) -> int:
+    def partition_for(self, group_id: str) -> Partition:
         """The partition that holds a group (GroupMetadataManager.partitionFor)."""
         return partition_for(group_id, self.num_partitions)
 
@@ -124,7 +125,7 @@ class GroupMetadataManager:
 
     # --- gaining and losing partitions ---
 
-    def begin_load(self, partition: int) -> Shard:
+    def begin_load(self, partition: Partition) -> Shard:
         """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
@@ -133,7 +134,7 @@ class GroupMetadataManager:
             shard.deleted_topics = unreadable.deleted_topics
         return shard
 
-    def wait_for_log(self, partition: int) -> None:
+    def wait_for_log(self, partition: Partition) -> None:
         """A partition that is loading cannot go on before the log has been repaired.
 
         Until then its clients hear NOT_COORDINATOR, as of a partition in Kafka whose log directory has failed.
@@ -163,7 +164,7 @@ class GroupMetadataManager:
         """A group has come from the log: give its members a full session from now."""
         self.run(shard, group, timeouts.on_loaded(self.env, group, self.clock.now()))
 
-    def remove_groups_for_partition(self, partition: int) -> None:
+    def remove_groups_for_partition(self, partition: Partition) -> None:
         """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
 
         A partition that is loading is dropped as well. Many groups take several turns of the loop; until then
@@ -397,7 +398,7 @@ class GroupMetadataManager:
         finally:
             self._dropping = frozenset()
 
-    def reload(self, partition: int) -> None:
+    def reload(self, partition: Partition) -> None:
         """Load a partition anew of which appends were lost.
 
         With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
@@ -409,7 +410,7 @@ class GroupMetadataManager:
         self._dropped = [each for each in self._dropped if each not in mine]
         shard.deleted_topics = self._dropping.union(*lost)
 
-    def load_anew(self, partition: int) -> None:
+    def load_anew(self, partition: Partition) -> None:
         """Begin the load of a partition again; what was loaded of it so far is dropped."""
         shard = self.loading_partitions[partition]
         self.remove_groups_for_partition(partition)

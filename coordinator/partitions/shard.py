@@ -14,6 +14,7 @@ from coordinator.groups.state import GroupState
 from coordinator.groups.usage import Usage
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
+from protocol.names import Partition
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -43,7 +44,7 @@ class Shard:
         "usage",
     )
 
-    def __init__(self, partition: int, usage: Usage | None = None) -> None:
+    def __init__(self, partition: Partition, usage: Usage | None = None) -> None:
         """A partition without groups; what they hold counts into `usage`, the node's books."""
         self.partition = partition
         self.usage = Usage() if usage is None else usage

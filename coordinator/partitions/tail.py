@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from coordinator.runtime.timers import Delays
+from protocol.names import Partition
 from storage.errors import StorageError
 
 LOOK_MS: Final = 100
@@ -26,7 +27,7 @@ class Waiting:
 
     __slots__ = ("ends", "wake")
 
-    def __init__(self, ends: Mapping[int, int], wake: Callable[[], None]) -> None:
+    def __init__(self, ends: Mapping[Partition, int], wake: Callable[[], None]) -> None:
         self.ends = ends
         self.wake = wake
 
@@ -34,16 +35,16 @@ class Waiting:
 class Tail:
     """Those who wait, by partition. Each is woken once."""
 
-    def __init__(self, end_offset: Callable[[int], int], timers: Delays) -> None:
+    def __init__(self, end_offset: Callable[[Partition], int], timers: Delays) -> None:
         """`end_offset` tells where a partition's log ends, or raises StorageError."""
         self._end_offset = end_offset
         self._timers = timers
-        self._waiting: dict[int, dict[Waiting, None]] = {}
-        self._seen: dict[int, int] = {}  # the ends that all who wait there have seen
+        self._waiting: dict[Partition, dict[Waiting, None]] = {}
+        self._seen: dict[Partition, int] = {}  # the ends that all who wait there have seen
         self._woken: deque[Waiting] = deque()
         self._is_looking = False
 
-    def wait(self, ends: Mapping[int, int], wake: Callable[[], None]) -> Waiting:
+    def wait(self, ends: Mapping[Partition, int], wake: Callable[[], None]) -> Waiting:
         """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
         waiting = Waiting(ends, wake)
         for partition, end in ends.items():
@@ -83,7 +84,7 @@ class Tail:
         if self._is_looking:
             self._timers.after(LOOK_MS, self._look)
 
-    def _end(self, partition: int) -> int:
+    def _end(self, partition: Partition) -> int:
         try:
             return self._end_offset(partition)
         except StorageError:

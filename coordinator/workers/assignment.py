@@ -9,19 +9,20 @@ before it sends a `Lead`, and must be certain that a process has ended before it
 Steps change the state; `commands` says what is to be told to the nodes then, and takes it for told.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from coordinator.topology.view import NOBODY, Leader
+from protocol.names import Partition
 
 
 class Lead(NamedTuple):
     """Tell `node` to lead a partition."""
 
     node: int
-    partition: int
+    partition: Partition
     epoch: int
 
 
@@ -29,7 +30,7 @@ class Resign(NamedTuple):
     """Tell `node` to release a partition that it leads under this epoch."""
 
     node: int
-    partition: int
+    partition: Partition
     epoch: int
 
 
@@ -68,7 +69,7 @@ class Assignment:
         """Nodes that are starting, or starting again: what is meant for them waits."""
         self.up: set[int] = set()
         self.draining: set[int] = set()
-        self._spread({partition: leader.node_id for partition, leader in enumerate(last)})
+        self._spread({Partition(number): leader.node_id for number, leader in enumerate(last)})
 
     # --- what happens
 
@@ -77,9 +78,9 @@ class Assignment:
         self.expected.discard(node)
         self.up.add(node)
         if not any(node in (place.owner, place.target) for place in self.places):
-            self._spread({partition: self._wanted(place) for partition, place in enumerate(self.places)})
+            self._spread({partition: self._wanted(place) for partition, place in self._numbered()})
 
-    def released(self, node: int, partition: int, epoch: int) -> bool:
+    def released(self, node: int, partition: Partition, epoch: int) -> bool:
         """A node has let a partition go. False for what does not fit: then nothing has changed."""
         place = self.places[partition]
         if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
@@ -87,11 +88,11 @@ class Assignment:
         place.owner = None
         return True
 
-    def lost(self, node: int) -> list[int]:
+    def lost(self, node: int) -> list[Partition]:
         """A node's process has ended; returns the partitions that it had. They stay its own until `settled`."""
         self.up.discard(node)
         self.expected.discard(node)
-        had = [partition for partition, place in enumerate(self.places) if place.owner == node]
+        had = [partition for partition, place in self._numbered() if place.owner == node]
         for partition in had:
             self.places[partition].leads = False
         return had
@@ -100,7 +101,7 @@ class Assignment:
         """Nothing of a lost node is left to be saved: its partitions wait for it, if it comes back, or go elsewhere."""
         if comes_back and node not in self.draining:
             self.expected.add(node)
-        for partition, place in enumerate(self.places):
+        for partition, place in self._numbered():
             if place.owner == node:
                 place.owner = None
                 place.failed = partition in failed
@@ -109,7 +110,10 @@ class Assignment:
 
     # --- what operators want
 
-    def move(self, partition: int, to: int) -> None:
+    def _numbered(self) -> Iterator[tuple[Partition, Place]]:
+        return ((Partition(number), place) for number, place in enumerate(self.places))
+
+    def move(self, partition: Partition, to: int) -> None:
         """Let another node lead a partition. Raises Unmovable."""
         if not 0 <= partition < len(self.places):
             raise Unmovable(f"there is no partition {partition}: they are 0 to {len(self.places) - 1}")
@@ -149,7 +153,7 @@ class Assignment:
         """What is to be told now; epochs are given out here."""
         told: list[Command] = []
         loads = self._loads()
-        for partition, place in enumerate(self.places):
+        for partition, place in self._numbered():
             if place.failed:
                 continue
             self._retarget(place)
@@ -204,12 +208,12 @@ class Assignment:
                 loads[node] += 1
         return loads
 
-    def _spread(self, last: Mapping[int, int]) -> None:
+    def _spread(self, last: Mapping[Partition, int]) -> None:
         """Mean each partition for a node, so that no two nodes differ by more than one."""
         nodes = sorted((self.up | self.expected) - self.draining)
         if not nodes:
             return
-        partitions = [partition for partition, place in enumerate(self.places) if not place.failed]
+        partitions = [partition for partition, place in self._numbered() if not place.failed]
         least, more = divmod(len(partitions), len(nodes))
         counts = dict.fromkeys(nodes, 0)
         homeless = []
@@ -226,7 +230,7 @@ class Assignment:
             counts[node] += 1
             self._set_target(partition, node)
 
-    def _set_target(self, partition: int, node: int) -> None:
+    def _set_target(self, partition: Partition, node: int) -> None:
         place = self.places[partition]
         place.target = None if place.owner == node and place.leads else node
 

@@ -25,6 +25,7 @@ from coordinator.workers.orders import (
     PartitionState,
     socket_path,
 )
+from protocol.names import Partition
 
 if TYPE_CHECKING:
     from coordinator.workers.supervisor import Supervisor
@@ -88,10 +89,13 @@ class ControlSocket:
 
 def partition_states(supervisor: "Supervisor") -> list[PartitionState]:
     """Every partition as it is now."""
-    return [_partition_state(supervisor, partition) for partition in range(len(supervisor.assignment.places))]
+    return [
+        _partition_state(supervisor, Partition(partition))
+        for partition in range(len(supervisor.assignment.places))
+    ]
 
 
-def _partition_state(supervisor: "Supervisor", partition: int) -> PartitionState:
+def _partition_state(supervisor: "Supervisor", partition: Partition) -> PartitionState:
     place = supervisor.assignment.places[partition]
     if place.failed:
         reason = str(supervisor.shared.failed.get(partition, "its journal is damaged"))

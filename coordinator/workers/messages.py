@@ -18,6 +18,7 @@ from coordinator.node import EndsByTopic
 from coordinator.topology.view import View
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
+from protocol.names import Partition
 from storage.disk.checkpoint_file import Position
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -50,7 +51,7 @@ class Welcome(_Message, frozen=True):
 class Lead(_Message, frozen=True):
     """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`."""
 
-    partition: int
+    partition: Partition
     leader_epoch: int
     recovery_point: int
     position: Position | None
@@ -59,14 +60,14 @@ class Lead(_Message, frozen=True):
 class DeletedMeanwhile(_Message, frozen=True):
     """These topics were deleted while nobody led the partition: their offsets are to go when it is led next."""
 
-    partition: int
+    partition: Partition
     topics: Sequence[str]
 
 
 class Resign(_Message, frozen=True):
     """Serve this partition no more, close it, and say so."""
 
-    partition: int
+    partition: Partition
     leader_epoch: int
 
 
@@ -142,7 +143,7 @@ class CannotServe(_Message, frozen=True):
 class Loaded(_Message, frozen=True):
     """A partition that the worker was told to lead is served; or it cannot be, and why."""
 
-    partition: int
+    partition: Partition
     leader_epoch: int
     failure: str | None = None
 
@@ -150,7 +151,7 @@ class Loaded(_Message, frozen=True):
 class Released(_Message, frozen=True):
     """A partition is closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
 
-    partition: int
+    partition: Partition
     leader_epoch: int
     position: Position | None
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Partition
 from storage.errors import StorageError
 
 FILE_NAME: Final = "control.sock"
@@ -26,7 +27,7 @@ class ListPartitions(_Order, frozen=True):
 class Move(_Order, frozen=True):
     """Let another node lead a partition."""
 
-    partition: int
+    partition: Partition
     to: int
 
 
@@ -42,7 +43,7 @@ Order = ListPartitions | Move | Drain
 class PartitionState(msgspec.Struct, frozen=True):
     """One partition; `leader` -1 is nobody; `state` is online, loading, moving or failed."""
 
-    partition: int
+    partition: Partition
     leader: int
     leader_epoch: int
     state: str

@@ -12,6 +12,7 @@ from coordinator.partitions.leadership import RETRY_S, Leadership
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.workers.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
+from protocol.names import Partition
 
 log = get_logger("leadership")
 
@@ -33,8 +34,8 @@ class Share:
         self._log = file_log
         self._stats = stats
         self._send = send
-        self._leads: dict[int, Lead] = {}
-        self._deleted: dict[int, set[str]] = {}
+        self._leads: dict[Partition, Lead] = {}
+        self._deleted: dict[Partition, set[str]] = {}
         self._releases: set[asyncio.Task[None]] = set()
         file_log.prepare = self._open
         leadership.on_loaded = self._loaded
@@ -50,11 +51,11 @@ class Share:
         deleted = frozenset(self._deleted.pop(lead.partition, ()))
         self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
 
-    async def _open(self, partition: int) -> None:
+    async def _open(self, partition: Partition) -> None:
         lead = self._leads[partition]
         await self._log.run(partial(self._log.files.adopt, partition, lead.recovery_point, lead.position))
 
-    def _loaded(self, partition: int, leader_epoch: int, failure: str | None) -> None:
+    def _loaded(self, partition: Partition, leader_epoch: int, failure: str | None) -> None:
         self._send(Loaded(partition, leader_epoch, failure))
 
     def resign(self, resign: Resign) -> None:

@@ -36,6 +36,7 @@ from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared import Settled, SharedDirectory
@@ -97,7 +98,7 @@ class Supervisor:
         self._subscriptions: dict[int, Subscription] = {}
         self._asked: dict[int, list[Changes]] = {}  # pieces of a change whose last is still to come
         self.serving: dict[int, messages.Serves] = {}
-        self.loaded: dict[int, messages.Loaded] = {}
+        self.loaded: dict[Partition, messages.Loaded] = {}
         """What the newest leader of a partition has said of it."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
@@ -106,8 +107,8 @@ class Supervisor:
         self.settled_all = True
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._untold: set[int] = set()  # partitions whose Lead was decided and not sent yet
-        self._deletions: dict[int, set[str]] = {}  # topics that went while nobody led the partition
+        self._untold: set[Partition] = set()  # partitions whose Lead was decided and not sent yet
+        self._deletions: dict[Partition, set[str]] = {}  # topics that went while nobody led the partition
         self._outbox: list[Command] = []
         self._sending = False
         self._view_changes = False
@@ -199,7 +200,7 @@ class Supervisor:
         self.advance()
         self._spawn(self._after_exit(node, had, comes_back=not expected), "settle")
 
-    async def _after_exit(self, node: int, had: list[int], *, comes_back: bool) -> None:
+    async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Its process is gone: save what its journal holds, and let its partitions be led again."""
         delay_s = self.restarts.died(node) if comes_back else None
         failed = await self._settle(node, had)
@@ -220,7 +221,7 @@ class Supervisor:
                 log.error("cannot start a worker", node=node, reason=str(error))
                 self.restarts.died(node)
 
-    async def _settle(self, node: int, had: list[int]) -> list[int]:
+    async def _settle(self, node: int, had: list[Partition]) -> list[Partition]:
         while True:
             try:
                 settled = await self.io.run(partial(self.shared.settle, node, had))
@@ -321,7 +322,8 @@ class Supervisor:
 
     def _topics_deleted(self, names: Any) -> None:
         """Leaders hear of it by themselves; whoever leads the other partitions next must be told then."""
-        for partition, leader in enumerate(self.assignment.leaders()):
+        for number, leader in enumerate(self.assignment.leaders()):
+            partition = Partition(number)
             if leader.node_id == NOBODY or partition in self._untold:
                 self._deletions.setdefault(partition, set()).update(names)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from protocol.names import Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
 from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
@@ -24,7 +25,7 @@ Runner = Callable[[Job], Result]
 class Cleaning(msgspec.Struct, frozen=True):
     """What one cleaning did."""
 
-    partition: int
+    partition: Partition
     end_offset: int
     bytes_before: int
     bytes_after: int
@@ -35,7 +36,7 @@ class Cleaning(msgspec.Struct, frozen=True):
 class CleaningFailed(StorageError):
     """A log could not be cleaned; it is as it was, and not tried again before the node starts again."""
 
-    def __init__(self, partition: int, reason: str) -> None:
+    def __init__(self, partition: Partition, reason: str) -> None:
         super().__init__(f"partition {partition}", reason)
         self.partition = partition
 
@@ -52,7 +53,7 @@ class LogCleaner:
     ) -> None:
         self.max_dirty_ratio = 0.0
         """That of the dirtiest log, when it was last looked at."""
-        self.uncleanable: dict[int, str] = {}
+        self.uncleanable: dict[Partition, str] = {}
         """Partitions whose cleaning failed, and why."""
         self._manager = manager
         self._settings = settings
@@ -62,7 +63,7 @@ class LogCleaner:
         self._fs = manager.file_system
         self._noted: dict[TopicPartition, int] | None = None
         # Where a transaction that does not end keeps a log from being cleaned: up to where it was tried.
-        self._stuck: dict[int, int] = {}
+        self._stuck: dict[Partition, int] = {}
 
     def stop(self) -> None:
         """Give up what is under way; from any thread."""
@@ -143,7 +144,7 @@ class LogCleaner:
 
     # --- up to where each log was cleaned ---
 
-    def _offset(self, partition: int) -> int | None:
+    def _offset(self, partition: Partition) -> int | None:
         key = (self._manager.settings.topic, partition)
         if self._noted is None or key not in self._noted:
             self._noted = self._read()
@@ -155,7 +156,7 @@ class LogCleaner:
         directories = (data_dir, *journal_dirs(self._fs.listdir(data_dir), data_dir))
         return read_highest(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})
 
-    def _note(self, partition: int, offset: int) -> None:
+    def _note(self, partition: Partition, offset: int) -> None:
         assert self._noted is not None
         self._noted[self._manager.settings.topic, partition] = offset
         known = {key: each for key, each in self._noted.items() if each >= 0}

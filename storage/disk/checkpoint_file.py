@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 
-TopicPartition = tuple[str, int]
+TopicPartition = tuple[str, Partition]
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -88,7 +89,7 @@ def _parsed(data: bytes, *, numbers: int) -> dict[TopicPartition, tuple[int, ...
         rows = {}
         for line in lines[2 : 2 + count]:
             topic, partition, *rest = line.split()
-            rows[topic, int(partition)] = tuple(map(int, rest))
+            rows[topic, Partition(int(partition))] = tuple(map(int, rest))
     except (ValueError, IndexError):
         return None
     whole = version == 0 and len(rows) == count and all(len(row) == numbers for row in rows.values())

@@ -21,6 +21,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from protocol.names import Partition
+
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
 META_FILE: Final = "meta.properties"
@@ -59,17 +61,17 @@ _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.")
 
 
-def partition_dir(data_dir: Path, topic: str, partition: int) -> Path:
+def partition_dir(data_dir: Path, topic: str, partition: Partition) -> Path:
     """The directory of a partition."""
     return data_dir / f"{topic}-{partition}"
 
 
-def parse_partition_dir(name: str, topic: str) -> int | None:
+def parse_partition_dir(name: str, topic: str) -> Partition | None:
     """The partition of `topic` whose directory has this name, if it is one."""
     start, _, number = name.rpartition("-")
     if start != topic or not number.isascii() or not number.isdigit() or str(int(number)) != number:
         return None
-    return int(number)
+    return Partition(int(number))
 
 
 def journal_dir(data_dir: Path, node_id: int | None) -> Path:

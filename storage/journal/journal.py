@@ -31,6 +31,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from protocol.names import Partition
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -52,7 +53,7 @@ FRAME_FACTS: Final = Struct(">IQQ")
 """What the checksum covers of a frame's head: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
 
-Entry = tuple[int, int, bytes]
+Entry = tuple[Partition, int, bytes]
 """partition, base offset, batch"""
 
 

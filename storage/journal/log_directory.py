@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import journal_dir, partition_dir
 from storage.journal.open_journals import InUse
@@ -31,7 +32,7 @@ class LogDirectory:
         """Where recovery points are noted: nodes that share a directory must not write the same file."""
         return self.journal_dir if self.is_shared else self.data_dir
 
-    def new_log(self, partition: int) -> PartitionLog:
+    def new_log(self, partition: Partition) -> PartitionLog:
         """A partition's log, not loaded."""
         directory = partition_dir(self.data_dir, self.settings.topic, partition)
         return PartitionLog(self.fs, directory, partition, self.settings, self.topic_id)

@@ -3,6 +3,8 @@
 
 from collections.abc import Sequence
 
+from protocol.names import Partition
+
 
 class PendingBatches:
     """A queue for each partition. Every method is one short step; the caller's lock makes it a whole one."""
@@ -10,17 +12,17 @@ class PendingBatches:
     __slots__ = ("_queues", "size_bytes")
 
     def __init__(self) -> None:
-        self._queues: dict[int, list[bytes]] = {}
+        self._queues: dict[Partition, list[bytes]] = {}
         self.size_bytes = 0
         """Of all batches that wait, those taken and not yet `written` included."""
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    def __contains__(self, partition: int) -> bool:
+    def __contains__(self, partition: Partition) -> bool:
         return partition in self._queues
 
-    def add(self, entries: Sequence[tuple[int, int, bytes]]) -> None:
+    def add(self, entries: Sequence[tuple[Partition, int, bytes]]) -> None:
         """Queue the batches of `(partition, base offset, batch)` entries."""
         queues = self._queues
         size = 0
@@ -33,15 +35,15 @@ class PendingBatches:
                 queue.append(batch)
         self.size_bytes += size
 
-    def oldest(self) -> int | None:
+    def oldest(self) -> Partition | None:
         """The partition that has waited longest, or None."""
         return next(iter(self._queues), None)
 
-    def take(self, partition: int) -> list[bytes]:
+    def take(self, partition: Partition) -> list[bytes]:
         """Everything queued for a partition; what of it is then `written` must be told."""
         return self._queues.pop(partition, [])
 
-    def written(self, partition: int, batches: Sequence[bytes], count: int) -> int:
+    def written(self, partition: Partition, batches: Sequence[bytes], count: int) -> int:
         """The first `count` of the batches taken are in their segment; the others queue again, in front.
 
         Returns the bytes of those written.

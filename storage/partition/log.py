@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -50,7 +51,7 @@ class PartitionLog:
     """One partition's batches on disk. `append` reaches the page cache; `fsync` the disk."""
 
     def __init__(
-        self, fs: FileSystem, directory: Path, partition: int, settings: LogSettings, topic_id: bytes
+        self, fs: FileSystem, directory: Path, partition: Partition, settings: LogSettings, topic_id: bytes
     ) -> None:
         self.partition = partition
         self.directory = directory

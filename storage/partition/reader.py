@@ -12,6 +12,7 @@ from collections import OrderedDict
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+from protocol.names import Partition
 from protocol.structs import Frozen
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import iter_records, read_batch
@@ -44,7 +45,7 @@ class Missed(enum.Enum):
 class Wanted(Frozen, frozen=True):
     """What a fetch wants of one partition."""
 
-    partition: int
+    partition: Partition
     offset: int
     max_bytes: int
     committed: bool = False
@@ -83,7 +84,7 @@ class Place(enum.Enum):
 class Sought(Frozen, frozen=True):
     """What ListOffsets asks of one partition."""
 
-    partition: int
+    partition: Partition
     place: Place
     timestamp: int
     """In milliseconds; counts for Place.TIME only."""
@@ -108,7 +109,7 @@ class LogReader:
     def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self._read_bytes_max = read_bytes_max
         self._places: OrderedDict[tuple[int, int], tuple[Segment, int]] = OrderedDict()
-        self._transactions: dict[int, tuple[PartitionLog, TransactionIndex]] = {}
+        self._transactions: dict[Partition, tuple[PartitionLog, TransactionIndex]] = {}
 
     # --- Fetch ---
 
@@ -194,7 +195,7 @@ class LogReader:
             segment, position = segments[index], 0
         return segment, position
 
-    def _remember(self, partition: int, offset: int, segment: Segment, position: int) -> None:
+    def _remember(self, partition: Partition, offset: int, segment: Segment, position: int) -> None:
         self._places[partition, offset] = segment, position
         if len(self._places) > PLACES_MAX:
             self._places.popitem(last=False)

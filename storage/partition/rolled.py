@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from protocol.names import Partition
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
 
@@ -21,7 +22,7 @@ class RolledLog:
         self.end_offset = log.end_offset
 
     @property
-    def partition(self) -> int:
+    def partition(self) -> Partition:
         """Which one."""
         return self.log.partition
 

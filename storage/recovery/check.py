@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import TopicPartition, read_offsets
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
@@ -87,7 +88,7 @@ class CheckedPartition(msgspec.Struct):
     the journal, or cuts it as the torn end of a last write.
     """
 
-    partition: int
+    partition: Partition
     directory: Path
     recovery_point: int | None
     segments: list[CheckedSegment]
@@ -147,7 +148,7 @@ def check_directory(
     return CheckedDirectory(checked, journals, None if holder is None else holder.reason)
 
 
-def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
     """The partitions that have a directory, and those that must have had one, sorted. Raises OSError."""
     points = _points(fs, data_dir) or {}
     noted = {partition for (name, partition), point in points.items() if name == topic and point}
@@ -159,7 +160,7 @@ def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, int] | None:
 
 
 def check_partition(
-    fs: FileSystem, data_dir: Path, partition: int, topic: str = OFFSETS_TOPIC
+    fs: FileSystem, data_dir: Path, partition: Partition, topic: str = OFFSETS_TOPIC
 ) -> CheckedPartition:
     """Check one partition. Raises OSError."""
     for _ in range(_TRIES - 1):
@@ -170,7 +171,7 @@ def check_partition(
     return _check_partition(fs, data_dir, partition, topic)
 
 
-def _check_partition(fs: FileSystem, data_dir: Path, partition: int, topic: str) -> CheckedPartition:
+def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic: str) -> CheckedPartition:
     directory = partition_dir(data_dir, topic, partition)
     key = (topic, partition)
     cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import gather_offsets
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
@@ -49,7 +50,7 @@ class AcceptedLoss(msgspec.Struct):
     """
 
     damages: list[CorruptLog]
-    ends: dict[int, int] = {}
+    ends: dict[Partition, int] = {}
     aside: list[Path] = []
     cuts: list[Cut] = []
 

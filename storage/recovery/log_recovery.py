@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX
@@ -31,7 +32,7 @@ class Cut(msgspec.Struct, frozen=True):
     position: int
     size_bytes: int
     reason: str
-    partition: int | None = None
+    partition: Partition | None = None
     saved_as: Path | None = None
 
 

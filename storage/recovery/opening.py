@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import Position, TopicPartition, gather_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
@@ -20,8 +21,8 @@ from storage.recovery.recovery import Circumstances, Known, Recovered, note_reco
 class Opened(msgspec.Struct):
     """A node's partitions, all on disk up to their ends, and its new journal."""
 
-    logs: dict[int, PartitionLog]
-    failed: dict[int, CorruptLog]
+    logs: dict[Partition, PartitionLog]
+    failed: dict[Partition, CorruptLog]
     cuts: tuple[Cut, ...]
     points: dict[TopicPartition, int]
     journal: Journal
@@ -30,12 +31,12 @@ class Opened(msgspec.Struct):
     """Older journals, for whoever mends a failed partition."""
     kept_here: dict[int, bytes]
     """The salts of those in the node's own directory, by number."""
-    unread: dict[int, Known]
+    unread: dict[Partition, Known]
     """Of the failed partitions those that the disk could not read, and what `reopen` needs to try again."""
 
 
 def open_logs(
-    directory: LogDirectory, owned: Collection[int] | None, kept: Collection[Path], given: Circumstances
+    directory: LogDirectory, owned: Collection[Partition] | None, kept: Collection[Path], given: Circumstances
 ) -> Opened:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
@@ -66,7 +67,7 @@ def open_logs(
 def _begin(
     directory: LogDirectory,
     found: Recovered,
-    owned: Collection[int] | None,
+    owned: Collection[Partition] | None,
     kept: Collection[Path],
     others: Collection[Path],
 ) -> Opened:
@@ -113,7 +114,7 @@ def _begin(
 
 
 def open_adopted(
-    directory: LogDirectory, partition: int, recovery_point: int, position: Position | None
+    directory: LogDirectory, partition: Partition, recovery_point: int, position: Position | None
 ) -> tuple[PartitionLog, list[Cut]]:
     """A partition that another node has left whole in its segments, and what had to be left out of it.
 
@@ -131,7 +132,7 @@ def open_adopted(
     return log, cuts
 
 
-def reopen(directory: LogDirectory, partition: int, by: Known) -> tuple[PartitionLog, list[Cut]]:
+def reopen(directory: LogDirectory, partition: Partition, by: Known) -> tuple[PartitionLog, list[Cut]]:
     """A partition that the disk could not read at the start, durable up to its end, and what was left out of it.
 
     Raises CorruptLog and OSError, with the log closed.

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
@@ -76,8 +77,8 @@ class Known(msgspec.Struct, frozen=True):
 class Recovered(msgspec.Struct):
     """A data directory as it was found. The logs may have been written to, and are not synced."""
 
-    logs: dict[int, PartitionLog]
-    failed: dict[int, CorruptLog]
+    logs: dict[Partition, PartitionLog]
+    failed: dict[Partition, CorruptLog]
     cuts: list[Cut]
     recovery_points: dict[TopicPartition, int]
     positions: dict[TopicPartition, Position]
@@ -87,7 +88,7 @@ class Recovered(msgspec.Struct):
     last_flush: int
     has_points: bool
     """Whether recovery points had ever been noted here."""
-    unread: dict[int, Known] = {}
+    unread: dict[Partition, Known] = {}
     """Of the failed partitions those that the disk could not read: trying again may help."""
 
     def fail(self, key: TopicPartition, error: CorruptLog) -> None:
@@ -118,7 +119,7 @@ class Recovered(msgspec.Struct):
         for log in self.logs.values():
             log.close()
 
-    def journals_of(self, partitions: Collection[int]) -> set[Path]:
+    def journals_of(self, partitions: Collection[Partition]) -> set[Path]:
         """The journals with entries of these partitions: those of failed ones are kept, for whoever mends them."""
         return {
             journal.path
@@ -134,7 +135,7 @@ def recover(
     topic_id: bytes,
     *,
     journal_dirs: Sequence[Path],
-    partitions: Collection[int] | None = None,
+    partitions: Collection[Partition] | None = None,
     given: Circumstances,
 ) -> Recovered:
     """Read a data directory, and bring its segments to what was accepted.
@@ -281,7 +282,7 @@ def recovery_point(points: Mapping[TopicPartition, int] | None, key: TopicPartit
     return None if point == NO_POINT else point
 
 
-def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[int]:
+def partitions_on_disk(fs: FileSystem, data_dir: Path, topic: str) -> list[Partition]:
     """The partitions that have a directory, sorted. Raises OSError."""
     found = (parse_partition_dir(name, topic) for name in fs.listdir(data_dir))
     return sorted(partition for partition in found if partition is not None)
@@ -327,8 +328,10 @@ def _fail_missing(found: Recovered, data_dir: Path, topic: str, on_disk: Sequenc
                 del found.recovery_points[key]
 
 
-def _by_partition(journals: Sequence[JournalContents], given: Circumstances) -> dict[int, list[JournalEntry]]:
-    entries: dict[int, list[JournalEntry]] = {}
+def _by_partition(
+    journals: Sequence[JournalContents], given: Circumstances
+) -> dict[Partition, list[JournalEntry]]:
+    entries: dict[Partition, list[JournalEntry]] = {}
     # Where a loss was accepted, what comes behind it is not what somebody was promised any more.
     promised = not given.leniently
     for journal in journals:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     LOG_SUFFIX,
@@ -72,7 +73,7 @@ class Repair(msgspec.Struct):
         return sum((d.next_offset or d.offset) - d.offset for d in self.checked.damages)
 
 
-def plan_repair(fs: FileSystem, data_dir: Path, partition: int, topic: str = OFFSETS_TOPIC) -> Repair:
+def plan_repair(fs: FileSystem, data_dir: Path, partition: Partition, topic: str = OFFSETS_TOPIC) -> Repair:
     """Find out what is damaged and what that means; changes nothing. Raises StorageError."""
     try:
         checked = check_partition(fs, data_dir, partition, topic)

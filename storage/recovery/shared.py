@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
@@ -49,7 +50,7 @@ from storage.settings import LogSettings
 class Settled(msgspec.Struct, frozen=True):
     """What came out of settling journals: partitions that cannot be used, and what was left out."""
 
-    failed: dict[int, CorruptLog]
+    failed: dict[Partition, CorruptLog]
     cuts: Sequence[Cut]
 
 
@@ -60,7 +61,7 @@ class SharedDirectory:
         self.data_dir = data_dir
         self.settings = settings
         self.topic_id = b""
-        self.failed: dict[int, CorruptLog] = {}
+        self.failed: dict[Partition, CorruptLog] = {}
         """Partitions that nobody may adopt: their logs, or what journals hold of them, are damaged."""
         self._fs = fs
         self._lock = lock
@@ -94,12 +95,12 @@ class SharedDirectory:
         """What is locked, for the nodes to inherit: the directory stays locked while any of them lives."""
         return self._lock.filenos()
 
-    def known(self, partition: int) -> tuple[int, Position | None]:
+    def known(self, partition: Partition) -> tuple[int, Position | None]:
         """Up to where a partition is on disk, and where that is: what `LogManager.adopt` wants to know."""
         key = (self.settings.topic, partition)
         return self._points.get(key, 0), self._positions.get(key)
 
-    def note(self, partition: int, position: Position | None) -> None:
+    def note(self, partition: Partition, position: Position | None) -> None:
         """A node has released a partition, which ends there. Durable on return."""
         if position is None:
             return
@@ -108,7 +109,7 @@ class SharedDirectory:
         self._positions[key] = position
         self._write()
 
-    def settle(self, node_id: int, partitions: Collection[int]) -> Settled:
+    def settle(self, node_id: int, partitions: Collection[Partition]) -> Settled:
         """Bring what a node that is gone left in its journal into the segments of the partitions that it had.
 
         Durable on return, and its journal is gone. Raises CorruptLog when that is damaged: then nothing has
@@ -128,7 +129,7 @@ class SharedDirectory:
             write_note(self._fs, directory, {})
 
     def _settle(
-        self, directories: Sequence[Path], partitions: Collection[int] | None, given: Circumstances
+        self, directories: Sequence[Path], partitions: Collection[Partition] | None, given: Circumstances
     ) -> Settled:
         fs, topic = self._fs, self.settings.topic
         found = recover(

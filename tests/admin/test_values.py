@@ -21,6 +21,7 @@ from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
+from protocol.names import Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
 from tests.net import requests
@@ -93,7 +94,7 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
             "partitions_waiting": [],
             "partitions_failed": {},
         }
-        size = running.app.log.log(last).size_bytes
+        size = running.app.log.log(Partition(last)).size_bytes
         assert await metric(running, "loading_size_bytes") == size > 0
         assert await metric(running, "loading_bytes") == 0, "its first read is held back"
         assert await metric(running, "partitions", state="loading") == 1
@@ -371,8 +372,8 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
         unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
         builder = BatchBuilder()
         builder.append(unknown)
-        (batch,) = builder.build(log.end_offset(0), 0, 1)
-        log.append([(0, log.end_offset(0), batch)], sync=True)
+        (batch,) = builder.build(log.end_offset(Partition(0)), 0, 1)
+        log.append([(Partition(0), log.end_offset(Partition(0)), batch)], sync=True)
     async with node(tmp_path / "data", metrics=True) as running:
         assert await metric(running, "partition_loads_total") == PARTITIONS
         assert await metric(running, "loaded_records_total") == 4

@@ -36,6 +36,7 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import route
 from protocol.messages import classes
+from protocol.names import Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -74,7 +75,7 @@ class Groups:
             deliver=lambda _reply, _flush: None,
         )
         for partition in range(PARTITIONS):
-            self.manager.finish_load(self.manager.begin_load(partition), harness.MemoryLog())
+            self.manager.finish_load(self.manager.begin_load(Partition(partition)), harness.MemoryLog())
 
     def put_elsewhere(self, group_id: str, error: ErrorCode) -> None:
         """The partition of this group is another node's, or only about to be loaded."""

@@ -13,6 +13,7 @@ from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
+from protocol.names import Partition
 from storage.format.batch import iter_batches
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
 from tests.storage.cleaning import History, MarkerKind
@@ -78,11 +79,11 @@ def time_is_up(node: FakeNode, wait_ms: int = 500) -> None:
 def commit(node: FakeNode, partition: int, count: int = 1) -> bytes:
     """Append so many batches; returns them."""
     history = History(node.log, partition)
-    begin = node.log.end_offset(partition)
+    begin = node.log.end_offset(Partition(partition))
     for number in range(count):
         history.value(f"k{number}", "v" * 50)
     node.log.write_behind()
-    data, _ = node.log.read(partition, begin, MUCH)
+    data, _ = node.log.read(Partition(partition), begin, MUCH)
     return data
 
 

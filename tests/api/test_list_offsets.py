@@ -12,6 +12,7 @@ from coordinator.tickets import DURABLE, Ticket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
+from protocol.names import Partition
 from tests.api.asking import Answers, FakeNode, refusal_of, versions
 
 KEY = ApiKey.LIST_OFFSETS
@@ -120,8 +121,8 @@ def test_nothing_was_made_after_the_end_was_committed_and_what_was_before_is_unk
 
 def test_the_end_is_told_only_once_the_commit_that_it_shows_is_durable(node: FakeNode) -> None:
     node.have_ending("makers", a=1)
-    absent, committed = Ticket(0, 13), Ticket(0, 17)
-    node.groups.commit("other", "a", {0: 9}, ticket=Ticket(0, 99))
+    absent, committed = Ticket(Partition(0), 13), Ticket(Partition(0), 17)
+    node.groups.commit("other", "a", {0: 9}, ticket=Ticket(Partition(0), 99))
     node.groups.shard("makers").absence_ticket = absent
     assert node.start(Answers(KEY, 11), request("a", (0, LATEST))).ticket is absent
     node.groups.commit("makers", "a", {0: 5}, ticket=committed)

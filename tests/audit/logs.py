@@ -11,6 +11,7 @@ from crc32c import crc32c
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder, read_batch
@@ -128,7 +129,7 @@ class Log:
         self.partition = partition
         self.group = group_in(partition)
         self.next_offset = start
-        self.directory = partition_dir(log_dir, OFFSETS_TOPIC, partition)
+        self.directory = partition_dir(log_dir, OFFSETS_TOPIC, Partition(partition))
         self.directory.mkdir(parents=True, exist_ok=True)
         self._batches: list[bytes] = []
         self._file = self.directory / segment_name(start)

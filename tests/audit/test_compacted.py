@@ -20,6 +20,7 @@ from audit.run.audit import audit
 from audit.run.reading import gather
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
+from protocol.names import Partition
 from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
@@ -243,8 +244,8 @@ def test_what_is_in_the_journal_only_is_compacted_too(
     manager = LogManager.open(tmp_path / "log", LogSettings(segment_bytes=4_096), RealFileSystem())
     write_log(manager)
     manager.checkpoint()
-    end = manager.end_offset(5)
-    manager.append([(5, end, make_batch([commit(group_in(5), 8, topic="last")], end))], sync=True)
+    end = manager.end_offset(Partition(5))
+    manager.append([(Partition(5), end, make_batch([commit(group_in(5), 8, topic="last")], end))], sync=True)
     try:
         segments = (tmp_path / "log" / "__consumer_offsets-5").glob("*.log")
         assert not any(b"last" in path.read_bytes() for path in segments)

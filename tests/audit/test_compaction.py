@@ -12,6 +12,7 @@ from audit.facts.facts import Facts
 from audit.options import AuditOptions
 from audit.report.collect import collect_findings
 from audit.run.reading import gather
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -23,7 +24,7 @@ from tests.audit.logs import HOUR, NOW, group_in, inventory_of, make_batch, mark
 from tests.audit.logs import commit as committed
 
 SEED = 20_261_121
-PARTITION = 5
+PARTITION = Partition(5)
 
 
 def write_log(manager: LogManager) -> None:

@@ -15,6 +15,7 @@ from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
+from protocol.names import Partition
 from storage.columns.walk import walk
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
@@ -274,7 +275,7 @@ def manager(tmp_path: Path) -> Iterator[LogManager]:
 
 def append(manager: LogManager, label: int) -> None:
     """Two records more in partitions 3 and 4, durable in the journal."""
-    ends = [(partition, manager.end_offset(partition)) for partition in (3, 4)]
+    ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, (3, 4))]
     manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
 
 

@@ -15,6 +15,7 @@ from audit.schema import SCHEMA, arrow_schema, subschema
 from audit.source import folded
 from audit.source.folding import Fold
 from audit.source.remote import FILE_BYTES_MAX
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
@@ -39,8 +40,8 @@ def log_dir(tmp_path: Path) -> Path:
         builder = BatchBuilder()
         value = OffsetAndMetadata(number, -1, "text", NOW + number)
         builder.append([OffsetCommitRecord("group", "topic", 3, value), GroupMetadataRecord("group", None)])
-        end = manager.end_offset(partition)
-        manager.append([(partition, end, builder.build(end, 5, NOW)[0])], sync=True)
+        end = manager.end_offset(Partition(partition))
+        manager.append([(Partition(partition), end, builder.build(end, 5, NOW)[0])], sync=True)
     manager.close()
     return tmp_path
 
@@ -94,7 +95,7 @@ def test_the_journals_of_a_copy(spark: SparkSession, tmp_path: Path) -> None:
     node, copy = tmp_path / "node", tmp_path / "copy"
     manager = LogManager.open(node, LogSettings(), RealFileSystem())
     for label in range(4):
-        ends = [(partition, manager.end_offset(partition)) for partition in (3, 4)]
+        ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, (3, 4))]
         manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
         if label == 1:
             manager.write_behind(1 << 20)

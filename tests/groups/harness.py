@@ -30,6 +30,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.names import Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataValue,
@@ -99,7 +100,8 @@ class MemoryLog:
     changed before the record that changes it is appended.
     """
 
-    partition = leader_epoch = 0
+    partition = Partition(0)
+    leader_epoch = 0
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
@@ -108,7 +110,7 @@ class MemoryLog:
         """How many records each append brought."""
         self.records_max = 1_000_000
         """More are too large for one append."""
-        self.stored = Shard(0)
+        self.stored = Shard(Partition(0))
         """What the records say."""
         self.live: Shard | None = None
         """Whose hard state is looked at before each append."""
@@ -125,7 +127,7 @@ class MemoryLog:
             self.stored.apply(record)
         self.records += encoded
         self.appends.append(len(records))
-        self.tickets.append(Ticket(0, len(self.tickets) + 1))
+        self.tickets.append(Ticket(Partition(0), len(self.tickets) + 1))
         return self.tickets[-1]
 
     def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
@@ -139,7 +141,7 @@ class MemoryLog:
 
     def replay(self, shard: Shard | None = None) -> Shard:
         """What loading this log gives, in `shard` or one by itself."""
-        shard = shard or Shard(0)
+        shard = shard or Shard(Partition(0))
         for key, value in self.records:
             shard.apply(decode_record(key, value))
         return shard
@@ -259,7 +261,7 @@ class Cluster:
             deliver=self.deliver,
         )
         self.door = Door(self.manager)
-        self.shard = self.manager.begin_load(0)
+        self.shard = self.manager.begin_load(Partition(0))
         self.serve(self.shard)
 
     def serve(self, loaded: Shard) -> None:

@@ -10,6 +10,7 @@ from coordinator.groups.state import GroupState
 from coordinator.jobs import expiry_task
 from protocol.embedded import encode_subscription
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
 from tests.support.log_lines import LogLines
@@ -123,8 +124,8 @@ def test_a_stored_group_gets_a_tombstone_and_one_that_never_was_in_the_log_none(
     removed = tombstones(cluster)
     assert sorted(r.group for r in removed if isinstance(r, OffsetCommitRecord)) == ["g", "simple"]
     assert [r.group for r in removed if isinstance(r, GroupMetadataRecord)] == ["g"]
-    cluster.manager.remove_groups_for_partition(0)
-    loading = cluster.manager.begin_load(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    loading = cluster.manager.begin_load(Partition(0))
     cluster.log.replay(loading)
     cluster.serve(loading)
     assert list(cluster.manager.current_groups()) == []

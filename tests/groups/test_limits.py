@@ -7,6 +7,7 @@ from coordinator.groups.limits import Limits
 from coordinator.groups.state import GroupState
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from tests.groups.harness import Call, Cluster
 
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -29,8 +30,8 @@ def error_of(call: Call) -> ErrorCode:
 
 def reload(cluster: Cluster) -> None:
     """The partition moves away and back."""
-    cluster.manager.remove_groups_for_partition(0)
-    cluster.shard = cluster.manager.begin_load(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    cluster.shard = cluster.manager.begin_load(Partition(0))
     cluster.log.replay(cluster.shard)
     cluster.serve(cluster.shard)
 

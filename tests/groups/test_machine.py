@@ -15,6 +15,7 @@ from coordinator.groups.replay import stored_value
 from coordinator.groups.state import GroupState
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from tests.groups.harness import Call, Cluster
 
 GROUPS = ("g", "h")
@@ -134,15 +135,17 @@ class GroupMachine(RuleBasedStateMachine):
             for group in self.cluster.shard.groups.values()
             for member in group.members.values()
         ]
-        self.cluster.manager.remove_groups_for_partition(0)
+        self.cluster.manager.remove_groups_for_partition(Partition(0))
         for call in waiting:
             if call is not None:
                 assert isinstance(call, RequestContext)
                 assert isinstance(call.sink, Call)
                 assert call.sink.response.error_code == ErrorCode.NOT_COORDINATOR
-        self.cluster.log.replay(self.cluster.manager.begin_load(0))
-        self.cluster.manager.remove_groups_for_partition(0)  # moved away again in the middle of its load
-        loading = self.cluster.manager.begin_load(0)
+        self.cluster.log.replay(self.cluster.manager.begin_load(Partition(0)))
+        self.cluster.manager.remove_groups_for_partition(
+            Partition(0)
+        )  # moved away again in the middle of its load
+        loading = self.cluster.manager.begin_load(Partition(0))
         self.cluster.log.replay(loading)
         self.cluster.serve(loading)
         self.cluster.shard = loading

@@ -12,6 +12,7 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
@@ -45,7 +46,7 @@ def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS)
         records.append(UnknownRecord(3, b"\0\3\0\1x", b"\0\0"))
         builder = BatchBuilder()
         builder.append(records)
-        manager.append([(partition, 0, builder.build(0, 0, 1 << 42)[0])], sync=False)
+        manager.append([(Partition(partition), 0, builder.build(0, 0, 1 << 42)[0])], sync=False)
     manager.close()
     (log_dir / META_FILE).write_text("version=1\ncluster.id=the-cluster\nnode.id=17\n")
     (log_dir / CLEAN_SHUTDOWN_FILE).write_text('{"version":0,"brokerEpoch":5}')

@@ -10,6 +10,7 @@ from coordinator.partitions.group_log import GroupLog
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
+from protocol.names import Partition
 from storage.disk.layout import partition_dir
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -68,35 +69,35 @@ class FileSubject(Subject):
         for thread in self._threads:
             thread.close()
 
-    async def successor(self, *partitions: int) -> GroupLog:
+    async def successor(self, *partitions: Partition) -> GroupLog:
         """The node that opens the directory once the first one has closed it."""
         return await self.restart()
 
-    def hold(self, partition: int) -> None:
+    def hold(self, partition: Partition) -> None:
         """Let the journal's writes wait."""
         self._disk.hold_back(SYNCS, ANY_JOURNAL)
 
-    async def until_held(self, partition: int) -> None:
+    async def until_held(self, partition: Partition) -> None:
         """Wait for a write to the journal."""
         await eventually(lambda: self._disk.waiting, "a flush to reach the disk")
 
-    def let_go(self, partition: int) -> None:
+    def let_go(self, partition: Partition) -> None:
         """Let the journal be written."""
         self._disk.let_go()
 
-    def fail_next(self, partition: int, *, kept: bool) -> None:
+    def fail_next(self, partition: Partition, *, kept: bool) -> None:
         """Let one write to the journal fail."""
         self._disk.fail(SYNCS, where=ANY_JOURNAL, times=1, after=kept)
 
-    def break_down(self, partition: int) -> None:
+    def break_down(self, partition: Partition) -> None:
         """Let all writes to journals fail."""
         self._disk.fail(SYNCS, where=ANY_JOURNAL)
 
-    def mend(self, partition: int) -> None:
+    def mend(self, partition: Partition) -> None:
         """Let nothing fail."""
         self._disk.heal()
 
-    async def plant(self, partition: int, batch: bytes) -> None:
+    async def plant(self, partition: Partition, batch: bytes) -> None:
         """Append to the partition's log as the committer does."""
         assert isinstance(self.log, FileLog)
         base_offset = int.from_bytes(batch[:8], "big")
@@ -107,7 +108,7 @@ class FileSubject(Subject):
         assert isinstance(self.log, FileLog)
         return self.log.files
 
-    def damage(self, partition: int) -> None:
+    def damage(self, partition: Partition) -> None:
         """Change a byte of the first batch in the partition's segment."""
         segment = partition_dir(self._data_dir, SETTINGS.topic, partition) / f"{0:020}.log"
         data = bytearray(segment.read_bytes())

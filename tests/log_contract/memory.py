@@ -2,6 +2,7 @@
 """The log in memory under test."""
 
 from coordinator.partitions.group_log import GroupLog, LogUnavailable
+from protocol.names import Partition
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.running import eventually
 from tests.support.memory_log import MemoryLog, MemoryTopic
@@ -26,40 +27,40 @@ class MemorySubject(Subject):
         self._nodes.append(MemoryLog(self._topic, batch_bytes_max=BATCH_BYTES_MAX))
         return self._node
 
-    async def successor(self, *partitions: int) -> GroupLog:
+    async def successor(self, *partitions: Partition) -> GroupLog:
         """A second node beside the first."""
         return self.watched(self.open())
 
-    def hold(self, partition: int) -> None:
+    def hold(self, partition: Partition) -> None:
         """Answer no append."""
         self._node.hold(partition)
 
-    async def until_held(self, partition: int) -> None:
+    async def until_held(self, partition: Partition) -> None:
         """Wait for an append without an answer."""
         await eventually(lambda: self._node.is_under_way(partition), "an append to be under way")
 
-    def let_go(self, partition: int) -> None:
+    def let_go(self, partition: Partition) -> None:
         """Answer."""
         self._node.let_go(partition)
 
-    def fail_next(self, partition: int, *, kept: bool) -> None:
+    def fail_next(self, partition: Partition, *, kept: bool) -> None:
         """Refuse one append."""
         self._node.fail(partition, LogUnavailable("refused", {"partition": partition}), kept=kept)
 
-    def break_down(self, partition: int) -> None:
+    def break_down(self, partition: Partition) -> None:
         """Refuse everything."""
         self._node.fail(partition, LogUnavailable("refused", {"partition": partition}), broken=True)
 
-    def mend(self, partition: int) -> None:
+    def mend(self, partition: Partition) -> None:
         """Refuse nothing any more."""
         self._node.mend(partition)
 
-    async def plant(self, partition: int, batch: bytes) -> None:
+    async def plant(self, partition: Partition, batch: bytes) -> None:
         """Append to the topic."""
         assert self._topic.end_offset(partition) == int.from_bytes(batch[:8], "big")
         self._topic.batches[partition].append(batch)
 
-    def damage(self, partition: int) -> None:
+    def damage(self, partition: Partition) -> None:
         """Change a byte of the first batch."""
         batches = self._topic.batches[partition]
         batches[0] = batches[0][:-3] + bytes([batches[0][-3] ^ 0xFF]) + batches[0][-2:]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
+from protocol.names import Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -41,39 +42,39 @@ class Subject(ABC):
         """The log of a node that starts now."""
 
     @abstractmethod
-    async def successor(self, *partitions: int) -> GroupLog:
+    async def successor(self, *partitions: Partition) -> GroupLog:
         """The log of another node, which gets these partitions once the first one has released them."""
 
     @abstractmethod
-    def hold(self, partition: int) -> None:
+    def hold(self, partition: Partition) -> None:
         """Let appends to a partition, and to others perhaps, stay pending."""
 
     @abstractmethod
-    async def until_held(self, partition: int) -> None:
+    async def until_held(self, partition: Partition) -> None:
         """Return once an append is held."""
 
     @abstractmethod
-    def let_go(self, partition: int) -> None:
+    def let_go(self, partition: Partition) -> None:
         """Let what is held come to its end."""
 
     @abstractmethod
-    def fail_next(self, partition: int, *, kept: bool) -> None:
+    def fail_next(self, partition: Partition, *, kept: bool) -> None:
         """Let the next append to a partition fail; with `kept` it was written all the same, where that is possible."""
 
     @abstractmethod
-    def break_down(self, partition: int) -> None:
+    def break_down(self, partition: Partition) -> None:
         """Let the next append to a partition, and all that is done with the partition after it, fail until `mend`."""
 
     @abstractmethod
-    def mend(self, partition: int) -> None:
+    def mend(self, partition: Partition) -> None:
         """Let what broke down be used again."""
 
     @abstractmethod
-    async def plant(self, partition: int, batch: bytes) -> None:
+    async def plant(self, partition: Partition, batch: bytes) -> None:
         """Put a batch at the end of a partition that nobody has claimed yet."""
 
     @abstractmethod
-    def damage(self, partition: int) -> None:
+    def damage(self, partition: Partition) -> None:
         """Change a byte in the middle of what a partition holds; nobody has claimed it since the start."""
 
     @abstractmethod
@@ -127,7 +128,7 @@ def foreign(records: Sequence[Record]) -> list[UnknownRecord]:
     return [record for record in records if isinstance(record, UnknownRecord)]
 
 
-async def lead(log: GroupLog, partition: int, leader_epoch: int = 0) -> LogWriter:
+async def lead(log: GroupLog, partition: Partition, leader_epoch: int = 0) -> LogWriter:
     """Claim a partition, read it, and begin to write."""
     claim = await log.claim(partition, leader_epoch)
     async for _ in claim.read():

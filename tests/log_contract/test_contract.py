@@ -18,6 +18,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, UnknownRecord
@@ -42,7 +43,7 @@ async def append(writer: LogWriter, *numbers: int) -> Ticket:
     return ticket
 
 
-async def take_over(log: GroupLog, partition: int, leader_epoch: int) -> tuple[list[int], LogWriter]:
+async def take_over(log: GroupLog, partition: Partition, leader_epoch: int) -> tuple[list[int], LogWriter]:
     """Claim and read a partition until the log lets it, as a leader does; returns what is in it, and a writer."""
     while True:
         try:
@@ -53,7 +54,7 @@ async def take_over(log: GroupLog, partition: int, leader_epoch: int) -> tuple[l
             continue
 
 
-async def read_values(log: GroupLog, partition: int, leader_epoch: int = 0) -> list[int]:
+async def read_values(log: GroupLog, partition: Partition, leader_epoch: int = 0) -> list[int]:
     return values(await records_of(await log.claim(partition, leader_epoch)))
 
 
@@ -61,7 +62,7 @@ async def read_values(log: GroupLog, partition: int, leader_epoch: int = 0) -> l
 
 
 async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     for number in range(1, 6):
         writer.append([offset(number)])
         if number % 2:
@@ -71,29 +72,29 @@ async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
     )
     await ended(last)
     assert last.is_durable
-    batches = await batches_of(await subject.log.claim(0, 0))
+    batches = await batches_of(await subject.log.claim(Partition(0), 0))
     assert values(records_in(batches)) == [1, 10, 11, 2, 3, 30, 31, 4, 5, 50, 51, 99]
     ends = [batch.last_offset + 1 for batch in batches]
     assert [batch.base_offset for batch in batches] == [0, *ends[:-1]], "there are gaps"
 
 
 async def test_partitions_know_nothing_of_each_other(subject: Subject) -> None:
-    first, second = await lead(subject.log, 0), await lead(subject.log, 1)
+    first, second = await lead(subject.log, Partition(0)), await lead(subject.log, Partition(1))
     one, other = first.append([offset(1)]), second.append([offset(2)])
     assert (one.partition, other.partition) == (0, 1)
     await ended(one)
     await ended(other)
-    assert await read_values(subject.log, 0) == [1]
-    assert await read_values(subject.log, 1) == [2]
-    assert await read_values(subject.log, 2) == []
+    assert await read_values(subject.log, Partition(0)) == [1]
+    assert await read_values(subject.log, Partition(1)) == [2]
+    assert await read_values(subject.log, Partition(2)) == []
 
 
 async def test_what_one_call_brings_stays_in_one_batch(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     calls = [[offset(10 * number + i, i, metadata="x" * 100) for i in range(3)] for number in range(8)]
     tickets = [writer.append(records) for records in calls]
     await ended(tickets[-1])
-    batches = await batches_of(await subject.log.claim(0, 0))
+    batches = await batches_of(await subject.log.claim(Partition(0), 0))
     assert len(batches) > 1, "all of them fit in one batch: nothing is shown"
     where = {value: number for number, batch in enumerate(batches) for value in values(records_in([batch]))}
     for records in calls:
@@ -104,7 +105,7 @@ async def test_what_one_call_brings_stays_in_one_batch(subject: Subject) -> None
 async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_taken(
     subject: Subject,
 ) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     too_much = [offset(number, number, metadata="x" * 400) for number in range(3)]
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
@@ -116,15 +117,15 @@ async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_t
         writer.append_offsets([OffsetCommits("g", "t", commits)])
     await ended(ticket)
     assert ticket.is_durable
-    assert await read_values(subject.log, 0) == [7]
+    assert await read_values(subject.log, Partition(0)) == [7]
     assert subject.failed == []
 
 
 async def test_other_partitions_are_appended_to_while_one_is_read(subject: Subject) -> None:
-    writer, other = await lead(subject.log, 0), await lead(subject.log, 1)
+    writer, other = await lead(subject.log, Partition(0)), await lead(subject.log, Partition(1))
     for number in range(40):
         await append(writer, number)
-    claim = await subject.log.claim(0, 0)
+    claim = await subject.log.claim(Partition(0), 0)
     turned, found = 0, 0
     done = False
 
@@ -145,7 +146,7 @@ async def test_other_partitions_are_appended_to_while_one_is_read(subject: Subje
         found += 1
     done = True
     assert found > 0
-    assert await read_values(subject.log, 1) == list(range(found))
+    assert await read_values(subject.log, Partition(1)) == list(range(found))
     claim.writer()
 
 
@@ -157,10 +158,10 @@ async def test_records_of_kinds_that_are_unknown_here_are_kept(subject: Subject)
     ]
     builder.append([strangers[0], offset(1), strangers[1]])
     (batch,) = builder.build(0, 3, WALL_START_MS)
-    await subject.plant(0, batch)
-    writer = await lead(subject.log, 0, 4)
+    await subject.plant(Partition(0), batch)
+    writer = await lead(subject.log, Partition(0), 4)
     await append(writer, 2)
-    records = await records_of(await subject.log.claim(0, 4))
+    records = await records_of(await subject.log.claim(Partition(0), 4))
     assert foreign(records) == strangers
     assert values(records) == [1, 2]
 
@@ -169,26 +170,26 @@ async def test_records_of_kinds_that_are_unknown_here_are_kept(subject: Subject)
 
 
 async def test_a_ticket_is_pending_until_its_flush_is_durable(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
-    subject.hold(0)
+    writer = await lead(subject.log, Partition(0))
+    subject.hold(Partition(0))
     ticket = writer.append([offset(1)])
     assert ticket.is_pending
-    await subject.until_held(0)
+    await subject.until_held(Partition(0))
     await turns()
     assert ticket.is_pending
-    subject.let_go(0)
+    subject.let_go(Partition(0))
     await ended(ticket)
     assert ticket.is_durable
     assert ticket.error is None
-    assert await read_values(subject.log, 0) == [1]
+    assert await read_values(subject.log, Partition(0)) == [1]
 
 
 async def test_appends_gather_while_a_flush_is_under_way_and_are_durable_after_it(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
-    subject.hold(0)
+    writer = await lead(subject.log, Partition(0))
+    subject.hold(Partition(0))
     first = writer.append([offset(1)])
     assert writer.append([offset(2)]) is first, "what becomes durable together has one ticket"
-    await subject.until_held(0)
+    await subject.until_held(Partition(0))
     second = writer.append([offset(3)])
     assert second is not first
     assert second.number > first.number
@@ -204,10 +205,10 @@ async def test_appends_gather_while_a_flush_is_under_way_and_are_durable_after_i
 
     first.wait(Seen(1))
     second.wait(Seen(2))
-    subject.let_go(0)
+    subject.let_go(Partition(0))
     await ended(second)
     assert ends == [(1, True), (2, True)]
-    assert await read_values(subject.log, 0) == [1, 2, 3, 4]
+    assert await read_values(subject.log, Partition(0)) == [1, 2, 3, 4]
 
 
 # --- failures ---
@@ -215,14 +216,14 @@ async def test_appends_gather_while_a_flush_is_under_way_and_are_durable_after_i
 
 @pytest.mark.parametrize("kept", [False, True])
 async def test_a_failed_append_fails_its_ticket_and_all_that_follow_it(subject: Subject, kept: bool) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
-    subject.hold(0)
+    subject.hold(Partition(0))
     first = writer.append([offset(2)])
-    await subject.until_held(0)
+    await subject.until_held(Partition(0))
     second = writer.append([offset(3)])  # decided on what is lost with the first
-    subject.fail_next(0, kept=kept)
-    subject.let_go(0)
+    subject.fail_next(Partition(0), kept=kept)
+    subject.let_go(Partition(0))
     await ended(first)
     assert first.error is ErrorCode.KAFKA_STORAGE_ERROR
     assert second.error is ErrorCode.KAFKA_STORAGE_ERROR
@@ -239,21 +240,21 @@ async def test_a_failed_append_fails_its_ticket_and_all_that_follow_it(subject: 
 async def test_after_a_failure_exactly_what_was_acknowledged_is_there_or_what_failed_as_well(
     subject: Subject, kept: bool
 ) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     await append(writer, 1, 2)
-    subject.fail_next(0, kept=kept)
+    subject.fail_next(Partition(0), kept=kept)
     assert (await append(writer, 3)).error is not None
-    await subject.log.available(0)
-    found = await read_values(subject.log, 0)
+    await subject.log.available(Partition(0))
+    found = await read_values(subject.log, Partition(0))
     assert found == [1, 2] or (kept and found == [1, 2, 3])
-    again = await lead(subject.log, 0)
+    again = await lead(subject.log, Partition(0))
     assert (await append(again, 4)).is_durable
-    assert await read_values(subject.log, 0) == [*found, 4]
+    assert await read_values(subject.log, Partition(0)) == [*found, 4]
 
 
 async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
-    idle = await lead(subject.log, 1)
+    writer = await lead(subject.log, Partition(0))
+    idle = await lead(subject.log, Partition(1))
     seen: list[tuple[list[LogWriter], bool]] = []
     ticket = None
 
@@ -262,18 +263,18 @@ async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed
         seen.append((list(writers), ticket.error is not None))
 
     subject.log.on_failed = failed
-    subject.fail_next(0, kept=False)
+    subject.fail_next(Partition(0), kept=False)
     ticket = writer.append([offset(1)])
     await ended(ticket)
-    await subject.log.available(0)
+    await subject.log.available(Partition(0))
     assert seen == [([writer], True)], "a writer that had appended nothing has lost nothing"
     assert (await append(idle, 5)).is_durable
 
 
 async def test_a_partition_in_which_nothing_failed_tells_the_truth(subject: Subject) -> None:
-    writer, other = await lead(subject.log, 0), await lead(subject.log, 1)
+    writer, other = await lead(subject.log, Partition(0)), await lead(subject.log, Partition(1))
     await append(other, 1)
-    subject.fail_next(0, kept=False)
+    subject.fail_next(Partition(0), kept=False)
     lost, ticket = writer.append([offset(2)]), other.append([offset(3)])
     await ended(lost)
     await ended(ticket)
@@ -282,32 +283,32 @@ async def test_a_partition_in_which_nothing_failed_tells_the_truth(subject: Subj
     assert (other in named) == (ticket.error is not None)
     if subject.fails_apart:
         assert ticket.is_durable
-    await subject.log.available(1)
-    assert await read_values(subject.log, 1) == ([1, 3] if ticket.is_durable else [1])
+    await subject.log.available(Partition(1))
+    assert await read_values(subject.log, Partition(1)) == ([1, 3] if ticket.is_durable else [1])
 
 
 async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
-    subject.break_down(0)
+    subject.break_down(Partition(0))
     assert (await append(writer, 2)).error is not None
     with pytest.raises(LogUnavailable):
-        await subject.log.claim(0, 0)
-    available = asyncio.create_task(subject.log.available(0))
+        await subject.log.claim(Partition(0), 0)
+    available = asyncio.create_task(subject.log.available(Partition(0)))
     await turns()
     assert not available.done()
-    subject.mend(0)
+    subject.mend(Partition(0))
     await available
-    assert await read_values(subject.log, 0) == [1]
-    assert (await append(await lead(subject.log, 0), 3)).is_durable
+    assert await read_values(subject.log, Partition(0)) == [1]
+    assert (await append(await lead(subject.log, Partition(0)), 3)).is_durable
 
 
 async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
-    claim = await subject.log.claim(0, 0)
-    other = await lead(subject.log, 1)
-    subject.break_down(1 if not subject.fails_apart else 0)
+    claim = await subject.log.claim(Partition(0), 0)
+    other = await lead(subject.log, Partition(1))
+    subject.break_down(Partition(1 if not subject.fails_apart else 0))
     if subject.fails_apart:
         with pytest.raises(LogUnavailable):
             claim.writer()
@@ -315,30 +316,30 @@ async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -
     assert (await append(other, 2)).error is not None
     with pytest.raises(LogUnavailable):
         claim.writer()
-    subject.mend(1)
-    await subject.log.available(0)
+    subject.mend(Partition(1))
+    await subject.log.available(Partition(0))
     with pytest.raises(LogUnavailable):
         claim.writer()  # what was read of it may not be what is there
 
 
 async def test_damage_is_found_and_named_and_the_other_partitions_are_whole(subject: Subject) -> None:
     for partition in (0, 1):
-        writer = await lead(subject.log, partition)
+        writer = await lead(subject.log, Partition(partition))
         for number in range(3):
             await append(writer, number)
     log = await subject.restart()
-    subject.damage(0)
+    subject.damage(Partition(0))
     with pytest.raises(LogDamaged) as raised:
-        await records_of(await log.claim(0, 0))
+        await records_of(await log.claim(Partition(0), 0))
     assert raised.value.place, "nobody would know where to look"
     assert raised.value.fields()["reason"] == raised.value.reason
-    assert await read_values(log, 1) == [0, 1, 2]
+    assert await read_values(log, Partition(1)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject, seed: int) -> None:
     rng = random.Random(seed)
-    writers = {partition: await lead(subject.log, partition) for partition in range(3)}
+    writers = {partition: await lead(subject.log, Partition(partition)) for partition in range(3)}
     model: dict[int, list[tuple[int, Ticket]]] = {partition: [] for partition in writers}
     for number in range(120):
         partition = rng.randrange(3)
@@ -348,9 +349,9 @@ async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject,
         elif kind < 0.85:
             await turns(rng.randrange(6))
         elif kind < 0.9:
-            subject.fail_next(partition, kept=rng.random() < 0.5)
+            subject.fail_next(Partition(partition), kept=rng.random() < 0.5)
         else:
-            found, writers[partition] = await take_over(subject.log, partition, number)
+            found, writers[partition] = await take_over(subject.log, Partition(partition), number)
             appended = model[partition]
             acknowledged = [value for value, ticket in appended if ticket.is_durable]
             possible = iter([value for value, _ in appended])
@@ -365,38 +366,38 @@ async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject,
 async def test_what_is_written_carries_the_epoch_of_its_leader(subject: Subject) -> None:
     epochs = []
     for asked in (0, 0, 5):
-        claim = await subject.log.claim(0, asked)
+        claim = await subject.log.claim(Partition(0), asked)
         assert claim.partition == 0
         assert claim.leader_epoch >= asked
         writer = claim.writer()
         assert (writer.partition, writer.leader_epoch) == (0, claim.leader_epoch)
         epochs.append(claim.leader_epoch)
         await append(writer, asked)
-    batches = await batches_of(await subject.log.claim(0, 5))
+    batches = await batches_of(await subject.log.claim(Partition(0), 5))
     assert [batch.leader_epoch for batch in batches] == epochs
 
 
 async def test_an_older_epoch_is_refused(subject: Subject) -> None:
-    writer = await lead(subject.log, 0, 7)
+    writer = await lead(subject.log, Partition(0), 7)
     with pytest.raises(LogFenced):
-        await subject.log.claim(0, 6)
+        await subject.log.claim(Partition(0), 6)
     assert (await append(writer, 1)).is_durable, "a claim that was refused has changed something"
 
 
 async def test_a_claim_waits_for_what_was_appended_and_its_former_writer_writes_no_more(
     subject: Subject,
 ) -> None:
-    former = await lead(subject.log, 0, 1)
-    subject.hold(0)
+    former = await lead(subject.log, Partition(0), 1)
+    subject.hold(Partition(0))
     ticket = former.append([offset(1)])
-    await subject.until_held(0)
+    await subject.until_held(Partition(0))
     gathering = former.append([offset(2)])
-    claiming = asyncio.create_task(subject.log.claim(0, 2))
+    claiming = asyncio.create_task(subject.log.claim(Partition(0), 2))
     await turns()
     assert not claiming.done()
     refused = former.append([offset(3)])
     assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    subject.let_go(0)
+    subject.let_go(Partition(0))
     claim = await claiming
     assert ticket.is_durable
     assert gathering.is_durable
@@ -404,32 +405,32 @@ async def test_a_claim_waits_for_what_was_appended_and_its_former_writer_writes_
     late = await append(former, 4)
     assert late.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (await append(claim.writer(), 5)).is_durable
-    assert await read_values(subject.log, 0, 2) == [1, 2, 5]
+    assert await read_values(subject.log, Partition(0), 2) == [1, 2, 5]
     assert subject.failed == [], "nothing was lost"
 
 
 async def test_a_released_partition_has_all_that_was_appended_and_another_node_goes_on_with_it(
     subject: Subject,
 ) -> None:
-    writer, stays = await lead(subject.log, 0, 1), await lead(subject.log, 1, 1)
-    subject.hold(0)
+    writer, stays = await lead(subject.log, Partition(0), 1), await lead(subject.log, Partition(1), 1)
+    subject.hold(Partition(0))
     ticket = writer.append([offset(1)])
-    await subject.until_held(0)
-    releasing = asyncio.create_task(subject.log.release(0))
+    await subject.until_held(Partition(0))
+    releasing = asyncio.create_task(subject.log.release(Partition(0)))
     await turns()
     assert not releasing.done()
-    subject.let_go(0)
+    subject.let_go(Partition(0))
     await releasing
     assert ticket.is_durable
     assert (await append(writer, 2)).error is not None
     assert (await append(stays, 3)).is_durable
-    await subject.log.release(1)
-    next_log = await subject.successor(0, 1)
-    next_claim = await next_log.claim(0, 2)
+    await subject.log.release(Partition(1))
+    next_log = await subject.successor(Partition(0), Partition(1))
+    next_claim = await next_log.claim(Partition(0), 2)
     assert values(await records_of(next_claim)) == [1]
     assert (await append(next_claim.writer(), 4)).is_durable
-    assert await read_values(next_log, 0, 2) == [1, 4]
-    assert await read_values(next_log, 1, 2) == [3]
+    assert await read_values(next_log, Partition(0), 2) == [1, 4]
+    assert await read_values(next_log, Partition(1), 2) == [3]
     await next_log.close()
 
 
@@ -438,23 +439,23 @@ async def test_a_released_partition_has_all_that_was_appended_and_another_node_g
 
 async def test_closing_settles_what_was_appended_and_takes_no_more(subject: Subject) -> None:
     log = subject.log
-    writer = await lead(log, 0)
+    writer = await lead(log, Partition(0))
     tickets = [writer.append([offset(number)]) for number in range(3)]
     await log.close()
     assert all(ticket.is_durable for ticket in tickets)
     assert writer.append([offset(9)]).error is not None
     with pytest.raises(LogError):
-        await log.claim(0, 0)
+        await log.claim(Partition(0), 0)
     await log.close()
-    assert await read_values(await subject.restart(), 0) == [0, 1, 2]
+    assert await read_values(await subject.restart(), Partition(0)) == [0, 1, 2]
 
 
 async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject: Subject) -> None:
-    writer = await lead(subject.log, 0)
+    writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
     ticket = writer.append([OffsetCommitRecord("g", "t", 1, None)])
     await ended(ticket)
-    records = await records_of(await (await subject.restart()).claim(0, 1))
+    records = await records_of(await (await subject.restart()).claim(Partition(0), 1))
     assert [isinstance(record, OffsetCommitRecord) and record.value is None for record in records] == [
         False,
         True,

@@ -33,6 +33,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from coordinator.topology.view import Broker, Cluster
 from protocol.framing import FrameReader
+from protocol.names import Partition
 from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
 from storage.format.records import OffsetCommits, Record
@@ -204,7 +205,7 @@ class Edge:
             offset_value_version=3,
             compression=0,
         )
-        self.writer = self.committer.writer(0, 0, 0)
+        self.writer = self.committer.writer(Partition(0), 0, 0)
         self.records: list[Record] = []
         self.commits: list[OffsetCommits] = []
         self.flush_by_itself = flush_by_itself
@@ -217,7 +218,7 @@ class Edge:
             num_partitions=1,
             deliver=deliver,
         )
-        self.manager.finish_load(self.manager.begin_load(0), self)
+        self.manager.finish_load(self.manager.begin_load(Partition(0)), self)
         self.thread = ManualThread()
         settings = Settings(data_dir=data_dir, auto_create_topics_enable=False, end_group=end_group)
         store = CatalogueStore(
@@ -253,7 +254,7 @@ class Edge:
         self.committer.on_failed = self._failed
 
     def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
-        self.writer = self.committer.writer(0, self.writer.next_offset, 0)
+        self.writer = self.committer.writer(Partition(0), self.writer.next_offset, 0)
         self.server.refuse_lost()
 
     def _create_topics(self) -> None:
@@ -276,7 +277,8 @@ class Edge:
         self.node.catalogue_store.change(edit, lambda _outcome: None)
         self.thread.run_all()
 
-    partition = leader_epoch = 0
+    partition = Partition(0)
+    leader_epoch = 0
 
     def append(self, records: Sequence[Record]) -> Ticket:
         """Be the writer of the shard."""

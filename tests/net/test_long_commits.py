@@ -15,6 +15,7 @@ from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
@@ -210,7 +211,7 @@ async def test_what_is_left_when_the_partition_is_lost_is_refused(edge: Edge) ->
     edge.manager.unloaded_at_once = 0
     before = stored(edge)
     appended = len(edge.commits)
-    edge.manager.remove_groups_for_partition(0)
+    edge.manager.remove_groups_for_partition(Partition(0))
     (topic,) = (await answer(client)).topics
     assert len(edge.commits) == appended
     assert [part.error_code for part in topic.partitions] == [0] * before + [ErrorCode.NOT_COORDINATOR] * (

@@ -28,6 +28,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
+from protocol.names import Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
@@ -40,7 +41,7 @@ STEP_ITEMS = 100
 
 
 def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
-    shard = edge.manager.owned_partitions[0]
+    shard = edge.manager.owned_partitions[Partition(0)]
     values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
         shard.add(GroupMetadata(f"g{number}"))
@@ -213,7 +214,7 @@ async def test_a_list_from_which_a_partition_went_missing_is_an_error(tmp_path: 
     client.send(requests.request(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(version=5)))
     await settle()
     assert client.answers() == []
-    edge.manager.remove_groups_for_partition(0)
+    edge.manager.remove_groups_for_partition(Partition(0))
     await settle()
     answer = requests.answer(ApiKey.LIST_GROUPS, 5, client.answers()[0])
     assert (answer.error_code, answer.groups) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
@@ -417,7 +418,7 @@ def test_items_are_given_in_order_with_moments_between_them() -> None:
 def lose_partition(edge: Edge) -> None:
     """The partition is lost, and its groups are still in memory."""
     edge.manager.unloaded_at_once = 0
-    edge.manager.remove_groups_for_partition(0)
+    edge.manager.remove_groups_for_partition(Partition(0))
     assert edge.manager.is_unloading
 
 
@@ -441,7 +442,7 @@ async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_i
 async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(tmp_path: Path) -> None:
     """A commit whose flush has failed is still in memory then."""
     edge = Edge(tmp_path, flush_by_itself=False, turn_ns=A_STEP_A_TURN)
-    shard = edge.manager.owned_partitions[0]
+    shard = edge.manager.owned_partitions[Partition(0)]
     many_groups(edge, 1)
     for number in range(600):
         shard.apply(OffsetCommits("g0", f"t{number}", {0: OffsetAndMetadata(1, -1, "", 0, None)}))

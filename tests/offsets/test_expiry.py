@@ -15,6 +15,7 @@ from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
+from protocol.names import Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -113,8 +114,8 @@ def cleanup(cluster: Cluster) -> int:
 def reloaded(cluster: Cluster) -> dict[str, GroupMetadata]:
     """The groups after the partition was loaded from its log."""
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     for key, value in cluster.log.records:
         shard.apply(decode_record(key, value))
     cluster.serve(shard)
@@ -206,7 +207,7 @@ def test_what_was_loaded_expires_as_what_is_live() -> None:
 
 
 def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
-    shard = Shard(0)
+    shard = Shard(Partition(0))
     shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, None, None, -1, ())))
     shard.apply(OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
     group = shard.groups["g"]
@@ -216,7 +217,7 @@ def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
 
 
 def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
-    shard = Shard(0)
+    shard = Shard(Partition(0))
     member = MemberValue(
         member_id="m",
         group_instance_id=None,
@@ -266,7 +267,7 @@ async def test_others_run_while_many_groups_are_looked_at(lines: LogLines) -> No
     for _ in range(2):
         await asyncio.sleep(0)
     appends = len(cluster.log.tickets)
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     removed = await task
     assert len(cluster.log.tickets) == appends, "tombstones of a partition that was lost"
     assert removed == 10 - len(left) + 2

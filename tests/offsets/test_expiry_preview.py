@@ -13,6 +13,7 @@ from coordinator.jobs.expiry_preview import (
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
 from protocol.embedded import encode_subscription
+from protocol.names import Partition
 from tests.groups.harness import WALL_START_MS, Cluster
 
 RETENTION_MS = 604_800_000
@@ -79,8 +80,8 @@ def test_many_rows_are_counted_and_not_listed() -> None:
 
 async def test_nodes_are_added_up_and_partitions_that_are_away_are_named() -> None:
     cluster, other = some_groups(), some_groups()
-    other.manager.remove_groups_for_partition(0)
-    other.manager.begin_load(0)
+    other.manager.remove_groups_for_partition(Partition(0))
+    other.manager.begin_load(Partition(0))
     one, two = [
         await preview_expiry(each.manager, [4], each.clock, 100 * DAY_MS) for each in (cluster, other)
     ]

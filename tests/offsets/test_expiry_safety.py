@@ -12,6 +12,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
@@ -236,8 +237,8 @@ def unknown(key_version: int, group: str, value: bytes | None = b"\0\0") -> Unkn
 def loaded(records: list[Record]) -> Cluster:
     """A partition whose log holds these records, all of a time long ago."""
     cluster = Cluster()
-    cluster.manager.remove_groups_for_partition(0)
-    cluster.shard = cluster.manager.begin_load(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    cluster.shard = cluster.manager.begin_load(Partition(0))
     for record in records:
         cluster.shard.apply(record)
         cluster.log.stored.apply(record)

@@ -10,6 +10,7 @@ from coordinator.groups.offsets import validate_commit
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
+from protocol.names import Partition
 from tests.groups.harness import Cluster
 
 NONE = ErrorCode.NONE
@@ -109,7 +110,7 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
         cluster.leave(*members[:2])
     if state is GroupState.DEAD:
         group = cluster.group()
-        cluster.manager.remove_groups_for_partition(0)
+        cluster.manager.remove_groups_for_partition(Partition(0))
         cluster.shard.groups["g"] = group
     else:
         cluster.group().pending_members[members.pending] = 1 << 40

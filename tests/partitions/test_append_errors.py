@@ -10,6 +10,7 @@ from coordinator.partitions.append_errors import append_error, commit_error, gro
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import CorruptLog, RecordTooLarge, StorageError, StorageFailed, StorageFull
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node
@@ -62,7 +63,7 @@ TOO_LONG = "x" * 3_000
 
 
 def in_log(running: Running) -> list[int]:
-    return [running.app.log.end_offset(partition) for partition in range(4)]
+    return [running.app.log.end_offset(Partition(partition)) for partition in range(4)]
 
 
 async def test_a_commit_that_fits_in_no_batch_is_refused_whole(tmp_path: Path) -> None:

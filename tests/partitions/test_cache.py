@@ -32,6 +32,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
+from protocol.names import Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -121,10 +122,10 @@ def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
 def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Cluster) -> None:
     manager = cluster.manager
     cluster.commit(1)
-    manager.remove_groups_for_partition(0)
+    manager.remove_groups_for_partition(Partition(0))
     assert manager.get_group("g") is None
     assert cluster.door.enter(Waiting(), "g") is NOT_COORDINATOR
-    cluster.log.replay(manager.begin_load(0))
+    cluster.log.replay(manager.begin_load(Partition(0)))
     assert manager.get_group("g") is None
     assert cluster.door.enter(Waiting(), "g") is LOADING
 
@@ -134,8 +135,8 @@ def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Clu
 
 def test_loading_makes_a_partition_served(cluster: Cluster) -> None:
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     assert (set(manager.loading_partitions), set(manager.owned_partitions)) == ({0}, set())
     for record in (
         stored_group(3, "m1", "m2"),
@@ -158,8 +159,8 @@ def test_loading_makes_a_partition_served(cluster: Cluster) -> None:
 
 def test_members_that_were_loaded_expire_after_a_full_session_of_silence(cluster: Cluster) -> None:
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     cluster.log.append([stored_group(3, "m1", "m2")])
     cluster.log.replay(shard)
     cluster.advance(60_000)  # however long the load takes
@@ -175,8 +176,8 @@ def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partiti
     cluster: Cluster,
 ) -> None:
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1"))
     shard.apply(OffsetCommitRecord("simple", "t", 1, committed(6)))
     steps = manager.prepare_groups(shard)
@@ -196,11 +197,11 @@ def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_th
     cluster: Cluster,
 ) -> None:
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1"))
     next(manager.prepare_groups(shard))
-    manager.remove_groups_for_partition(0)
+    manager.remove_groups_for_partition(Partition(0))
     cluster.advance(1_000_000)
     assert cluster.timers.heap == []
     assert shard.groups == {}
@@ -210,8 +211,8 @@ def test_a_partition_that_is_lost_before_all_groups_are_ready_leaves_no_timer_th
 def test_a_group_over_a_lowered_limit_rebalances_when_it_is_loaded() -> None:
     cluster = Cluster(max_size=1)
     manager = cluster.manager
-    manager.remove_groups_for_partition(0)
-    shard = manager.begin_load(0)
+    manager.remove_groups_for_partition(Partition(0))
+    shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1", "m2"))
     cluster.serve(shard)
     assert cluster.group().state is GroupState.PREPARING_REBALANCE
@@ -221,17 +222,17 @@ def test_dropping_a_partition_empties_it_and_its_groups_are_dead(cluster: Cluste
     cluster.commit(1)
     cluster.commit(1, group="h")
     groups = list(cluster.manager.current_groups())
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert [group.state for group in groups] == [GroupState.DEAD] * 2
     assert list(cluster.manager.current_groups()) == []
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
 
 
 def test_dropping_a_partition_answers_whoever_waits_and_leaves_no_timer_that_matters() -> None:
     cluster = Cluster(initial_rebalance_delay_ms=3_000)
     first, second = cluster.join(version=3), cluster.join(version=3)
     assert not first.answered
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert first.response.error_code == second.response.error_code == NOT_COORDINATOR
     cluster.advance(1_000_000)
     assert (first.replies, second.replies) == (1, 1)
@@ -243,13 +244,13 @@ def test_dropping_a_partition_answers_waiting_syncs(cluster: Cluster) -> None:
     first = cluster.join(first.response.member_id)
     waiting = cluster.sync(second.response.member_id, first.response.generation_id)
     assert not waiting.answered
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert waiting.response.error_code == NOT_COORDINATOR
 
 
 def test_a_partition_cannot_be_loaded_while_it_is_owned(cluster: Cluster) -> None:
     with pytest.raises(AssertionError):
-        cluster.manager.begin_load(0)
+        cluster.manager.begin_load(Partition(0))
 
 
 # --- what each api says without a partition ---
@@ -340,7 +341,7 @@ WHILE_LOADING = {"heartbeat": NONE}
 def test_a_partition_of_somebody_else_is_not_coordinator(cluster: Cluster, api: str) -> None:
     handle, request, version, error = EVERY_API[api]
     cluster.commit(1)
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert error(ask(cluster, handle, request, version)) == NOT_COORDINATOR
 
 
@@ -348,8 +349,8 @@ def test_a_partition_of_somebody_else_is_not_coordinator(cluster: Cluster, api: 
 def test_a_partition_that_loads_is_load_in_progress(cluster: Cluster, api: str) -> None:
     handle, request, version, error = EVERY_API[api]
     cluster.commit(1)
-    cluster.manager.remove_groups_for_partition(0)
-    shard = cluster.manager.begin_load(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    shard = cluster.manager.begin_load(Partition(0))
     assert error(ask(cluster, handle, request, version)) == WHILE_LOADING.get(api, LOADING)
     assert shard.groups == {}
 
@@ -359,9 +360,9 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
     cluster.commit(1)
     answer = ask(cluster, list_groups.handle, request, 5)
     assert [group.group_id for group in answer.groups] == ["g"]
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert ask(cluster, list_groups.handle, request, 5).groups == []
-    cluster.manager.begin_load(0)
+    cluster.manager.begin_load(Partition(0))
     assert ask(cluster, list_groups.handle, request, 5).error_code == LOADING
 
 
@@ -441,7 +442,7 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     for number in range(20):
         cluster.commit(number, group=f"simple-{number}")
     shard, records = cluster.shard, len(cluster.log.records)
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert cluster.manager.shard_for("g") is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.is_unloading
     assert len(shard.groups) == 16

@@ -11,6 +11,7 @@ from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -86,7 +87,7 @@ async def bench() -> Bench:
 
 
 async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench: Bench) -> None:
-    first, second = bench.committer.writer(3, 0, 7), bench.committer.writer(9, 100, 8)
+    first, second = bench.committer.writer(Partition(3), 0, 7), bench.committer.writer(Partition(9), 100, 8)
     first.append([offset(0)])
     second.append([offset(0)])
     first.append([offset(1), offset(2)])
@@ -108,7 +109,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
     synced = {}
     for mode in FlushMode:
         bench = Bench(mode)
-        ticket = bench.committer.writer(0, 0, 0).append([offset()])
+        ticket = bench.committer.writer(Partition(0), 0, 0).append([offset()])
         await bench.flush()
         ((_, synced[mode]),) = bench.log.appends
         assert ticket.is_durable
@@ -116,7 +117,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
 
 
 async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 0, 0)
+    writer = bench.committer.writer(Partition(0), 0, 0)
     tickets = []
     for _ in range(4):
         ticket = writer.append([offset()])
@@ -131,7 +132,7 @@ async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Benc
 
 
 async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> None:
-    writer, other = bench.committer.writer(0, 0, 0), bench.committer.writer(1, 0, 0)
+    writer, other = bench.committer.writer(Partition(0), 0, 0), bench.committer.writer(Partition(1), 0, 0)
     first = writer.append([offset()])
     await turns(2)
     later: set[Ticket] = set()
@@ -152,14 +153,14 @@ async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> No
 
 
 async def test_without_records_nothing_is_flushed(bench: Bench) -> None:
-    bench.committer.writer(0, 0, 0)
+    bench.committer.writer(Partition(0), 0, 0)
     await bench.flush()
     assert bench.log.appends == []
     assert bench.committer.idle
 
 
 async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 10, 0)
+    writer = bench.committer.writer(Partition(0), 10, 0)
     for value in range(4):
         writer.append([offset(value, metadata="x" * 400)])
     await bench.flush()
@@ -171,7 +172,7 @@ async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(ben
 
 
 async def test_records_that_fit_in_no_batch_are_refused_and_change_nothing(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 0, 0)
+    writer = bench.committer.writer(Partition(0), 0, 0)
     too_much = [offset(value, metadata="x" * 400) for value in range(3)]
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
@@ -200,7 +201,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
     mode: FlushMode, error: Exception, code: ErrorCode
 ) -> None:
     bench = Bench(mode)
-    writer, other, untouched = (bench.committer.writer(partition, 0, 0) for partition in range(3))
+    writer, other, untouched = (bench.committer.writer(Partition(partition), 0, 0) for partition in range(3))
     bench.log.error = error
     tickets = [writer.append([offset()])]
     if mode is FlushMode.ALWAYS:
@@ -225,7 +226,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
 
 
 async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
-    writer = bench.committer.writer(0, 0, 0)
+    writer = bench.committer.writer(Partition(0), 0, 0)
     bench.log.error = StorageError("x", "broken")
     writer.append([offset(1)])
     await bench.flush()
@@ -235,7 +236,9 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
         writer.append_offsets([OffsetCommits("g", "t", {3: OffsetAndMetadata(3, -1, "", WALL_START_MS)})]),
     ]
     assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    again = bench.committer.writer(0, 0, 0)  # as leadership makes it, after the partition was loaded again
+    again = bench.committer.writer(
+        Partition(0), 0, 0
+    )  # as leadership makes it, after the partition was loaded again
     again.append([offset(2)])
     await bench.flush()
     ((_, base_offset, data),) = bench.log.appends[0][0]
@@ -247,7 +250,10 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
 
 async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_go_on(bench: Bench) -> None:
     beyond_any_log = 1 << 63
-    writer, other = bench.committer.writer(0, beyond_any_log, 0), bench.committer.writer(1, 0, 0)
+    writer, other = (
+        bench.committer.writer(Partition(0), beyond_any_log, 0),
+        bench.committer.writer(Partition(1), 0, 0),
+    )
     ticket, beside = writer.append([offset()]), other.append([offset()])
     await bench.flush()
     assert bench.lost == [[0]]
@@ -257,7 +263,10 @@ async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_g
 
 
 async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: Bench) -> None:
-    writer, other = bench.committer.writer(0, 1 << 63, 0), bench.committer.writer(1, 0, 0)
+    writer, other = (
+        bench.committer.writer(Partition(0), 1 << 63, 0),
+        bench.committer.writer(Partition(1), 0, 0),
+    )
     writer.append([offset()])
     late: list[Ticket] = []
     bench.committer.on_failed = lambda _writers, _error: late.append(other.append([offset()]))

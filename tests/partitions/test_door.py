@@ -18,6 +18,7 @@ from coordinator.tickets import DURABLE, Waiting
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.names import Partition
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -239,10 +240,10 @@ def test_the_door_gives_the_absence_of_a_group_and_notes_the_newest_removal() ->
 
 def test_the_door_is_shut_while_the_partition_loads_and_where_it_is_not_led() -> None:
     cluster = Cluster()
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     assert entered(cluster) == (ErrorCode.NOT_COORDINATOR, set())
     assert not cluster.door.leads("g")
-    cluster.manager.begin_load(0)
+    cluster.manager.begin_load(Partition(0))
     assert entered(cluster) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, set())
     assert cluster.door.leads("g")
     assert not cluster.door.serves("g")
@@ -257,8 +258,8 @@ def test_between_slices_the_door_notes_what_has_changed_and_refuses_what_was_los
     cluster.commit(2)
     cluster.door.check(waiting, group)
     assert numbers(waiting) == {1, 2}
-    cluster.manager.remove_groups_for_partition(0)
-    cluster.log.replay(cluster.manager.begin_load(0))
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    cluster.log.replay(cluster.manager.begin_load(Partition(0)))
     with pytest.raises(RequestRefused) as refused:
         cluster.door.check(waiting, group)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
@@ -279,7 +280,7 @@ def test_a_list_that_would_miss_the_groups_of_a_lost_partition_is_refused() -> N
     cluster.commit(1)
     listed = cluster.door.every_group(Waiting())
     assert next(listed) is cluster.group()
-    cluster.manager.remove_groups_for_partition(0)
+    cluster.manager.remove_groups_for_partition(Partition(0))
     with pytest.raises(RequestRefused) as refused:
         list(listed)
     assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE

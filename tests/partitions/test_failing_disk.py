@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.journal.journal import HEADER_BLOCK_BYTES
 from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
@@ -91,7 +92,7 @@ async def test_a_roll_that_fails_loses_nothing(tmp_path: Path, code: int) -> Non
             await commit_until_taken(client, "g", 0, offset)
         await eventually(lambda: running.disk.failures == 2, "two rolls to fail")
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
-        assert len(running.app.log.log(0).segments) > 1
+        assert len(running.app.log.log(Partition(0)).segments) > 1
         assert await fetch_until_told(client, "g") == {0: 5}
     async with node(tmp_path / "data", **settings) as running:
         assert await (await running.client()).fetch("g") == {0: 5}
@@ -188,10 +189,10 @@ async def test_a_partition_that_is_lost_is_not_tried_again(tmp_path: Path) -> No
         running.disk.fail(READS, where="__consumer_offsets-1/")
         running.disk.let_go()
         await eventually(lambda: leadership.failed_partitions, "the load to fail")
-        leadership.resign(1, 5)
+        leadership.resign(Partition(1), 5)
         running.disk.heal()
         assert await (await running.client()).commit(group, 0, 8) is ErrorCode.NOT_COORDINATOR
         assert (leadership.failed_partitions, leadership._loads) == ({}, {})
-        leadership.become_leader(1, 6)
+        leadership.become_leader(Partition(1), 6)
         await running.loaded()
         assert await (await running.client()).fetch(group) == {0: 7}

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator.partitions.tail import LOOK_MS, WOKEN_AT_ONCE, Tail
 from coordinator.runtime.timers import Timer
+from protocol.names import Partition
 from storage.errors import NotOwned
 
 
@@ -38,14 +39,14 @@ class Ends:
         self.tail = Tail(self._end, self.timers)
         self.woken: list[str] = []
 
-    def _end(self, partition: int) -> int:
+    def _end(self, partition: Partition) -> int:
         self.looks += 1
         if partition not in self.ends:
             raise NotOwned("/data", partition)
         return self.ends[partition]
 
     def wait(self, name: str, **ends: int) -> Any:
-        wanted = {int(key[1:]): end for key, end in ends.items()}
+        wanted = {Partition(int(key[1:])): end for key, end in ends.items()}
         return self.tail.wait(wanted, lambda: self.woken.append(name))
 
 
@@ -143,9 +144,9 @@ def test_who_is_to_be_woken_can_still_go_away(ends: Ends) -> None:
 def test_who_wakes_may_wait_again(ends: Ends) -> None:
     def again() -> None:
         ends.woken.append("woken")
-        ends.tail.wait({0: ends.ends[0]}, again)
+        ends.tail.wait({Partition(0): ends.ends[0]}, again)
 
-    ends.tail.wait({0: 5}, again)
+    ends.tail.wait({Partition(0): 5}, again)
     for end in (6, 7):
         ends.ends[0] = end
         ends.timers.fire()

@@ -8,6 +8,7 @@ from coordinator.app import App
 from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.state import GroupState
 from coordinator.partitions.shard import Shard
+from protocol.names import Partition
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
@@ -150,12 +151,12 @@ class Inspector:
 
 def replay(app: App, partition: int) -> Shard:
     """What the log of a partition says as it is now, compacted here and there."""
-    shard = Shard(partition)
-    log, end = app.log, app.log.end_offset(partition)
+    shard = Shard(Partition(partition))
+    log, end = app.log, app.log.end_offset(Partition(partition))
     replayed = LogReplay(RecordLoader())
-    offset = log.log(partition).start_offset
+    offset = log.log(Partition(partition)).start_offset
     while offset < end:
-        data, offset = log.read(partition, offset, 1 << 20)
+        data, offset = log.read(Partition(partition), offset, 1 << 20)
         for batch in iter_batches(data, check=True):
             for record in replayed.replay(batch):
                 shard.apply(record)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from protocol.names import Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.log_manager import LogManager
 from tests.simulation import serdes
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 RETENTION_MS = RETENTION_MINUTES * 60_000
-Entry = tuple[int, int, bytes]
+Entry = tuple[Partition, int, bytes]
 """partition, base offset, batch"""
 TopicPartition = tuple[str, int]
 
@@ -77,7 +78,7 @@ class Ledger:
 
         log.append = watched  # type: ignore[method-assign]
 
-    def _begin(self, entries: Sequence[Entry]) -> list[tuple[int, Batch]]:
+    def _begin(self, entries: Sequence[Entry]) -> list[tuple[Partition, Batch]]:
         """These batches are on their way to the log."""
         with self._reporting():
             batches = [(partition, self._read(data)) for partition, _, data in entries]

@@ -13,6 +13,7 @@ from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
 from coordinator.workers.supervisor import Supervisor, WorkerFailed, worker_settings
 from coordinator.workers.worker import Worker
+from protocol.names import Partition
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
 from storage.recovery.shared import SharedDirectory
@@ -202,7 +203,7 @@ class SupervisedHost:
 
 async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
     try:
-        supervisor.assignment.move(partition, to)
+        supervisor.assignment.move(Partition(partition), to)
     except Unmovable:
         return
     supervisor.advance()

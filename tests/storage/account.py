@@ -7,6 +7,7 @@ failed is in doubt; once its offsets can be used again, it must never be seen.
 
 import random
 
+from protocol.names import Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.log_manager import LogManager
 from tests.storage.faulty import FaultyFileSystem
@@ -15,9 +16,9 @@ from tests.storage.faulty import FaultyFileSystem
 def contents(manager: LogManager, partition: int) -> list[bytes]:
     """All batches of a partition, as its manager reads them."""
     found: list[bytes] = []
-    offset, end = 0, manager.end_offset(partition)
+    offset, end = 0, manager.end_offset(Partition(partition))
     while offset < end:
-        data, following = manager.read(partition, offset, 300)
+        data, following = manager.read(Partition(partition), offset, 300)
         assert data
         assert following > offset
         offset = following
@@ -50,7 +51,7 @@ class Account:
         assert found == possible[: len(found)], f"not what was accepted: {where}"
         assert len(found) >= least, f"{len(found)} batches of {least}: {where}"
         offsets = [offset for one in found for offset, *_ in iter_records(one)]
-        assert offsets == list(range(manager.end_offset(partition))), where
+        assert offsets == list(range(manager.end_offset(Partition(partition)))), where
         self.accepted[partition] = found
         self.durable[partition] = len(found)
         self.doubtful.pop(partition, None)

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 from struct import Struct
 
+from protocol.names import Partition
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.compression import compress
 from storage.format.markers import marker_type
@@ -74,8 +75,8 @@ class History:
         self.open: dict[int, dict[bytes, bytes | None]] = {}
 
     def _append(self, pairs: Pairs, **how: int) -> None:
-        offset = self.manager.end_offset(self.partition)
-        self.manager.append([(self.partition, offset, build(offset, pairs, **how))], sync=False)
+        offset = self.manager.end_offset(Partition(self.partition))
+        self.manager.append([(Partition(self.partition), offset, build(offset, pairs, **how))], sync=False)
 
     def raw(self, key: bytes, value: bytes | None) -> None:
         """One record, of whatever kind."""
@@ -141,9 +142,9 @@ class History:
 def content(manager: LogManager, partition: int) -> list[Batch]:
     """All batches, as they are read."""
     found: list[Batch] = []
-    offset, end = 0, manager.end_offset(partition)
+    offset, end = 0, manager.end_offset(Partition(partition))
     while offset < end:
-        data, following = manager.read(partition, offset, 1_500)
+        data, following = manager.read(Partition(partition), offset, 1_500)
         assert following > offset
         offset = following
         found += iter_batches(data, check=True)

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+from protocol.names import Partition
 from storage.errors import CorruptLog, StorageError
 from storage.log_manager import LogManager
 from storage.recovery.recovery import partitions_on_disk
@@ -36,7 +37,7 @@ class Machine(Account):
         """One flush; an error of the disk is noted and swallowed, a crash goes on."""
         self.label += 1
         entries = []
-        for partition in partitions:
+        for partition in map(Partition, partitions):
             base_offset = self.manager.end_offset(partition)
             entries.append((partition, base_offset, batch(self.label, base_offset, count)))
         if self.manager.failed is None:
@@ -46,10 +47,10 @@ class Machine(Account):
         except StorageError:
             assert self.manager.failed is not None
             return
-        for partition, batches in self.doubtful.items():
-            self.accepted.setdefault(partition, []).extend(batches)
+        for written, batches in self.doubtful.items():
+            self.accepted.setdefault(written, []).extend(batches)
             if sync:
-                self.durable[partition] = len(self.accepted[partition])
+                self.durable[written] = len(self.accepted[written])
         self.doubtful = {}
 
     def attempt(self, step: str, *arguments: int) -> bool:

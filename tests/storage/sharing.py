@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from protocol.names import Partition
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
 from storage.log_manager import LogManager
 from storage.recovery.shared import SharedDirectory
@@ -57,7 +58,7 @@ class SharingMachine(Account):
 
     def _adopt(self, partition: int, node: int) -> None:
         assert self.shared is not None
-        self.managers[node].adopt(partition, *self.shared.known(partition))
+        self.managers[node].adopt(Partition(partition), *self.shared.known(Partition(partition)))
         self.owners[partition] = node
 
     # -------------------------------------------------------------- steps
@@ -72,7 +73,7 @@ class SharingMachine(Account):
 
     def _append(self, manager: LogManager, partitions: list[int], *, sync: bool, count: int) -> None:
         self.label += 1
-        ends = [(partition, manager.end_offset(partition)) for partition in partitions]
+        ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, partitions)]
         entries = [(partition, end, batch(self.label, end, count)) for partition, end in ends]
         failed_before = manager.failed is not None
         if not failed_before:
@@ -116,11 +117,11 @@ class SharingMachine(Account):
         if manager.failed is not None:
             return
         try:
-            position = manager.release(partition)
+            position = manager.release(Partition(partition))
         except StorageError:
             return
         self.durable[partition] = len(self.accepted.get(partition, ()))
-        self._insist(lambda shared: shared.note(partition, position))
+        self._insist(lambda shared: shared.note(Partition(partition), position))
         self._insist(lambda _: self._adopt(partition, to))
         if to != former:
             self.expect_not_owned(former, partition)
@@ -130,7 +131,7 @@ class SharingMachine(Account):
         """A former owner can append nothing."""
         before = self.fs.operations
         with pytest.raises(StorageFailed if self.managers[node].failed is not None else NotOwned):
-            self.managers[node].append([(partition, 0, batch(0, 0))], sync=True)
+            self.managers[node].append([(Partition(partition), 0, batch(0, 0))], sync=True)
         assert self.fs.operations == before
 
     def kill(self, node: int) -> None:
@@ -141,7 +142,7 @@ class SharingMachine(Account):
         node = self.existing(node)
         owned = sorted(partition for partition, owner in self.owners.items() if owner == node)
         del self.managers[node]
-        settled = self._insist(lambda shared: shared.settle(node, owned))
+        settled = self._insist(lambda shared: shared.settle(node, [*map(Partition, owned)]))
         assert settled.failed == {}, (settled, self.fs.log)
         self._insist(lambda _: self._start_node(node))
         for partition in owned:
@@ -197,7 +198,7 @@ class SharingMachine(Account):
             self.managers[1].close()
             return
         for partition, node in self.owners.items():
-            self.shared.note(partition, self.managers[node].release(partition))
+            self.shared.note(Partition(partition), self.managers[node].release(Partition(partition)))
         for node, manager in self.managers.items():
             manager.close()
             self.shared.settle(node, ())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
@@ -24,7 +25,7 @@ from tests.storage.test_old_messages import message_set
 ROOT = Path("/data")
 SETTINGS = LogSettings(segment_bytes=2_000, index_interval_bytes=200, journal_step_bytes=8192)
 CHECKPOINT = ROOT / "cleaner-offset-checkpoint"
-KEY = ("__consumer_offsets", 0)
+KEY = ("__consumer_offsets", Partition(0))
 
 
 class Bench:
@@ -51,8 +52,8 @@ class Bench:
     def roll(self) -> None:
         """Begin a new segment, so that all before it can be cleaned."""
         self.manager.checkpoint()
-        self.manager.log(0).roll()
-        self.manager.log(0).fsync()
+        self.manager.log(Partition(0)).roll()
+        self.manager.log(Partition(0)).fsync()
         # The roll itself changes no recovery point; a record does.
         self.history.value("roll", "r")
         self.manager.checkpoint()
@@ -102,11 +103,11 @@ def test_of_every_key_the_newest_value_stays() -> None:
     assert records == [(offset, f"k{offset % 7}".encode()) for offset in range(193, 200)]
     assert read_offsets(bench.fs, CHECKPOINT) == {KEY: 200}
     # Segments are put together by their size before, so that the next cleaning finds small ones.
-    assert len(bench.manager.log(0).segments) > 2
+    assert len(bench.manager.log(Partition(0)).segments) > 2
     bench.history.value("k1", "x" * 600)
     bench.roll()
     assert bench.clean() is not None
-    assert len(bench.manager.log(0).segments) == 2
+    assert len(bench.manager.log(Partition(0)).segments) == 2
 
 
 def test_nothing_is_cleaned_below_the_dirty_ratio_nor_the_segment_that_is_written() -> None:
@@ -133,7 +134,7 @@ def test_segments_that_are_not_on_disk_for_good_are_left() -> None:
     for number in range(100):
         bench.history.value(f"k{number % 3}", "x")
     bench.manager.write_behind()
-    assert len(bench.manager.log(0).segments) > 2
+    assert len(bench.manager.log(Partition(0)).segments) > 2
     assert bench.cleaner.clean_dirtiest() is None
     bench.manager.checkpoint()
     assert bench.cleaner.clean_dirtiest() is not None
@@ -176,11 +177,11 @@ def test_the_last_batch_of_what_was_cleaned_stays_if_only_empty() -> None:
     bench.clean()
     bench.now_ms += RETENTION
     offsets = [(batch.base_offset, batch.count) for batch in bench.batches()]
-    assert offsets[-1][0] == bench.manager.end_offset(0) - 1
+    assert offsets[-1][0] == bench.manager.end_offset(Partition(0)) - 1
     # What a reader is told to read next never goes back.
     offset, seen = 0, []
-    while offset < bench.manager.end_offset(0):
-        _, offset = bench.manager.read(0, offset, 1)
+    while offset < bench.manager.end_offset(Partition(0)):
+        _, offset = bench.manager.read(Partition(0), offset, 1)
         seen.append(offset)
     assert seen == sorted(set(seen))
 
@@ -302,7 +303,7 @@ def test_damage_is_left_where_it_is() -> None:
     for number in range(100):
         bench.history.value(f"k{number % 3}", "x" * 20)
     bench.roll()
-    path = bench.manager.log(0).segments[0].path
+    path = bench.manager.log(Partition(0)).segments[0].path
     bench.fs.inode(path).data[700] ^= 1
     before = bytes(bench.fs.inode(path).data)
     with pytest.raises(CleaningFailed, match=rf"{path.name} at byte \d+: checksum"):
@@ -315,9 +316,9 @@ def test_a_marker_that_cannot_be_read_is_damage_with_a_place() -> None:
     bench = Bench()
     for number in range(100):
         bench.history.value(f"k{number % 3}", "x" * 20)
-    end = bench.manager.end_offset(0)
+    end = bench.manager.end_offset(Partition(0))
     marker = build(end, [(b"\0", b"")], attributes=TRANSACTIONAL | CONTROL, producer_id=9)
-    bench.manager.append([(0, end, marker)], sync=True)
+    bench.manager.append([(Partition(0), end, marker)], sync=True)
     bench.roll()
     with pytest.raises(CleaningFailed, match=r"\.log at byte \d+: "):
         bench.clean()
@@ -348,7 +349,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
     for number in range(100):
         bench.history.value(f"k{number}", "x" * 20)
     bench.roll()
-    write_offsets(bench.fs, CHECKPOINT, {KEY: noted, ("a-topic", 3): 7})
+    write_offsets(bench.fs, CHECKPOINT, {KEY: noted, ("a-topic", Partition(3)): 7})
     jobs: list[Job] = []
 
     def run(job: Job) -> Result:
@@ -357,7 +358,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
 
     LogCleaner(bench.manager, CleanerSettings(min_cleanable_dirty_ratio=0), run, lambda: NOW).clean_dirtiest()
     assert jobs[0].first_dirty_offset == starts_at
-    assert read_offsets(bench.fs, CHECKPOINT) == {KEY: 100, ("a-topic", 3): 7}
+    assert read_offsets(bench.fs, CHECKPOINT) == {KEY: 100, ("a-topic", Partition(3)): 7}
 
 
 def test_what_is_read_while_a_log_is_cleaned_is_whole() -> None:
@@ -368,8 +369,8 @@ def test_what_is_read_while_a_log_is_cleaned_is_whole() -> None:
     found: list[Batch] = []
     offset = 0
     cleaned = False
-    while offset < bench.manager.end_offset(0):
-        data, offset = bench.manager.read(0, offset, 700)
+    while offset < bench.manager.end_offset(Partition(0)):
+        data, offset = bench.manager.read(Partition(0), offset, 700)
         found += list(iter_batches(data, check=True))
         if offset > 100 and not cleaned:
             cleaned = True
@@ -385,7 +386,7 @@ def test_the_index_of_a_cleaned_segment_is_used_and_right() -> None:
     bench.clean()
     bench.reopen()
     for offset in range(0, 600, 13):
-        data, _ = bench.manager.read(0, offset, 1)
+        data, _ = bench.manager.read(Partition(0), offset, 1)
         first = next(iter_batches(data))
         assert first.last_offset >= offset
     bench.manager.close()
@@ -417,7 +418,7 @@ def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
 def test_the_child_tells_of_damage(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
-    path = manager.log(0).segments[1].path
+    path = manager.log(Partition(0)).segments[1].path
     data = bytearray(path.read_bytes())
     data[500] ^= 1
     path.write_bytes(data)
@@ -473,7 +474,7 @@ def test_old_messages_are_compacted_one_by_one(magic: int, codec: int) -> None:
     bench.manager = LogManager.open(ROOT, SETTINGS, bench.fs)
     bench.history = History(bench.manager, 0)
     bench.cleaner = bench.new_cleaner()
-    assert bench.manager.end_offset(0) == len(pairs)
+    assert bench.manager.end_offset(Partition(0)) == len(pairs)
     bench.now_ms = NOW + RETENTION - 1
     for left in (True, False):
         bench.roll()

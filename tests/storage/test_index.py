@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
 from storage.log_manager import LogManager
@@ -37,7 +38,7 @@ def built(label: int, base_offset: int, count: int = 1, *, epoch: int = 0, times
 
 
 def new_log(fs: FaultyFileSystem, settings: LogSettings = SMALL) -> PartitionLog:
-    return PartitionLog(fs, DIRECTORY, 3, settings, bytes(16))
+    return PartitionLog(fs, DIRECTORY, Partition(3), settings, bytes(16))
 
 
 def fill(log: PartitionLog, seed: int, count: int = 60) -> None:
@@ -227,7 +228,7 @@ def test_a_clean_start_looks_at_no_index() -> None:
     machine.manager.write_behind()
     read = {Path(name).name for name in machine.fs.bytes_read if name.endswith("index")}
     # Only that of the segment that was written to.
-    last = machine.manager.log(0).segments[-1].path
+    last = machine.manager.log(Partition(0)).segments[-1].path
     assert read == {last.with_suffix(".index").name, last.with_suffix(".timeindex").name}
 
 
@@ -254,8 +255,10 @@ def test_a_killed_process_leaves_what_can_be_completed() -> None:
     settings = LogSettings(segment_bytes=20_000, index_interval_bytes=500)
     manager = LogManager.open(ROOT, settings, fs)
     for label in range(300):
-        end = manager.end_offset(0)
-        manager.append([(0, end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False)
+        end = manager.end_offset(Partition(0))
+        manager.append(
+            [(Partition(0), end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False
+        )
         if label % 90 == 0:
             manager.checkpoint()
     manager.write_behind()

@@ -9,6 +9,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.disk.checkpoint_file import read_offsets
@@ -28,7 +29,7 @@ PARTITIONS = 100
 TOPIC = "topic"
 GROUPS = [f"group-{number}" for number in range(6)]
 GONE = ["gone-0", "gone-1"]
-KEY = ("__consumer_offsets", 0)
+KEY = ("__consumer_offsets", Partition(0))
 SETTINGS = LogSettings(segment_bytes=1 << 20)
 BROKER: dict[str, str | int] = {
     "offsets.topic.num.partitions": 1,
@@ -93,8 +94,8 @@ def append(manager: LogManager, group: str, first: int, times: int) -> None:
         ]
         builder = BatchBuilder()
         builder.append(records)
-        base_offset = manager.end_offset(0)
-        manager.append([(0, base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=False)
+        base_offset = manager.end_offset(Partition(0))
+        manager.append([(Partition(0), base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=False)
 
 
 @pytest.mark.slow
@@ -130,7 +131,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
         assert (manager.failed_partitions, manager.cuts) == ({}, ())
         batches = content(manager, 0)
         assert any(batch.attributes & 0x40 for batch in batches)
-        assert sum(batch.count for batch in batches) < manager.end_offset(0) - 10_000
+        assert sum(batch.count for batch in batches) < manager.end_offset(Partition(0)) - 10_000
         first = dict.fromkeys(GROUPS, 1_000)
         assert offsets_of(manager) == {g: [first[g] + p for p in range(PARTITIONS)] for g in GROUPS}
 

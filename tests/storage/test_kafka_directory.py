@@ -10,6 +10,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.format.batch import BatchBuilder, iter_batches
@@ -87,8 +88,8 @@ def load(manager: LogManager) -> tuple[dict[tuple[str, str, int], OffsetAndMetad
     loader = RecordLoader()
     for partition in range(OFFSETS_PARTITIONS):
         offset = 0
-        while offset < manager.end_offset(partition):
-            data, offset = manager.read(partition, offset, 1 << 20)
+        while offset < manager.end_offset(Partition(partition)):
+            data, offset = manager.read(Partition(partition), offset, 1 << 20)
             for batch in iter_batches(data, check=True):
                 for record in loader.load(batch):
                     if isinstance(record, OffsetCommitRecord):
@@ -128,8 +129,10 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
             builder = BatchBuilder()
             builder.append(records)
             home = homes[group]
-            base_offset = manager.end_offset(home)
-            manager.append([(home, base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=True)
+            base_offset = manager.end_offset(Partition(home))
+            manager.append(
+                [(Partition(home), base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=True
+            )
         manager.close()
 
         broker.start()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
@@ -69,9 +70,9 @@ def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -
     for compression in ((0, 1, 2), (0, 3, 4))[version - 3]:
         builder = BatchBuilder(offset_value_version=version, compression=compression)
         builder.append(RECORDS)
-        base_offset = manager.end_offset(11)
+        base_offset = manager.end_offset(Partition(11))
         (batch,) = builder.build(base_offset, 2, NOW)
-        manager.append([(11, base_offset, batch)], sync=True)
+        manager.append([(Partition(11), base_offset, batch)], sync=True)
     manager.close()
     printed = dump(tmp_path / "__consumer_offsets-11" / f"{0:020d}.log")
     assert printed.count("isvalid: true") == 3
@@ -92,9 +93,9 @@ def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
     for number in range(300):
         builder = BatchBuilder()
         builder.append([RECORDS[0], RECORDS[4]])
-        base_offset = manager.end_offset(0)
+        base_offset = manager.end_offset(Partition(0))
         (batch,) = builder.build(base_offset, number // 100, NOW + 7 * number - number % 3 * 30)
-        manager.append([(0, base_offset, batch)], sync=False)
+        manager.append([(Partition(0), base_offset, batch)], sync=False)
         if number % 50 == 0:
             manager.checkpoint()
     manager.close()

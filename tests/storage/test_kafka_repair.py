@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.format.batch import iter_batches
@@ -35,7 +36,9 @@ def test_a_broker_goes_on_with_what_was_mended_here(tmp_path: Path) -> None:
         data[batches[4].position + 80] ^= 1
         segment.write_bytes(data)
         assert not check_directory(fs, broker.data_dir).clean
-        repair = carry_out(fs, broker.data_dir, plan_repair(fs, broker.data_dir, 0), datetime.now(UTC))
+        repair = carry_out(
+            fs, broker.data_dir, plan_repair(fs, broker.data_dir, Partition(0)), datetime.now(UTC)
+        )
         assert repair.lost_offsets == batches[4].count
         printed = dump(segment)
         assert printed.count("isvalid: true") == len(batches)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
@@ -55,8 +56,8 @@ def test_all_that_was_acknowledged_is_there_once_and_in_order(
     for partition in range(3):
         found: list[bytes] = []
         offset = 0
-        while offset < manager.end_offset(partition):
-            data, offset = manager.read(partition, offset, 5_000)
+        while offset < manager.end_offset(Partition(partition)):
+            data, offset = manager.read(Partition(partition), offset, 5_000)
             found += (one.data for one in iter_batches(data, check=True))
         expected, offset = [], 0
         for label in range(len(found)):

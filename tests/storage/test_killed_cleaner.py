@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -70,7 +71,7 @@ def test_a_process_that_appends_and_compacts_is_killed(tmp_path: Path, cleanings
     manager = LogManager.open(tmp_path, LogSettings(segment_bytes=4_000), RealFileSystem())
     assert manager.failed_partitions == {}
     # One more may have been written, whose acknowledgement did not come out any more.
-    end = manager.end_offset(0)
+    end = manager.end_offset(Partition(0))
     assert end // 2 in (newest + 1, newest + 2)
     last = end // 2 - 1
     expected = {b"key %d" % (number % 5): b"%d" % number for number in range(last + 1)}

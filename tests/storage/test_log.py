@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import Partition
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageFull
 from storage.format.batch import BatchBuilder, find_batch, iter_batches
@@ -28,7 +29,7 @@ def new_log(
 ) -> PartitionLog:
     """An empty log of partition 3."""
     return PartitionLog(
-        fs, DIRECTORY, 3, LogSettings(segment_bytes=segment_bytes, segment_ms=segment_ms), TOPIC_ID
+        fs, DIRECTORY, Partition(3), LogSettings(segment_bytes=segment_bytes, segment_ms=segment_ms), TOPIC_ID
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
 from storage.format.batch import iter_batches
@@ -30,27 +31,28 @@ def opened(fs: FaultyFileSystem | None = None) -> tuple[LogManager, FaultyFileSy
 
 def content(manager: LogManager, partition: int) -> list[bytes]:
     """All batches of a partition."""
-    data, following = manager.read(partition, 0, 1 << 20)
-    while following < manager.end_offset(partition):
-        more, following = manager.read(partition, following, 1 << 20)
+    data, following = manager.read(Partition(partition), 0, 1 << 20)
+    while following < manager.end_offset(Partition(partition)):
+        more, following = manager.read(Partition(partition), following, 1 << 20)
         data += more
     return [one.data for one in iter_batches(data, check=True)]
 
 
 def append(manager: LogManager, label: int, *partitions: int, sync: bool = True) -> None:
     """One record to each partition."""
-    ends = [(partition, manager.end_offset(partition)) for partition in partitions]
+    ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, partitions)]
     manager.append([(p, end, batch(label, end)) for p, end in ends], sync=sync)
 
 
 def test_end_offset_counts_what_still_waits_for_its_segment() -> None:
     manager, fs = opened()
-    assert manager.end_offset(5) == 0
-    manager.append([(5, 0, batch(1, 0, 3)), (6, 0, batch(1, 0)), (5, 3, batch(2, 3))], sync=True)
-    assert (manager.end_offset(5), manager.end_offset(6), manager.log(5).end_offset) == (4, 1, 0)
+    five, six = Partition(5), Partition(6)
+    assert manager.end_offset(five) == 0
+    manager.append([(five, 0, batch(1, 0, 3)), (six, 0, batch(1, 0)), (five, 3, batch(2, 3))], sync=True)
+    assert (manager.end_offset(five), manager.end_offset(six), manager.log(five).end_offset) == (4, 1, 0)
     assert manager.pending_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
-    assert manager.write_behind() == manager.log(5).size_bytes + manager.log(6).size_bytes
-    assert (manager.pending_bytes, manager.log(5).end_offset) == (0, 4)
+    assert manager.write_behind() == manager.log(five).size_bytes + manager.log(six).size_bytes
+    assert (manager.pending_bytes, manager.log(five).end_offset) == (0, 4)
     assert partitions_on_disk(fs, ROOT, "__consumer_offsets") == [5, 6]
 
 
@@ -61,8 +63,8 @@ def test_a_read_sees_all_that_was_accepted() -> None:
         if label == 20:
             manager.write_behind()
     assert content(manager, 0) == [batch(label, label) for label in range(50)]
-    assert manager.read(0, 50, 100) == (b"", 50)
-    assert manager.read(9, 0, 100) == (b"", 0)
+    assert manager.read(Partition(0), 50, 100) == (b"", 50)
+    assert manager.read(Partition(9), 0, 100) == (b"", 0)
 
 
 def test_write_behind_stops_at_its_limit() -> None:
@@ -80,11 +82,13 @@ def test_write_behind_stops_at_its_limit() -> None:
 def test_a_wrong_base_offset_is_refused_and_changes_nothing() -> None:
     manager, _ = opened()
     append(manager, 1, 0)
-    for entries in ([(0, 0, batch(2, 0))], [(0, 2, batch(2, 2))], [(0, 1, batch(2, 1)), (0, 1, batch(2, 1))]):
+    partition = Partition(0)
+    for offsets in ([0], [2], [1, 1]):
+        entries = [(partition, offset, batch(2, offset)) for offset in offsets]
         with pytest.raises(ValueError, match="the log ends at"):
             manager.append(entries, sync=True)
     assert manager.failed is None
-    assert manager.end_offset(0) == 1
+    assert manager.end_offset(Partition(0)) == 1
     manager.append([], sync=True)
     append(manager, 2, 0)
     assert content(manager, 0) == [batch(1, 0), batch(2, 1)]
@@ -180,7 +184,7 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
         manager.sync,
         manager.checkpoint,
         manager.write_behind,
-        lambda: manager.read(0, 0, 1),
+        lambda: manager.read(Partition(0), 0, 1),
     ):
         with pytest.raises(StorageFailed, match="an earlier write failed"):
             use()
@@ -223,7 +227,7 @@ def test_a_full_disk_is_found_before_anything_is_written() -> None:
         before = bytes(fs.inode(ROOT / "journal" / f"{1:020d}.journal").data)
         with suppress(StorageFull):
             append(manager, 1, 0)
-    assert manager.end_offset(0) > 10
+    assert manager.end_offset(Partition(0)) > 10
     assert fs.inode(ROOT / "journal" / f"{1:020d}.journal").data == before
 
 
@@ -356,7 +360,7 @@ def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> No
     assert fs.syncing.wait(60)
     for label in range(1, 20):
         append(manager, label, 0, sync=False)
-    assert manager.end_offset(0) == 20
+    assert manager.end_offset(Partition(0)) == 20
     fs.go_on.set()
     thread.join(60)
     assert content(manager, 0) == [batch(label, label) for label in range(20)]

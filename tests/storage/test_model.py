@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -76,7 +77,7 @@ class LogLife(RuleBasedStateMachine):
                 if isinstance(error, CorruptLog):
                     raise  # no crash may look like damage
         assert self.manager.failed_partitions == {}, self.fs.log
-        end = self.manager.end_offset(0)
+        end = self.manager.end_offset(Partition(0))
         assert least <= end, self.fs.log
         self.settle(end)
 
@@ -89,7 +90,7 @@ class LogLife(RuleBasedStateMachine):
     @rule(some=pairs, sync=st.booleans(), codec=st.sampled_from([0, 0, 0, 3]))
     def append(self, some: list[tuple[bytes, bytes | None]], sync: bool, codec: int) -> None:
         """One batch; what fails may be found all the same, until it is repaired."""
-        base_offset = self.manager.end_offset(0)
+        base_offset = self.manager.end_offset(Partition(0))
         if self.manager.failed is None:
             state = dict(self.states[base_offset])
             for key, value in some:
@@ -99,7 +100,9 @@ class LogLife(RuleBasedStateMachine):
                     state[key] = value
             self.states[base_offset + len(some)] = state
         try:
-            self.manager.append([(0, base_offset, build(base_offset, some, attributes=codec))], sync=sync)
+            self.manager.append(
+                [(Partition(0), base_offset, build(base_offset, some, attributes=codec))], sync=sync
+            )
         except StorageError:
             return
         except Crash:
@@ -128,7 +131,7 @@ class LogLife(RuleBasedStateMachine):
             self.reopen(power_loss=self.fs.rng.random() < 0.5)
             return
         if step == "repair":
-            self.settle(self.manager.end_offset(0))
+            self.settle(self.manager.end_offset(Partition(0)))
         elif step != "write_behind":
             self.durable = self.accepted
 
@@ -188,7 +191,7 @@ class LogLife(RuleBasedStateMachine):
         except Crash:
             self.reopen(power_loss=self.fs.rng.random() < 0.5)
             return
-        assert found == self.states[self.manager.end_offset(0)], self.fs.log
+        assert found == self.states[self.manager.end_offset(Partition(0))], self.fs.log
 
     def teardown(self) -> None:
         """In the end it opens, compacts and closes without a fault."""

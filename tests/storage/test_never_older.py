@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -40,7 +41,7 @@ def life(manager: LogManager, first: int, count: int, *, sync: bool = True) -> O
     """So many flushes of all partitions, each record says which; returns what was acknowledged."""
     acknowledged: Offsets = {partition: [] for partition in range(PARTITIONS)}
     for label in range(first, first + count):
-        ends = [(partition, manager.end_offset(partition)) for partition in range(PARTITIONS)]
+        ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, range(PARTITIONS))]
         entries = [(p, end, batch(label, end)) for p, end in ends]
         manager.append(entries, sync=sync)
         for partition, _, data in entries:
@@ -91,7 +92,7 @@ def accepted(fs: FaultyFileSystem, acknowledged: Offsets) -> Offsets:
     found = all_of(manager)
     for partition, batches in found.items():
         assert batches == acknowledged[partition][: len(batches)]
-        assert done.ends[partition] == manager.end_offset(partition)
+        assert done.ends[Partition(partition)] == manager.end_offset(Partition(partition))
     life(manager, 1000, 3)
     manager.close()
     assert check_directory(fs, ROOT).clean
@@ -254,17 +255,17 @@ def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) 
 def test_a_segment_that_is_removed_from_a_running_node_costs_its_partition(which: int) -> None:
     fs, _ = killed()
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    path = manager.log(1).segments[which].path
+    path = manager.log(Partition(1)).segments[which].path
     fs.remove(path)
     life(manager, 50, 1)
     with pytest.raises(StorageError, match="was removed"):
         manager.checkpoint()
     manager.repair()
     assert manager.failed_partitions.keys() == {1}
-    end = manager.end_offset(0)
-    manager.append([(0, end, batch(60, end))], sync=True)
+    end = manager.end_offset(Partition(0))
+    manager.append([(Partition(0), end, batch(60, end))], sync=True)
     with pytest.raises(CorruptLog):
-        manager.append([(1, 0, batch(60, 0))], sync=True)
+        manager.append([(Partition(1), 0, batch(60, 0))], sync=True)
 
 
 # --- segments and directories ---
@@ -285,10 +286,10 @@ def with_segments(*, cleaned: bool) -> tuple[FaultyFileSystem, Offsets, list[Pat
             for history in histories:
                 history.random(random.Random(history.partition), 20, transactions=False)
             manager.checkpoint()
-            if len(manager.log(0).segments) > 12:
+            if len(manager.log(Partition(0)).segments) > 12:
                 break
     found = all_of(manager)
-    paths = [segment.path for p in range(PARTITIONS) for segment in manager.log(p).segments]
+    paths = [segment.path for p in range(PARTITIONS) for segment in manager.log(Partition(p)).segments]
     manager.close()
     return fs, found, paths
 
@@ -313,12 +314,12 @@ def test_every_segment_is_missed(cleaned: bool, how: str) -> None:
         for _ in range(2):
             manager = LogManager.open(ROOT, SETTINGS, fs)
             assert manager.failed_partitions.keys() == {partition}, path
-            assert str(path.parent) in str(manager.failed_partitions[partition])
+            assert str(path.parent) in str(manager.failed_partitions[Partition(partition)])
             manager.close()
         checked = check_directory(fs, ROOT)
         damages = {p.partition: p.damages for p in checked.partitions if p.damages}
         assert damages.keys() == {partition}
-        assert damages[partition][0].next_offset is not None
+        assert damages[Partition(partition)][0].next_offset is not None
         mended(fs, partition, found)
 
 
@@ -327,7 +328,7 @@ def test_mending_one_partition_hides_nothing_of_another() -> None:
     of_partition = [[path for path in paths if path.parent.name.endswith(f"-{p}")] for p in range(2)]
     for its in of_partition:
         fs.remove(its[1])
-    carry_out(fs, ROOT, plan_repair(fs, ROOT, 0), NOW)
+    carry_out(fs, ROOT, plan_repair(fs, ROOT, Partition(0)), NOW)
     damaged = [p.partition for p in check_directory(fs, ROOT).partitions if p.damages]
     assert damaged == [1]
     manager = LogManager.open(ROOT, SETTINGS, fs)
@@ -342,7 +343,7 @@ def first_batch(data: bytes) -> int:
 
 def mended(fs: FaultyFileSystem, partition: int, before: Offsets) -> None:
     """A repair brings the partition back, without what is lost, and no offset is given out twice."""
-    repair = carry_out(fs, ROOT, plan_repair(fs, ROOT, partition), NOW)
+    repair = carry_out(fs, ROOT, plan_repair(fs, ROOT, Partition(partition)), NOW)
     assert repair.lost_offsets > 0
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.failed_partitions == {}
@@ -350,8 +351,8 @@ def mended(fs: FaultyFileSystem, partition: int, before: Offsets) -> None:
     assert set(left) < set(before[partition])
     last = before[partition][-1]
     end = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
-    assert manager.end_offset(partition) == end
-    manager.append([(partition, end, batch(7, end))], sync=True)
+    assert manager.end_offset(Partition(partition)) == end
+    manager.append([(Partition(partition), end, batch(7, end))], sync=True)
     manager.close()
     assert check_directory(fs, ROOT).clean
 
@@ -362,7 +363,7 @@ def test_a_partition_whose_directory_is_gone_is_missed_and_mended() -> None:
         fs.remove(paths[0].parent / name)
     fs.rmdir(paths[0].parent)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert "the directory is missing, and offsets up to" in str(manager.failed_partitions[0])
+    assert "the directory is missing, and offsets up to" in str(manager.failed_partitions[Partition(0)])
     assert all_but(manager, 0) == {p: batches for p, batches in found.items() if p}
     manager.close()
     (damaged,) = (p for p in check_directory(fs, ROOT).partitions if p.damages)
@@ -421,11 +422,11 @@ def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     managers = {node: LogManager.open_share(ROOT, SETTINGS, shared.topic_id, node, fs) for node in (1, 2)}
     for partition, node in ((0, 1), (1, 2), (2, 1)):
-        managers[node].adopt(partition, *shared.known(partition))
+        managers[node].adopt(Partition(partition), *shared.known(Partition(partition)))
     for label in range(5):
         for partition, node in ((0, 1), (1, 2), (2, 1)):
-            end = managers[node].end_offset(partition)
-            managers[node].append([(partition, end, batch(label, end))], sync=True)
+            end = managers[node].end_offset(Partition(partition))
+            managers[node].append([(Partition(partition), end, batch(label, end))], sync=True)
     return fs, shared, managers
 
 
@@ -456,7 +457,7 @@ def test_the_journal_of_one_of_several_nodes_is_missed(start: Start) -> None:
             start(fs)
     assert [str(each) for each in find_damage(fs, ROOT, SETTINGS.topic)]
     done = accept_loss(fs, ROOT, SETTINGS, NOW)
-    assert done.ends[0] == done.ends[2] == 5
+    assert done.ends[Partition(0)] == done.ends[Partition(2)] == 5
     start(fs)
     assert find_damage(fs, ROOT, SETTINGS.topic) == []
 
@@ -465,13 +466,13 @@ def test_a_worker_whose_journal_is_gone_gives_nothing_to_the_others() -> None:
     fs, shared, managers = two_nodes()
     lose(fs, ROOT / "journal.2")
     with pytest.raises(StorageError, match="removed, or moved away"):
-        managers[2].append([(1, 5, batch(9, 5))], sync=True)
+        managers[2].append([(Partition(1), 5, batch(9, 5))], sync=True)
     del managers[2]
     for _ in range(2):
         with pytest.raises(CorruptLog, match="the journal that was in use is missing"):
-            shared.settle(2, [1])
-    end = managers[1].end_offset(0)
-    managers[1].append([(0, end, batch(9, end))], sync=True)
+            shared.settle(2, [Partition(1)])
+    end = managers[1].end_offset(Partition(0))
+    managers[1].append([(Partition(0), end, batch(9, end))], sync=True)
 
 
 def test_journals_that_two_nodes_have_swapped_are_refused() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.log_manager import LogManager
@@ -42,8 +43,8 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
     assert manager.failed_partitions == {}
     assert manager.cuts == ()
     assert {p: contents(manager, p) for p in range(3)} == dict.fromkeys(range(3), EXPECTED)
-    manager.append([(0, 32, batch(32, 32))], sync=True)
-    gone = manager.log(1).segments[0].path
+    manager.append([(Partition(0), 32, batch(32, 32))], sync=True)
+    gone = manager.log(Partition(1)).segments[0].path
     manager.close()
     assert check_directory(FS, data_dir).clean
     gone.unlink()
@@ -59,9 +60,9 @@ def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path
     assert (settled.failed, list(settled.cuts)) == ({}, [])
     manager = LogManager.open_share(data_dir, SETTINGS, shared.topic_id, 1, RealFileSystem())
     for partition in range(3):
-        manager.adopt(partition, *shared.known(partition))
+        manager.adopt(Partition(partition), *shared.known(Partition(partition)))
         assert contents(manager, partition) == EXPECTED
-        shared.note(partition, manager.release(partition))
+        shared.note(Partition(partition), manager.release(Partition(partition)))
     manager.close()
     shared.settle(1, [])
     shared.close(clean=True)
@@ -84,5 +85,5 @@ def test_a_damaged_journal_of_an_older_version_can_be_given_up(tmp_path: Path) -
         found = contents(manager, partition)
         assert 20 <= len(found) < 32
         assert found == EXPECTED[: len(found)]
-        assert done.ends[partition] == len(found)
+        assert done.ends[Partition(partition)] == len(found)
     manager.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
@@ -47,10 +48,12 @@ class Reading:
         self, offset: int, max_bytes: int = MUCH, *, at_least_one: bool = True, **wanted: Any
     ) -> Found | Missed:
         """One fetch, after as many slices of the search for transactions as it takes."""
-        asked = Wanted(partition=0, offset=offset, max_bytes=max_bytes, leader_epoch=EPOCH, **wanted)
+        asked = Wanted(
+            partition=Partition(0), offset=offset, max_bytes=max_bytes, leader_epoch=EPOCH, **wanted
+        )
         while True:
             found = self.manager.look(
-                0,
+                Partition(0),
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
                 fresh=True,
             )
@@ -71,8 +74,8 @@ class Reading:
                 offset = batch.next_offset
 
     def locate(self, place: Place, timestamp: int = -1, *, committed: bool = False) -> Offset | Missed:
-        sought = Sought(0, place, timestamp, committed=committed, leader_epoch=EPOCH)
-        return self.manager.look(0, lambda log: self.reader.locate(log, sought), fresh=True)
+        sought = Sought(Partition(0), place, timestamp, committed=committed, leader_epoch=EPOCH)
+        return self.manager.look(Partition(0), lambda log: self.reader.locate(log, sought), fresh=True)
 
     def compact(self) -> bool:
         """Clean what is not written to any more; returns whether there was something."""
@@ -136,10 +139,10 @@ def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
 def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_is_durable() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    wanted = Wanted(partition=0, offset=0, max_bytes=MUCH)
+    wanted = Wanted(partition=Partition(0), offset=0, max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
         found = reading.manager.look(
-            0, lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
+            Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
         )
         assert isinstance(found, Found)
         assert (found.end_offset, bool(found.records)) == (ends, bool(ends))
@@ -162,7 +165,7 @@ def test_who_reads_on_finds_the_place_without_a_look_at_the_index() -> None:
 def reads_of(reading: Reading, act: object) -> list[tuple[int, int]]:
     """Position and size of what is read from files meanwhile."""
     seen: list[tuple[int, int]] = []
-    log = reading.manager.log(0)
+    log = reading.manager.log(Partition(0))
     segment = log.segments[-1]
     file = segment._open()
     original = file.pread
@@ -270,7 +273,9 @@ def with_epochs() -> Reading:
     """Epoch 1 from offset 0, epoch 2 from 2, and the leader of now, in epoch 3, has written nothing."""
     reading = Reading()
     for offset, epoch in enumerate((1, 1, 2)):
-        reading.manager.append([(0, offset, build(offset, [(b"k", b"v")], epoch=epoch))], sync=True)
+        reading.manager.append(
+            [(Partition(0), offset, build(offset, [(b"k", b"v")], epoch=epoch))], sync=True
+        )
     return reading
 
 
@@ -305,7 +310,9 @@ def with_times(*times: int) -> Reading:
     reading = Reading()
     for offset, time in enumerate(times):
         pairs = [(f"k{offset}".encode(), b"v" * 60)]
-        reading.manager.append([(0, offset, build(offset, pairs, timestamp=NOW + time))], sync=True)
+        reading.manager.append(
+            [(Partition(0), offset, build(offset, pairs, timestamp=NOW + time))], sync=True
+        )
     return reading
 
 
@@ -335,7 +342,7 @@ def test_a_time_is_found_as_by_looking_at_every_record(seed: int) -> None:
     times = [number * 10 + rng.randint(-40, 40) for number in range(120)]
     reading = with_times(*times)
     reading.manager.checkpoint()
-    assert len(reading.manager.log(0).segments) > 3
+    assert len(reading.manager.log(Partition(0)).segments) > 3
     for restarted in (False, True):
         if restarted:
             reading.manager.close()
@@ -352,7 +359,7 @@ def test_damage_is_an_error_with_its_place() -> None:
     for number in range(4):
         reading.history.value(f"k{number}", "v")
     reading.manager.checkpoint()
-    segment = reading.manager.log(0).segments[0]
+    segment = reading.manager.log(Partition(0)).segments[0]
     second = content(reading.manager, 0)[1]
     inode = reading.fs.inode(segment.path)
     inode.data[content(reading.manager, 0)[0].size_bytes + 16] = 99  # no magic

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import iter_batches
@@ -29,7 +30,7 @@ def log_of(batches: list[bytes], *, point: int | None) -> FaultyFileSystem:
     fs.mkdir(segment(0).parent)
     fs.open(segment(0), create=True).pwrite(batches, 0)
     if point is not None:
-        write_offsets(fs, POINTS, {("__consumer_offsets", 0): point})
+        write_offsets(fs, POINTS, {("__consumer_offsets", Partition(0)): point})
     return fs
 
 
@@ -37,8 +38,8 @@ def content(manager: LogManager, partition: int = 0) -> list[bytes]:
     """All batches of a partition."""
     found: list[bytes] = []
     offset = 0
-    while offset < manager.end_offset(partition):
-        data, offset = manager.read(partition, offset, 1)
+    while offset < manager.end_offset(Partition(partition)):
+        data, offset = manager.read(Partition(partition), offset, 1)
         found += (one.data for one in iter_batches(data, check=True))
     return found
 
@@ -54,10 +55,10 @@ def test_a_log_cut_at_any_byte_of_its_last_batch_holds_all_before_it(point: int 
         fs = log_of([whole[:cut]], point=point)
         manager = LogManager.open(ROOT, SETTINGS, fs)
         assert content(manager) == BATCHES[:2]
-        assert manager.end_offset(0) == 3
+        assert manager.end_offset(Partition(0)) == 3
         assert len(fs.inode(segment(0)).data) == BEFORE_LAST
         assert [one.size_bytes for one in manager.cuts] == ([cut - BEFORE_LAST] if cut > BEFORE_LAST else [])
-        manager.append([(0, 3, BATCHES[2])], sync=True)
+        manager.append([(Partition(0), 3, BATCHES[2])], sync=True)
         assert content(manager) == BATCHES
 
 
@@ -74,7 +75,7 @@ def test_losing_what_was_on_disk_is_damage_and_nothing_is_cut(point: int) -> Non
         fs = log_of([whole[:cut]], point=point)
         manager = LogManager.open(ROOT, SETTINGS, fs)
         assert manager.failed_partitions.keys() == {0}
-        assert f"offsets up to {point} were on disk" in str(manager.failed_partitions[0])
+        assert f"offsets up to {point} were on disk" in str(manager.failed_partitions[Partition(0)])
         assert fs.inode(segment(0)).data == whole[:cut]
 
 
@@ -88,7 +89,7 @@ def test_a_flipped_byte_before_the_end_is_damage_and_nothing_is_cut() -> None:
             fs = log_of([bytes(damaged)], point=None)
             manager = LogManager.open(ROOT, SETTINGS, fs)
             assert manager.failed_partitions.keys() == {0}, position
-            assert manager.failed_partitions[0].position == start
+            assert manager.failed_partitions[Partition(0)].position == start
             manager.close()
             assert fs.inode(segment(0)).data == damaged
 
@@ -98,10 +99,10 @@ def test_a_failed_partition_refuses_and_the_others_serve() -> None:
     manager = LogManager.open(ROOT, SETTINGS, fs)
     for use in (manager.end_offset, manager.log, lambda partition: manager.read(partition, 0, 1)):
         with pytest.raises(CorruptLog):
-            use(0)
+            use(Partition(0))
     with pytest.raises(CorruptLog):
-        manager.append([(1, 0, batch(1, 0)), (0, 0, batch(1, 0))], sync=True)
-    manager.append([(1, 0, batch(9, 0))], sync=True)
+        manager.append([(Partition(1), 0, batch(1, 0)), (Partition(0), 0, batch(1, 0))], sync=True)
+    manager.append([(Partition(1), 0, batch(9, 0))], sync=True)
     assert content(manager, 1) == [batch(9, 0)]
     manager.close()
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
@@ -111,9 +112,9 @@ def two_partitions() -> FaultyFileSystem:
     """What a crash leaves of two partitions: something in the segments, something in the journal alone."""
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(partition, 0, BATCHES[0]) for partition in (0, 1)], sync=True)
+    manager.append([(partition, 0, BATCHES[0]) for partition in map(Partition, (0, 1))], sync=True)
     manager.checkpoint()
-    manager.append([(partition, 2, BATCHES[1]) for partition in (0, 1)], sync=True)
+    manager.append([(partition, 2, BATCHES[1]) for partition in map(Partition, (0, 1))], sync=True)
     fs.restart(power_loss=True)
     return fs
 
@@ -125,9 +126,9 @@ def test_a_partition_that_the_disk_cannot_read_fails_alone_and_loses_nothing() -
     (error,) = manager.failed_partitions.values()
     assert str(error) == f"{segment(0)}: recovering it failed: Input/output error"
     with pytest.raises(CorruptLog):
-        manager.end_offset(0)
+        manager.end_offset(Partition(0))
     assert content(manager, 1) == BATCHES[:2]
-    manager.append([(1, 3, BATCHES[2])], sync=True)
+    manager.append([(Partition(1), 3, BATCHES[2])], sync=True)
     manager.close()
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
 
@@ -143,7 +144,7 @@ def test_the_topics_id_is_read_where_it_can_be() -> None:
     topic_id = bytes(fs.inode(ids[1]).data)
     fs.unreadable.add(str(ids[0]))
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(2, 0, BATCHES[0])], sync=True)
+    manager.append([(Partition(2), 0, BATCHES[0])], sync=True)
     manager.close()
     assert bytes(fs.inode(segment(2).parent / "partition.metadata").data) == topic_id
     fs.unreadable.update(str(segment(partition).parent / "partition.metadata") for partition in (1, 2))
@@ -156,7 +157,7 @@ def test_an_error_at_any_step_of_a_start_ends_it_or_costs_one_partition_until_th
     for after in range(200):
         fs = two_partitions()
         fs.fail(Fault.IO_ERROR, after)
-        serving: list[int] = []
+        serving: list[Partition] = []
         try:
             manager = LogManager.open(ROOT, SETTINGS, fs)
         except StorageError:
@@ -166,8 +167,8 @@ def test_an_error_at_any_step_of_a_start_ends_it_or_costs_one_partition_until_th
                 break  # that were all steps
             assert len(manager.failed_partitions) <= 1
             failed |= manager.failed_partitions.keys()
-            serving = [partition for partition in (0, 1) if partition not in manager.failed_partitions]
-            manager.append([(partition, 3, BATCHES[2]) for partition in serving], sync=True)
+            serving = [each for each in map(Partition, (0, 1)) if each not in manager.failed_partitions]
+            manager.append([(each, 3, BATCHES[2]) for each in serving], sync=True)
         fs.restart(power_loss=True)
         manager = LogManager.open(ROOT, SETTINGS, fs)
         assert manager.failed_partitions == {}, fs.log
@@ -196,17 +197,20 @@ def test_a_repair_that_cannot_read_is_tried_again() -> None:
 def test_segments_that_overlap_are_damage_when_they_are_read(max_bytes: int) -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, LogSettings(segment_bytes=1), fs)
-    manager.append([(0, 0, BATCHES[0]), (0, 2, BATCHES[1]), (0, 3, BATCHES[2])], sync=True)
+    manager.append(
+        [(Partition(0), 0, BATCHES[0]), (Partition(0), 2, BATCHES[1]), (Partition(0), 3, BATCHES[2])],
+        sync=True,
+    )
     manager.close()
     twice = len(BATCHES[0])
     fs.open(segment(0)).pwrite([BATCHES[1]], twice)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.failed_partitions == {}
     with pytest.raises(CorruptLog, match="goes on to offset 2 and beyond") as raised:
-        manager.read(0, 0, max_bytes)
+        manager.read(Partition(0), 0, max_bytes)
     assert raised.value.path == str(segment(0))
     assert raised.value.position == twice
-    assert manager.read(0, 3, max_bytes) == (BATCHES[2], 6)
+    assert manager.read(Partition(0), 3, max_bytes) == (BATCHES[2], 6)
 
 
 def test_damage_that_nobody_was_promised_is_cut_but_saved() -> None:
@@ -230,7 +234,7 @@ def test_segments_behind_a_gap_that_nobody_was_promised_are_set_aside() -> None:
     assert [one.saved_as for one in manager.cuts if one.path == segment(0, 3)] == [
         segment(0, 3).with_name("00000000000000000003.log.cut")
     ]
-    manager.append([(0, 2, batch(8, 2))], sync=True)
+    manager.append([(Partition(0), 2, batch(8, 2))], sync=True)
     manager.close()
     assert content(LogManager.open(ROOT, SETTINGS, fs)) == [BATCHES[0], batch(8, 2)]
 
@@ -249,8 +253,8 @@ def test_a_log_that_does_not_start_at_zero_is_read() -> None:
     fs.mkdir(segment(0).parent)
     fs.open(segment(0, 100), create=True).pwrite([batch(1, 100, 2)], 0)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert manager.log(0).start_offset == 100
-    assert manager.read(0, 0, 1000) == (batch(1, 100, 2), 102)
+    assert manager.log(Partition(0)).start_offset == 100
+    assert manager.read(Partition(0), 0, 1000) == (batch(1, 100, 2), 102)
 
 
 def test_a_batch_larger_than_what_is_scanned_at_once() -> None:
@@ -264,17 +268,17 @@ def test_a_batch_larger_than_what_is_scanned_at_once() -> None:
 def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(0, 0, BATCHES[0]), (1, 0, batch(1, 0))], sync=True)
+    manager.append([(Partition(0), 0, BATCHES[0]), (Partition(1), 0, batch(1, 0))], sync=True)
     manager.checkpoint()
-    manager.append([(0, 2, BATCHES[1])], sync=True)
+    manager.append([(Partition(0), 2, BATCHES[1])], sync=True)
     fs.restart(power_loss=False)
     fs.remove(segment(0))
     fs.remove(POINTS)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert "its journal goes on at 2" in str(manager.failed_partitions[0])
+    assert "its journal goes on at 2" in str(manager.failed_partitions[Partition(0)])
     assert content(manager, 1) == [batch(1, 0)]
     # Its journal is kept until the partition can be read again.
-    manager.append([(1, 1, batch(2, 1))], sync=True)
+    manager.append([(Partition(1), 1, batch(2, 1))], sync=True)
     manager.checkpoint()
     manager.close()
     fs.open(segment(0), create=True).pwrite([BATCHES[0]], 0)
@@ -287,17 +291,17 @@ def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
 def test_a_journal_kept_for_a_failed_partition_never_brings_back_a_failed_append() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(0, 0, BATCHES[0]), (1, 0, batch(1, 0))], sync=True)
+    manager.append([(Partition(0), 0, BATCHES[0]), (Partition(1), 0, batch(1, 0))], sync=True)
     manager.checkpoint()
-    manager.append([(0, 2, BATCHES[1]), (1, 1, batch(2, 1))], sync=True)
+    manager.append([(Partition(0), 2, BATCHES[1]), (Partition(1), 1, batch(2, 1))], sync=True)
     fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     with pytest.raises(StorageError):
-        manager.append([(1, 2, batch(66, 2))], sync=True)
+        manager.append([(Partition(1), 2, batch(66, 2))], sync=True)
     # Partition 0 breaks before the repair, so that the journal with the failed frame has to stay.
     fs.remove(segment(0))
     manager.repair()
     assert manager.failed_partitions.keys() == {0}
-    manager.append([(1, 2, batch(3, 2))], sync=True)
+    manager.append([(Partition(1), 2, batch(3, 2))], sync=True)
     fs.restart(power_loss=True)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert content(manager, 1) == [batch(1, 0), batch(2, 1), batch(3, 2)]
@@ -307,7 +311,7 @@ def test_a_damaged_journal_stops_the_node_and_stays_as_it_is() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     for label in range(3):
-        manager.append([(0, label, batch(label, label))], sync=True)
+        manager.append([(Partition(0), label, batch(label, label))], sync=True)
     fs.restart(power_loss=False)
     path = ROOT / "journal" / f"{1:020d}.journal"
     fs.inode(path).data[4096 + 60] ^= 1
@@ -322,7 +326,7 @@ def test_a_page_that_looks_fine_after_a_failed_sync_is_written_again() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     for label in range(4):
-        manager.append([(0, label, batch(label, label))], sync=True)
+        manager.append([(Partition(0), label, batch(label, label))], sync=True)
     manager.write_behind()
     fs.inode(segment(0)).dirty.clear()  # what a failed fsync leaves: in the cache, clean, and not on disk
     fs.restart(power_loss=False)
@@ -335,9 +339,9 @@ def test_a_page_that_looks_fine_after_a_failed_sync_is_written_again() -> None:
 def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(0, 0, batch(1, 0, 3))], sync=True)
+    manager.append([(Partition(0), 0, batch(1, 0, 3))], sync=True)
     manager.write_behind()
-    manager.append([(0, 3, batch(2, 3, 3))], sync=True)
+    manager.append([(Partition(0), 3, batch(2, 3, 3))], sync=True)
     # Those before are the new journal's, that of the note of it, and that of the leaders' epochs.
     fs.fail(Fault.IO_ERROR, 3, only="fsync")
     with pytest.raises(StorageError):
@@ -360,9 +364,9 @@ def test_a_recovery_point_file_that_makes_no_sense_is_as_good_as_none(text: str)
 
 def test_recovery_points_of_other_topics_are_kept() -> None:
     fs = log_of(BATCHES, point=0)
-    write_offsets(fs, POINTS, {("other-topic", 7): 42, ("__consumer_offsets", 0): 0})
+    write_offsets(fs, POINTS, {("other-topic", Partition(7)): 42, ("__consumer_offsets", Partition(0)): 0})
     LogManager.open(ROOT, SETTINGS, fs).close()
-    assert read_offsets(fs, POINTS) == {("other-topic", 7): 42, ("__consumer_offsets", 0): 6}
+    assert read_offsets(fs, POINTS) == {("other-topic", Partition(7)): 42, ("__consumer_offsets", 0): 6}
 
 
 def test_a_partition_whose_directory_was_removed_fails_at_every_start() -> None:
@@ -374,8 +378,11 @@ def test_a_partition_whose_directory_was_removed_fails_at_every_start() -> None:
         (error,) = manager.failed_partitions.values()
         assert str(error) == f"{segment(0).parent}: the directory is missing, and offsets up to 6 were in it"
         with pytest.raises(CorruptLog):
-            manager.append([(0, 0, batch(1, 0))], sync=True)
-        manager.append([(1, manager.end_offset(1), batch(1, manager.end_offset(1)))], sync=True)
+            manager.append([(Partition(0), 0, batch(1, 0))], sync=True)
+        manager.append(
+            [(Partition(1), manager.end_offset(Partition(1)), batch(1, manager.end_offset(Partition(1))))],
+            sync=True,
+        )
         manager.close()
         assert not fs.exists(segment(0).parent)
         assert not fs.exists(ROOT / ".kafka_cleanshutdown")
@@ -388,16 +395,16 @@ def test_a_restart_does_not_walk_over_what_was_on_disk() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, LogSettings(journal_step_bytes=8192), fs)
     for label in range(200):
-        manager.append([(0, label, batch(label, label))], sync=True)
+        manager.append([(Partition(0), label, batch(label, label))], sync=True)
     manager.checkpoint()
     before = len(fs.inode(segment(0)).data)
     for label in range(200, 205):
-        manager.append([(0, label, batch(label, label))], sync=True)
+        manager.append([(Partition(0), label, batch(label, label))], sync=True)
     manager.write_behind()
     fs.restart(power_loss=False)
     fs.bytes_read.clear()
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert manager.end_offset(0) == 205
+    assert manager.end_offset(Partition(0)) == 205
     assert fs.bytes_read[str(segment(0))] < before
     assert content(manager) == [batch(label, label) for label in range(205)]
 
@@ -412,4 +419,4 @@ def test_a_wrong_hint_of_a_position_is_not_believed(line: str) -> None:
         manager = LogManager.open(ROOT, SETTINGS, fs)
         assert manager.failed_partitions == {}
         assert content(manager) == BATCHES
-        assert manager.end_offset(0) == 6
+        assert manager.end_offset(Partition(0)) == 6

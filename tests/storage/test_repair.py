@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
@@ -36,8 +37,10 @@ def fill(data_dir: Path, batches: int, *, segment_bytes: int = 1_000) -> None:
     """A partition of so many batches; each one's records carry its number as their offset."""
     manager = LogManager.open(data_dir, LogSettings(segment_bytes=segment_bytes), RealFileSystem())
     for _ in range(batches):
-        at = manager.end_offset(P)
-        manager.append([(P, at, batch(at // RECORDS_PER_BATCH, at, RECORDS_PER_BATCH))], sync=False)
+        at = manager.end_offset(Partition(P))
+        manager.append(
+            [(Partition(P), at, batch(at // RECORDS_PER_BATCH, at, RECORDS_PER_BATCH))], sync=False
+        )
     manager.close()
 
 
@@ -61,8 +64,8 @@ def contents(data_dir: Path) -> dict[int, bytes]:
         assert manager.failed_partitions == {}
         found: dict[int, bytes] = {}
         offset = 0
-        while offset < manager.end_offset(P):
-            data, offset = manager.read(P, offset, 1 << 20)
+        while offset < manager.end_offset(Partition(P)):
+            data, offset = manager.read(Partition(P), offset, 1 << 20)
             found |= {one.base_offset: one.data for one in iter_batches(data, check=True) if one.count}
         return found
     finally:
@@ -70,11 +73,11 @@ def contents(data_dir: Path) -> dict[int, bytes]:
 
 
 def check(data_dir: Path) -> CheckedPartition:
-    return check_partition(FS, data_dir, P)
+    return check_partition(FS, data_dir, Partition(P))
 
 
 def repair(data_dir: Path) -> Repair:
-    done = carry_out(FS, data_dir, plan_repair(FS, data_dir, P), NOW)
+    done = carry_out(FS, data_dir, plan_repair(FS, data_dir, Partition(P)), NOW)
     after = check(data_dir)
     assert (after.damages, after.unsettled) == ([], [])
     return done
@@ -95,7 +98,7 @@ def test_a_whole_log_is_whole(tmp_path: Path) -> None:
     assert (partition.first_offset, partition.next_offset) == (0, 60)
     assert len(partition.segments) == len(segments(tmp_path)) > 1
     before = {path: path.read_bytes() for path in segments(tmp_path)}
-    assert carry_out(FS, tmp_path, plan_repair(FS, tmp_path, P), NOW).aside is None
+    assert carry_out(FS, tmp_path, plan_repair(FS, tmp_path, Partition(P)), NOW).aside is None
     assert {path: path.read_bytes() for path in segments(tmp_path)} == before
 
 
@@ -121,8 +124,8 @@ def test_a_flipped_byte_costs_one_batch_and_is_kept_aside(tmp_path: Path) -> Non
     assert contents(tmp_path) == before
     # The log goes on where it would have, and nothing is given out twice.
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
-    assert manager.end_offset(P) == 60
-    manager.append([(P, 60, batch(99, 60))], sync=True)
+    assert manager.end_offset(Partition(P)) == 60
+    manager.append([(Partition(P), 60, batch(99, 60))], sync=True)
     manager.close()
     assert check_directory(FS, tmp_path).clean
 
@@ -217,7 +220,7 @@ def test_a_log_that_lost_its_end_gives_no_offset_out_twice(tmp_path: Path) -> No
     assert contents(tmp_path) == kept
     assert done.loss.certain == 0
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
-    assert manager.end_offset(P) == 60
+    assert manager.end_offset(Partition(P)) == 60
     manager.close()
 
 
@@ -228,7 +231,7 @@ def test_a_partition_whose_files_are_all_gone(tmp_path: Path) -> None:
     repair(tmp_path)
     assert contents(tmp_path) == {}
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
-    assert manager.end_offset(P) == 15
+    assert manager.end_offset(Partition(P)) == 15
     manager.close()
 
 
@@ -244,7 +247,7 @@ def test_a_missing_segment_of_an_older_version_is_seen_where_nothing_was_compact
     assert "are missing" in damage.reason
     repair(tmp_path)
     assert contents(tmp_path) == {at: data for at, data in before.items() if where[at][0] != gone}
-    write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {(OFFSETS_TOPIC, P): 60})
+    write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {(OFFSETS_TOPIC, Partition(P)): 60})
     assert check(tmp_path).damages == []
 
 
@@ -255,7 +258,7 @@ def test_a_torn_end_is_for_the_next_start(tmp_path: Path) -> None:
         file.write(batch(1, 15)[:-7])
     found = check(tmp_path)
     assert (found.damages, [damage.offset for damage in found.unsettled]) == ([], [15])
-    assert plan_repair(FS, tmp_path, P).checked.damages == []
+    assert plan_repair(FS, tmp_path, Partition(P)).checked.damages == []
     # Without a recovery point as well, since nothing follows.
     (tmp_path / RECOVERY_POINT_FILE).unlink()
     found = check(tmp_path)
@@ -267,7 +270,7 @@ def test_a_repair_leaves_the_end_that_the_next_start_settles(tmp_path: Path) -> 
     """The journal holds what was acknowledged behind the recovery point: damage before that does not touch it."""
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(0, 30, RECORDS_PER_BATCH):
-        manager.append([(P, at, batch(at, at, RECORDS_PER_BATCH))], sync=True)
+        manager.append([(Partition(P), at, batch(at, at, RECORDS_PER_BATCH))], sync=True)
         if at == 15:
             manager.checkpoint()
     manager.write_behind()
@@ -281,7 +284,7 @@ def test_a_repair_leaves_the_end_that_the_next_start_settles(tmp_path: Path) -> 
     found = check(image)
     assert [damage.offset for damage in found.damages] == [3]
     assert [damage.offset for damage in found.unsettled] == [24]
-    carry_out(FS, image, plan_repair(FS, image, P), NOW)
+    carry_out(FS, image, plan_repair(FS, image, Partition(P)), NOW)
     assert sorted(contents(image)) == [0, *range(6, 30, 3)]
 
 
@@ -291,7 +294,7 @@ def test_without_recovery_point_damage_with_something_behind_it_is_damage(tmp_pa
     path, start, _ = places(tmp_path)[6]
     overwrite(path, start + 65, b"\xff")
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
-    assert isinstance(manager.failed_partitions[P], CorruptLog)
+    assert isinstance(manager.failed_partitions[Partition(P)], CorruptLog)
     manager.close()
     repair(tmp_path)
     assert sorted(contents(tmp_path)) == [0, 3, 9, 12]
@@ -312,8 +315,8 @@ def test_what_may_be_older_is_said(tmp_path: Path) -> None:
     def commit(group: str, offset: int) -> int:
         builder = BatchBuilder()
         builder.append([OffsetCommitRecord(group, "t", 0, OffsetAndMetadata(offset, -1, "", 1))])
-        at = manager.end_offset(P)
-        manager.append([(P, at, builder.build(at, 0, 1)[0])], sync=False)
+        at = manager.end_offset(Partition(P))
+        manager.append([(Partition(P), at, builder.build(at, 0, 1)[0])], sync=False)
         return at
 
     commit("older", 1)
@@ -342,8 +345,8 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
     builder.append([UnknownRecord(1, b"\0\1\0\1", b"")])
-    manager.append([(P, 9, builder.build(9, 0, 1)[0])], sync=True)
-    manager.append([(P, 10, batch(3, 10))], sync=True)
+    manager.append([(Partition(P), 9, builder.build(9, 0, 1)[0])], sync=True)
+    manager.append([(Partition(P), 10, batch(3, 10))], sync=True)
     manager.close()
     (damage,) = check(tmp_path).damages
     assert (damage.offset, damage.next_offset) == (9, 10)
@@ -355,7 +358,7 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(3):
-        manager.append([(P, at, batch(at, at))], sync=True)
+        manager.append([(Partition(P), at, batch(at, at))], sync=True)
     image = tmp_path.with_name(f"{tmp_path.name}-image")
     shutil.copytree(tmp_path, image)  # as a crash leaves it
     manager.close()
@@ -374,7 +377,7 @@ def test_a_repair_that_fails_changes_nothing_and_can_be_done_again(tmp_path: Pat
     path, start, _ = places(tmp_path)[9]
     overwrite(path, start + 70, b"\xff")
     damaged = path.read_bytes()
-    plan = plan_repair(FS, tmp_path, P)
+    plan = plan_repair(FS, tmp_path, Partition(P))
     blocked = path.with_name("damaged-20260102T030405Z-at-00000000000000000009")
     blocked.write_text("a file is in the way")
     with pytest.raises(StorageError):
@@ -388,7 +391,7 @@ def test_a_repair_that_fails_changes_nothing_and_can_be_done_again(tmp_path: Pat
 
 def test_there_must_be_such_a_partition(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no such partition"):
-        plan_repair(FS, tmp_path, 3)
+        plan_repair(FS, tmp_path, Partition(3))
 
 
 def test_old_messages_are_checked_as_well(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from protocol.names import Partition
 from storage.recovery.check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
 from tests.storage.cleaning import replay
@@ -25,14 +26,14 @@ def test_a_mended_log_is_cleaned_as_any(seed: int) -> None:
     bench.manager.close()
     batches = [
         (segment.path, start)
-        for segment in check_partition(bench.fs, ROOT, 0).segments
+        for segment in check_partition(bench.fs, ROOT, Partition(0)).segments
         for start, _ in [piece for piece in segment.pieces if isinstance(piece, tuple)]
     ]
     path, start = rng.choice(batches)
     file = bench.fs.open(path)
     file.pwrite([b"\xff\xfe\xfd"], start + 61)
     file.close()
-    carry_out(bench.fs, ROOT, plan_repair(bench.fs, ROOT, 0), NOW)
+    carry_out(bench.fs, ROOT, plan_repair(bench.fs, ROOT, Partition(0)), NOW)
     bench.reopen()
     for _ in range(3):
         before = replay(bench.batches())
@@ -41,5 +42,5 @@ def test_a_mended_log_is_cleaned_as_any(seed: int) -> None:
         bench.history.random(rng, 40, transactions=seed % 2 == 1)
         bench.roll()
     bench.manager.close()
-    after = check_partition(bench.fs, ROOT, 0)
+    after = check_partition(bench.fs, ROOT, Partition(0))
     assert (after.damages, after.unsettled) == ([], [])

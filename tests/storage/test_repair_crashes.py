@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import Partition
 from storage.disk.filesystem import read_file
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
@@ -30,7 +31,7 @@ def damaged_disk(seed: int) -> tuple[FaultyFileSystem, dict[Path, bytes]]:
     fs = FaultyFileSystem(ROOT, random.Random(seed))
     manager = LogManager.open(ROOT, LogSettings(segment_bytes=600), fs)
     for at in range(12):
-        manager.append([(P, at, batch(at, at))], sync=False)
+        manager.append([(Partition(P), at, batch(at, at))], sync=False)
     manager.close()
     for name in fs.listdir(DIRECTORY):
         if name.endswith(".log"):
@@ -41,7 +42,7 @@ def damaged_disk(seed: int) -> tuple[FaultyFileSystem, dict[Path, bytes]]:
                     file.pwrite([bytes([data[one.position + 70] ^ 1])], one.position + 70)
                     file.fsync()
                     file.close()
-    checked = check_partition(fs, ROOT, P)
+    checked = check_partition(fs, ROOT, Partition(P))
     assert [damage.offset for damage in checked.damages] == sorted(DAMAGED)
     return fs, {damage.path: read_file(fs, damage.path) for damage in checked.damages}
 
@@ -61,28 +62,28 @@ def is_kept(fs: FaultyFileSystem, path: Path, data: bytes) -> bool:
 def test_any_one_operation_of_a_repair_may_fail(fault: Fault, power_loss: bool) -> None:
     fs, _ = damaged_disk(0)
     fs.operations = 0
-    carry_out(fs, ROOT, plan_repair(fs, ROOT, P), FIRST)
+    carry_out(fs, ROOT, plan_repair(fs, ROOT, Partition(P)), FIRST)
     count = fs.operations
     assert count > 20
     for operation in range(count):
         fs, damaged = damaged_disk(operation)
-        plan = plan_repair(fs, ROOT, P)
+        plan = plan_repair(fs, ROOT, Partition(P))
         fs.fail(fault, operation)
         with contextlib.suppress(Crash, StorageError):
             carry_out(fs, ROOT, plan, FIRST)
         fs.restart(power_loss=power_loss)
         for path, data in damaged.items():
             assert is_kept(fs, path, data), f"{fs.log[-1:]}: {path.name} is lost"
-        carry_out(fs, ROOT, plan_repair(fs, ROOT, P), SECOND)
+        carry_out(fs, ROOT, plan_repair(fs, ROOT, Partition(P)), SECOND)
         fs.restart(power_loss=True)
-        after = check_partition(fs, ROOT, P)
+        after = check_partition(fs, ROOT, Partition(P))
         assert (after.damages, after.unsettled) == ([], [])
         manager = LogManager.open(ROOT, LogSettings(), fs)
-        assert (manager.failed_partitions, manager.cuts, manager.end_offset(P)) == ({}, (), 12)
-        data, _ = manager.read(P, 0, 1 << 20)
+        assert (manager.failed_partitions, manager.cuts, manager.end_offset(Partition(P))) == ({}, (), 12)
+        data, _ = manager.read(Partition(P), 0, 1 << 20)
         found, offset = [], 0
         while offset < 12:
-            data, offset = manager.read(P, offset, 1 << 20)
+            data, offset = manager.read(Partition(P), offset, 1 << 20)
             found += [one.base_offset for one in iter_batches(data, check=True) if one.count]
         assert found == [at for at in range(12) if at not in DAMAGED]
         manager.close()

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Aborted, Job, Result, clean
@@ -89,9 +90,9 @@ def test_a_partition_goes_to_and_fro_and_the_journals_of_both_are_replayed(noted
     if not noted:
         machine.fs.remove(ROOT / RECOVERY_POINT_FILE)
     machine.restart(1, power_loss=noted)
-    assert machine.managers[1].end_offset(0) == 6 * 4
+    assert machine.managers[1].end_offset(Partition(0)) == 6 * 4
     machine.restart(3, power_loss=noted)
-    assert machine.managers[machine.owners[0]].end_offset(0) == 6 * 4
+    assert machine.managers[machine.owners[0]].end_offset(Partition(0)) == 6 * 4
 
 
 def test_a_node_opens_no_partition_that_it_was_not_given() -> None:
@@ -101,13 +102,19 @@ def test_a_node_opens_no_partition_that_it_was_not_given() -> None:
     manager = machine.managers[node]
     machine.move(0, 1)  # the second
     assert machine.owners[0] == other
-    for step in (lambda: manager.end_offset(0), lambda: manager.log(0), lambda: manager.read(0, 0, 100)):
+    for step in (
+        lambda: manager.end_offset(Partition(0)),
+        lambda: manager.log(Partition(0)),
+        lambda: manager.read(Partition(0), 0, 100),
+    ):
         with pytest.raises(NotOwned, match="partition 0 is not this node's"):
             step()
     with pytest.raises(NotOwned):
-        manager.append([(0, 1, batch(9, 1))], sync=True)
+        manager.append([(Partition(0), 1, batch(9, 1))], sync=True)
     assert manager.failed is None, "what is not ours is no fault of the disk"
-    manager.append([(p, 1, batch(9, 1)) for p, owner in machine.owners.items() if owner == node], sync=True)
+    manager.append(
+        [(Partition(p), 1, batch(9, 1)) for p, owner in machine.owners.items() if owner == node], sync=True
+    )
 
 
 def test_a_dead_nodes_journal_is_settled_only_for_the_partitions_that_it_had() -> None:
@@ -123,12 +130,12 @@ def test_a_dead_nodes_journal_is_settled_only_for_the_partitions_that_it_had() -
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
     assert machine.shared is not None
-    machine.shared.settle(1, [1])
+    machine.shared.settle(1, [Partition(1)])
     assert untouched == {
         name: bytes(machine.fs.inode(ROOT / "__consumer_offsets-0" / name).data)
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
-    assert machine.shared.known(1)[0] == 5
+    assert machine.shared.known(Partition(1))[0] == 5
     assert not machine.fs.exists(ROOT / "journal.1")
 
 
@@ -141,12 +148,12 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     log = machine.fs.inode(ROOT / "__consumer_offsets-0" / f"{0:020d}.log")
     del log.data[:]
     assert machine.shared is not None
-    settled = machine.shared.settle(1, [0])
+    settled = machine.shared.settle(1, [Partition(0)])
     assert list(settled.failed) == [0]
     assert [name for name in machine.fs.listdir(ROOT / "journal.1") if name.endswith(".journal")]
     replacement = LogManager.open_share(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
     with pytest.raises(CorruptLog, match="offsets up to 1 were on disk"):
-        replacement.adopt(0, *machine.shared.known(0))
+        replacement.adopt(Partition(0), *machine.shared.known(Partition(0)))
     assert 0 in replacement.failed_partitions
     replacement.close()
     machine.shared.settle(1, ())
@@ -192,7 +199,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     fs = FaultyFileSystem(ROOT)
     shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     first = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 1, fs)
-    first.adopt(3, *shared.known(3))
+    first.adopt(Partition(3), *shared.known(Partition(3)))
     history = History(first, 3)
     for number in range(100):
         history.value(f"k{number % 4}", str(number))
@@ -207,7 +214,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         fs.restart(power_loss=True)
         shared, _ = SharedDirectory.open(ROOT, SETTINGS, fs)
     else:
-        shared.note(3, first.release(3))
+        shared.note(Partition(3), first.release(Partition(3)))
         # Nothing may be swapped into a partition that is not this node's any more.
         assert (
             LogCleaner(first, options, lambda job: clean(fs, job), lambda: 1_700_000_000_000).clean_dirtiest()
@@ -217,7 +224,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         shared.settle(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
     second = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 2, fs)
-    second.adopt(3, *shared.known(3))
+    second.adopt(Partition(3), *shared.known(Partition(3)))
     assert replay(content(second, 3)) == history.state
     jobs: list[Job] = []
 

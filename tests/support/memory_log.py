@@ -20,6 +20,7 @@ from coordinator.partitions.group_log import (
     ended,
 )
 from coordinator.tickets import DURABLE, Ticket, settle
+from protocol.names import Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
 from storage.format.records import OffsetCommits, Record
@@ -39,25 +40,27 @@ class MemoryTopic:
     """What the nodes of a cluster have in common: batches by partition, and who may append."""
 
     def __init__(self) -> None:
-        self.batches: dict[int, list[bytes]] = defaultdict(list)
-        self.epochs: dict[int, int] = {}
+        self.batches: dict[Partition, list[bytes]] = defaultdict(list)
+        self.epochs: dict[Partition, int] = {}
 
-    def end_offset(self, partition: int) -> int:
+    def end_offset(self, partition: Partition) -> int:
         """The offset that the next record gets."""
         batches = self.batches[partition]
         return read_batch(batches[-1]).last_offset + 1 if batches else 0
 
-    def check_epoch(self, partition: int, leader_epoch: int) -> None:
+    def check_epoch(self, partition: Partition, leader_epoch: int) -> None:
         """Raise LogFenced for a leader that another one has followed."""
         if leader_epoch < self.epochs.get(partition, -1):
             raise _fenced(partition)
 
-    def claim(self, partition: int, leader_epoch: int) -> None:
+    def claim(self, partition: Partition, leader_epoch: int) -> None:
         """Shut out everybody with an older epoch. Raises LogFenced."""
         self.check_epoch(partition, leader_epoch)
         self.epochs[partition] = leader_epoch
 
-    def append(self, partition: int, builder: BatchBuilder, leader_epoch: int, timestamp_ms: int) -> None:
+    def append(
+        self, partition: Partition, builder: BatchBuilder, leader_epoch: int, timestamp_ms: int
+    ) -> None:
         """Take what a leader appends. Raises LogFenced."""
         self.check_epoch(partition, leader_epoch)
         base_offset = self.end_offset(partition)
@@ -67,7 +70,7 @@ class MemoryTopic:
 class MemoryWriter:
     """The LogWriter of one partition of a MemoryLog."""
 
-    def __init__(self, log: "MemoryLog", partition: int, leader_epoch: int) -> None:
+    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: int) -> None:
         self._log = log
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -118,7 +121,7 @@ class MemoryWriter:
 class MemoryClaim:
     """The Claim of one partition of a MemoryLog."""
 
-    def __init__(self, log: "MemoryLog", partition: int, leader_epoch: int) -> None:
+    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: int) -> None:
         self._log = log
         self._batches = list(log.topic.batches[partition])
         self.partition = partition
@@ -161,19 +164,19 @@ class MemoryLog:
         self.on_failed: Callable[[Sequence[LogWriter], LogError], None] = lambda _writers, _error: None
         self._batch_bytes_max = batch_bytes_max
         self._wall_ms = wall_ms
-        self._writers: dict[int, MemoryWriter] = {}
-        self._held: set[int] = set()
-        self._failures: dict[int, _Failure] = {}
-        self._broken: dict[int, asyncio.Event] = {}
+        self._writers: dict[Partition, MemoryWriter] = {}
+        self._held: set[Partition] = set()
+        self._failures: dict[Partition, _Failure] = {}
+        self._broken: dict[Partition, asyncio.Event] = {}
         self._closed = False
 
     # --- what a test asks for ---
 
-    def hold(self, *partitions: int) -> None:
+    def hold(self, *partitions: Partition) -> None:
         """Let appends to these partitions stay pending until `let_go`."""
         self._held.update(partitions)
 
-    def let_go(self, *partitions: int) -> None:
+    def let_go(self, *partitions: Partition) -> None:
         """Let what was held of these partitions come to its end, and go on by itself from then on."""
         self._held.difference_update(partitions)
         for partition in partitions:
@@ -181,7 +184,9 @@ class MemoryLog:
             if writer is not None:
                 self._end_flush(writer)
 
-    def fail(self, partition: int, error: LogError, *, kept: bool = False, broken: bool = False) -> None:
+    def fail(
+        self, partition: Partition, error: LogError, *, kept: bool = False, broken: bool = False
+    ) -> None:
         """Let the next flush of a partition fail; with `kept` what it wrote is there all the same.
 
         With `broken` the partition cannot be used from then on, until `mend`.
@@ -190,20 +195,20 @@ class MemoryLog:
         if broken:
             self._broken[partition] = asyncio.Event()
 
-    def mend(self, partition: int) -> None:
+    def mend(self, partition: Partition) -> None:
         """Let a broken partition be used again."""
         broken = self._broken.pop(partition, None)
         if broken is not None:
             broken.set()
 
-    def is_under_way(self, partition: int) -> bool:
+    def is_under_way(self, partition: Partition) -> bool:
         """Whether a flush of a partition has begun and not ended."""
         writer = self._writers.get(partition)
         return writer is not None and writer.under_way is not None
 
     # --- the port ---
 
-    async def claim(self, partition: int, leader_epoch: int) -> MemoryClaim:
+    async def claim(self, partition: Partition, leader_epoch: int) -> MemoryClaim:
         """Lead a partition."""
         self.topic.check_epoch(partition, leader_epoch)
         await self._end(partition, _fenced(partition))
@@ -211,12 +216,12 @@ class MemoryLog:
         self.topic.claim(partition, leader_epoch)
         return MemoryClaim(self, partition, leader_epoch)
 
-    async def available(self, partition: int) -> None:
+    async def available(self, partition: Partition) -> None:
         """Return once a partition is not broken."""
         while partition in self._broken:
             await self._broken[partition].wait()
 
-    async def release(self, partition: int) -> None:
+    async def release(self, partition: Partition) -> None:
         """Lead a partition no more."""
         await self._end(partition, _fenced(partition))
 
@@ -226,7 +231,7 @@ class MemoryLog:
             await self._end(partition, LogUnavailable("the log is closed"))
         self._closed = True
 
-    async def _end(self, partition: int, error: LogError) -> None:
+    async def _end(self, partition: Partition, error: LogError) -> None:
         writer = self._writers.get(partition)
         if writer is not None:
             writer.end(error)
@@ -235,7 +240,7 @@ class MemoryLog:
 
     # --- below it ---
 
-    def check_usable(self, partition: int) -> None:
+    def check_usable(self, partition: Partition) -> None:
         """Raise LogUnavailable for a partition that is broken, or once all is closed."""
         if self._closed or partition in self._broken:
             reason = "the log is closed" if self._closed else "it is broken"
@@ -245,7 +250,7 @@ class MemoryLog:
         """What gathers the records of one flush."""
         return BatchBuilder(self._batch_bytes_max)
 
-    def new_writer(self, partition: int, leader_epoch: int) -> MemoryWriter:
+    def new_writer(self, partition: Partition, leader_epoch: int) -> MemoryWriter:
         """Let a claimed partition be written to."""
         writer = self._writers[partition] = MemoryWriter(self, partition, leader_epoch)
         return writer
@@ -282,5 +287,5 @@ class MemoryLog:
         self._begin_flush(writer)
 
 
-def _fenced(partition: int) -> LogFenced:
+def _fenced(partition: Partition) -> LogFenced:
     return LogFenced("another leader has the partition", {"partition": partition})

@@ -11,6 +11,7 @@ from bench.installed import groupkeeper
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.workers.orders import Answer, Drain, ListPartitions, Move
+from protocol.names import Partition
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.ports import free_port_run
@@ -100,7 +101,7 @@ class Nodes:
 
     def move(self, partition: int, to: int) -> None:
         """Order a move; it goes on by itself."""
-        ask(self.data_dir, Move(partition, to))
+        ask(self.data_dir, Move(Partition(partition), to))
 
     def drain(self, node: int) -> None:
         """Order a node to be drained."""

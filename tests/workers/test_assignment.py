@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.topology.view import NOBODY, Leader
 from coordinator.workers.assignment import Assignment, Lead, Resign, Unmovable
+from protocol.names import Partition
 
 PARTITIONS = 7
 NODES = (1, 2, 3, 4)
@@ -24,7 +25,7 @@ class Cluster:
         self.nodes = NODES[:nodes]
         self.inboxes: dict[int, list[Lead | Resign]] = {}
         self.has: dict[int, dict[int, int]] = {}
-        self.dead: dict[int, list[int]] = {}
+        self.dead: dict[int, list[Partition]] = {}
         self.epochs = [leader.epoch for leader in last]
         self.failed: set[int] = set()
 
@@ -187,14 +188,14 @@ def test_they_go_to_the_others_when_it_does_not_and_it_gets_a_share_again_later(
 def test_a_move_waits_for_the_release_and_back_at_once_comes_under_a_new_epoch() -> None:
     cluster = started(2)
     partition = min(cluster.has[1])
-    cluster.machine.move(partition, 2)
+    cluster.machine.move(Partition(partition), 2)
     cluster.follow()
     assert not cluster.inboxes[2], "not before it was released"
-    cluster.machine.move(partition, 1)
+    cluster.machine.move(Partition(partition), 1)
     cluster.follow()
     cluster.work(1)  # the resignation
     cluster.follow()
-    assert cluster.inboxes[1] == [Lead(1, partition, 2)]
+    assert cluster.inboxes[1] == [Lead(1, Partition(partition), 2)]
     assert not cluster.inboxes[2]
 
 
@@ -202,11 +203,11 @@ def test_a_release_that_comes_after_its_node_was_lost_frees_nothing() -> None:
     """Its journal is being settled: whoever got the partition now would write beside that."""
     cluster = started(2)
     partition = min(cluster.has[1])
-    cluster.machine.move(partition, 2)
+    cluster.machine.move(Partition(partition), 2)
     cluster.follow()
     epoch = cluster.epochs[partition]
     assert partition in cluster.machine.lost(1)
-    assert not cluster.machine.released(1, partition, epoch)
+    assert not cluster.machine.released(1, Partition(partition), epoch)
     assert cluster.machine.commands() == []
 
 
@@ -220,7 +221,7 @@ def test_a_drained_node_gives_everything_to_the_others() -> None:
     with pytest.raises(Unmovable, match="node 3 is the last one that serves"):
         cluster.machine.drain(3)
     with pytest.raises(Unmovable, match="node 1 is being drained"):
-        cluster.machine.move(0, 1)
+        cluster.machine.move(Partition(0), 1)
 
 
 @pytest.mark.parametrize(
@@ -232,4 +233,4 @@ def test_a_drained_node_gives_everything_to_the_others() -> None:
 )
 def test_an_order_that_makes_no_sense_says_why(partition: int, node: int, reason: str) -> None:
     with pytest.raises(Unmovable, match=reason):
-        started(2).machine.move(partition, node)
+        started(2).machine.move(Partition(partition), node)

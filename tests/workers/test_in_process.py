@@ -13,6 +13,7 @@ from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.cleaner.work import clean
 from storage.recovery.shared import SharedDirectory
@@ -92,7 +93,7 @@ class Host:
         places = self.supervisor.assignment.places
         loaded = self.supervisor.loaded
         return all(
-            place.leads and number in loaded and loaded[number].leader_epoch == place.epoch
+            place.leads and number in loaded and loaded[Partition(number)].leader_epoch == place.epoch
             for number, place in enumerate(places)
         )
 
@@ -202,7 +203,7 @@ def test_a_partition_moves_and_keeps_what_was_acknowledged() -> None:
         before = host.leader(0)
         for offset in range(20):
             assert await host.commit(0, offset) is ErrorCode.NONE
-        host.supervisor.assignment.move(0, 3 - before)
+        host.supervisor.assignment.move(Partition(0), 3 - before)
         host.supervisor.advance()
         await host.until_served()
         assert host.leader(0) == 3 - before

@@ -21,6 +21,7 @@ from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
@@ -49,13 +50,13 @@ class Played:
         self.led.add(partition)
         self.epochs[partition] += 1
         if deleted_topics:
-            self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(partition, deleted_topics))
-        known = self.shared.known(partition)
-        self.app.share.lead(messages.Lead(partition, self.epochs[partition], *known))
+            self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(Partition(partition), deleted_topics))
+        known = self.shared.known(Partition(partition))
+        self.app.share.lead(messages.Lead(Partition(partition), self.epochs[partition], *known))
 
     def resign(self, partition: int) -> None:
         """Take a partition; `released` tells when it is nobody's."""
-        self.app.share.resign(messages.Resign(partition, self.epochs[partition]))
+        self.app.share.resign(messages.Resign(Partition(partition), self.epochs[partition]))
 
     async def released(self, partition: int) -> messages.Released:
         """Wait until the worker has let the partition go."""
@@ -72,10 +73,10 @@ class Played:
         await eventually(lambda: bool(found()), f"the release of partition {partition}")
         (released,) = found()
         with pytest.raises(NotOwned):
-            self.app.log.end_offset(partition)
+            self.app.log.end_offset(Partition(partition))
         assert partition not in self.app.manager.owned_partitions
         assert partition not in self.app.manager.loading_partitions
-        self.shared.note(partition, released.position)
+        self.shared.note(Partition(partition), released.position)
         self.led.discard(partition)
         return released
 
@@ -127,7 +128,7 @@ async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
             await client.close()
         app.share.close()
         await app.stop()
-        shared.settle(1, range(PARTITIONS))
+        shared.settle(1, [*map(Partition, range(PARTITIONS))])
         shared.close(clean=True)
 
 
@@ -141,7 +142,7 @@ async def test_a_partition_that_is_lost_while_it_is_opened_or_loads_is_released(
         for turns in range(30):  # so many turns of the loop the load has got before it is lost
             played.resign(0)
             await played.released(0)
-            assert played.shared.known(0)[0] == 200
+            assert played.shared.known(Partition(0))[0] == 200
             played.lead(0)
             for _ in range(turns):
                 await asyncio.sleep(0)

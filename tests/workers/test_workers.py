@@ -14,6 +14,7 @@ import pytest
 
 from coordinator.catalogue.configs import END_GROUP
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from tests.offsets.test_reading import Consumer, with_confluent
 from tests.support import raw
 from tests.support.command import groupkeeper
@@ -255,7 +256,7 @@ def test_the_offsets_topic_is_read_from_the_node_that_leads_each_partition(make_
                 assert answer.error_code == (0 if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 assert len(bytes(answer.records)) > 0 or not is_led
             for partition in range(PARTITIONS):
-                is_led = epochs[partition][0] == node
+                is_led = epochs[Partition(partition)][0] == node
                 answer = list_offset(connection, partition, LATEST)
                 assert answer.error_code == (0 if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER)
                 assert answer.offset == (1 if is_led else -1)
