@@ -138,7 +138,7 @@ class FileLog:
                 del self._writers[partition]
 
     def _flush_failed(self, writers: list[PartitionWriter], error: LogError) -> None:
-        log.error("a flush failed", partitions=[writer.partition for writer in writers], **error.fields())
+        log.error("a flush failed", **error.fields(partitions=[writer.partition for writer in writers]))
         if self.files.failed is not None:
             self.start_repair()
         self._lost(writers, error)

@@ -40,9 +40,9 @@ class LogError(Exception):
             where = " ".join(f"{name} {value}" for name, value in self.place.items())
         super().__init__(f"{where}: {reason}" if where else reason)
 
-    def fields(self) -> dict[str, object]:
-        """The error in parts, for a structured log line."""
-        return {**self.place, "reason": self.reason}
+    def fields(self, **more: object) -> dict[str, object]:
+        """The error in parts, beside what else a structured log line says."""
+        return {**self.place, **more, "reason": self.reason}
 
 
 class LogUnavailable(LogError):

@@ -87,7 +87,7 @@ class Leadership:
         for partition in partitions:
             self._drop(partition)
             if isinstance(error, LogFenced):
-                log.error("another node leads this partition", partition=partition, **error.fields())
+                log.error("another node leads this partition", **error.fields(partition=partition))
                 continue
             self._manager.reload(partition)
             self._manager.wait_for_log(partition)
@@ -173,8 +173,8 @@ class Leadership:
         """A partition cannot be loaded; whether it is to be tried again, as the log may be readable by now."""
         manager, partition = self._manager, shard.partition
         self._stats.partition_load_failures += 1
-        fields = error.fields() if isinstance(error, LogError) else {"reason": str(error)}
-        log.error("cannot load partition", partition=partition, **fields)
+        described = error if isinstance(error, LogError) else LogError(str(error))
+        log.error("cannot load partition", **described.fields(partition=partition))
         if not self._is_wanted(shard):
             return False
         # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.

@@ -24,7 +24,14 @@ PARTS: Final = (
 )
 """The parts that are compiled, one by one."""
 
-WHOLE: Final = ("tests/api", "tests/partitions", "tests/net", "tests/offsets", "tests/regressions")
+WHOLE: Final = (
+    "tests/api",
+    "tests/log_contract",
+    "tests/net",
+    "tests/offsets",
+    "tests/partitions",
+    "tests/regressions",
+)
 """What goes through many of them."""
 
 

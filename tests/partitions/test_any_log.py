@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands above the log port, on a log that fails and is late in each partition by itself."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter
+from coordinator.partitions.leadership import Leadership
+from coordinator.partitions.loader import Loader
+from protocol import hot
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages import ListGroupsRequest
+from tests.net import requests
+from tests.net.edge import Client, Edge, settle
+from tests.partitions.running import commit_error, eventually, fetched, group_in
+from tests.support.memory_log import MemoryLog, MemoryTopic
+
+NONE = ErrorCode.NONE
+NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
+PARTITIONS = 3
+LOST = LogUnavailable("nobody knows why", {"topic": "offsets"})
+
+
+class Led:
+    """A server whose partitions are led through the port, on a topic in memory."""
+
+    def __init__(self, data_dir: Path, topic: MemoryTopic | None = None, **config: Any) -> None:
+        data_dir.mkdir(exist_ok=True)
+        self.edge = Edge(data_dir, **config)
+        self.topic = topic or MemoryTopic()
+        self.log = MemoryLog(self.topic)
+        self.log.on_failed = self._failed
+        manager = self.manager = self.edge.manager
+        manager.remove_groups_for_partition(0)
+        manager.num_partitions = PARTITIONS
+        self.leadership = Leadership(
+            manager, Loader(self.edge.clock, self.edge.stats), self.log, self.edge.stats
+        )
+        self.leadership.retry_s = 0.001
+        self.groups = [group_in(manager, partition) for partition in range(PARTITIONS)]
+
+    def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
+        """Do as App does."""
+        self.edge.server.refuse_lost()
+        self.leadership.failed(writers, error)
+
+    async def lead(self, leader_epoch: int = 0) -> None:
+        """Lead all partitions."""
+        for partition in range(PARTITIONS):
+            self.leadership.become_leader(partition, leader_epoch)
+        await self.loaded()
+
+    async def loaded(self) -> None:
+        """Wait until all that is led is served."""
+        await eventually(lambda: self.leadership.ready, "all partitions to be loaded")
+
+    async def commit(self, client: Client, partition: int, offset: int) -> ErrorCode:
+        """Commit, and wait for the answer."""
+        client.send(requests.commit(self.groups[partition], {0: offset}))
+        return commit_error(await answer(client))
+
+    async def fetch(self, client: Client, partition: int) -> dict[int, int]:
+        client.send(requests.fetch_offsets(self.groups[partition]))
+        return fetched(await answer(client))
+
+
+async def answer(client: Client) -> bytes:
+    frames: list[bytes] = []
+
+    def heard() -> bool:
+        frames.extend(client.answers())
+        return bool(frames)
+
+    await eventually(heard, "an answer")
+    (frame,) = frames
+    return frame
+
+
+@pytest.fixture
+async def led(tmp_path: Path) -> AsyncIterator[Led]:
+    led = Led(tmp_path)
+    await led.lead()
+    yield led
+    await led.leadership.close()
+
+
+async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led: Led) -> None:
+    client, other = led.edge.connect(), led.edge.connect()
+    assert await led.commit(client, 0, 1) is NONE
+    kept = led.manager.get_group(led.groups[0])
+    led.log.hold(0, 1)
+    client.send(requests.commit(led.groups[1], {0: 1}, 1), requests.commit(led.groups[0], {0: 2}, 2))
+    other.send(requests.fetch_offsets(led.groups[0]), requests.fetch_offsets(led.groups[2]))
+    await settle()
+    assert client.answers() == other.answers() == []
+
+    led.log.fail(1, LOST)
+    led.log.let_go(1)
+    await settle()
+
+    (failed,) = client.answers()
+    assert commit_error(failed) is NOT_COORDINATOR
+    assert other.answers() == [], "nothing is known of the partition that it asks for"
+    led.log.let_go(0)
+    await settle()
+    (committed,) = client.answers()
+    assert commit_error(committed) is NONE
+    assert [fetched(frame) for frame in other.answers()] == [{0: 2}, {}]
+    assert led.manager.get_group(led.groups[0]) is kept
+    await led.loaded()
+    assert await led.fetch(client, 1) == {}
+
+
+async def test_a_partition_comes_back_with_what_was_acknowledged_and_perhaps_with_more(led: Led) -> None:
+    client = led.edge.connect()
+    for partition in range(PARTITIONS):
+        assert await led.commit(client, partition, 1) is NONE
+    led.log.fail(1, LOST)
+    assert await led.commit(client, 1, 2) is NOT_COORDINATOR
+    led.log.fail(2, LOST, kept=True)
+    assert await led.commit(client, 2, 2) is NOT_COORDINATOR
+    await led.loaded()
+    assert [await led.fetch(client, partition) for partition in range(PARTITIONS)] == [{0: 1}, {0: 1}, {0: 2}]
+    assert await led.commit(client, 1, 3) is NONE
+
+
+async def test_replies_leave_in_order_whichever_partition_is_durable_first(led: Led) -> None:
+    client = led.edge.connect()
+    led.log.hold(0)
+    client.send(
+        requests.commit(led.groups[0], {0: 1}, 1),
+        requests.commit(led.groups[1], {0: 1}, 2),
+        requests.api_versions(3),
+    )
+    await settle()
+    assert client.answers() == []
+    writes = client.transport.writes
+    led.log.let_go(0)
+    await settle()
+    assert client.correlation_ids() == [1, 2, 3]
+    assert client.transport.writes == writes + 1
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_what_depends_on_several_partitions_waits_for_all_and_fails_with_any(
+    led: Led, failing: int
+) -> None:
+    client, asking = led.edge.connect(), led.edge.connect()
+    listing = requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4))
+    led.log.hold(0, 1)
+    client.send(requests.commit(led.groups[0], {0: 1}), requests.commit(led.groups[1], {0: 1}))
+    asking.send(listing)
+    await settle()
+    led.log.let_go(1 - failing)
+    await settle()
+    assert asking.answers() == []
+    led.log.fail(failing, LOST)
+    led.log.let_go(failing)
+    await settle()
+    (frame,) = asking.answers()
+    assert requests.answer(ApiKey.LIST_GROUPS, 4, frame).error_code == NOT_COORDINATOR
+    await led.loaded()
+    asking.send(listing)
+    await settle()
+    (frame,) = asking.answers()
+    told = [group.group_id for group in requests.answer(ApiKey.LIST_GROUPS, 4, frame).groups]
+    assert told == [led.groups[1 - failing]]
+
+
+async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_comes(tmp_path: Path) -> None:
+    led = Led(tmp_path, initial_rebalance_delay_ms=60_000)
+    await led.lead()
+    client, other = led.edge.connect(), led.edge.connect()
+    client.send(requests.join(led.groups[0], version=3))
+    await settle()
+    ctx = client.connection._parked
+    assert ctx is not None
+    led.log.hold(1)
+    other.send(requests.commit(led.groups[1], {0: 1}))
+    group = led.manager.get_group(led.groups[1])
+    assert group is not None
+    led.log.fail(1, LOST)
+    led.log.let_go(1)
+    await settle()
+    assert client.answers() == []
+
+    ctx.wait_for(group.ticket)
+    ctx.complete(hot.JoinGroupResponse(error_code=NONE, member_id="m", protocol_name=None))
+    await settle()
+
+    (frame,) = client.answers()
+    assert requests.answer(ApiKey.JOIN_GROUP, 3, frame).error_code == NOT_COORDINATOR
+    await led.leadership.close()
+
+
+async def test_a_leader_that_another_node_has_followed_gives_the_partition_up(
+    led: Led, tmp_path: Path
+) -> None:
+    client = led.edge.connect()
+    assert await led.commit(client, 0, 1) is NONE
+    successor = Led(tmp_path / "other", led.topic)
+    await successor.lead(1)
+
+    assert await led.commit(client, 0, 2) is NOT_COORDINATOR
+
+    await settle()
+    assert 0 not in led.manager.owned_partitions
+    assert 0 not in led.manager.loading_partitions, "it would fight for the partition"
+    assert 1 in led.manager.owned_partitions, "nothing has been written to it that could have told"
+    other = successor.edge.connect()
+    assert await successor.fetch(other, 0) == {0: 1}
+    assert await successor.commit(other, 0, 3) is NONE
+    await successor.leadership.close()
+
+
+async def test_a_partition_whose_log_is_away_is_led_again_when_it_is_back(led: Led) -> None:
+    client = led.edge.connect()
+    assert await led.commit(client, 0, 1) is NONE
+    led.log.fail(0, LOST, broken=True)
+    for offset in (2, 3):
+        assert await led.commit(client, 0, offset) is NOT_COORDINATOR
+    assert await led.commit(client, 1, 1) is NONE
+    assert not led.leadership.ready
+    assert led.manager.waiting_partitions == {0}
+    led.log.mend(0)
+    await led.loaded()
+    assert await led.fetch(client, 0) == {0: 1}
+    assert await led.commit(client, 0, 4) is NONE
+
+
+async def test_a_log_that_goes_away_in_the_middle_of_a_load_is_read_from_the_start_again(
+    led: Led, tmp_path: Path
+) -> None:
+    client = led.edge.connect()
+    for offset in range(1, 6):
+        assert await led.commit(client, 0, offset) is NONE
+    reader = Led(tmp_path / "other", led.topic)
+    reader.leadership.become_leader(0, 1)
+    await eventually(lambda: reader.leadership._loads[0], "the load to begin")
+    reader.log.fail(0, LOST, broken=True)
+    await eventually(lambda: reader.manager.waiting_partitions == {0}, "the load to stop")
+    reader.log.mend(0)
+    await reader.loaded()
+    assert await reader.fetch(reader.edge.connect(), 0) == {0: 5}
+    assert reader.edge.stats.partition_load_failures == 0
+    await reader.leadership.close()
+
+
+async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tmp_path: Path) -> None:
+    client = led.edge.connect()
+    for partition in (0, 1):
+        assert await led.commit(client, partition, 1) is NONE
+    (batch,) = led.topic.batches[0]
+    led.topic.batches[0] = [batch[:-3] + b"?" + batch[-2:]]
+    reader = Led(tmp_path / "other", led.topic)
+    for partition in (0, 1):
+        reader.leadership.become_leader(partition, 1)
+    await eventually(lambda: not reader.manager.loading_partitions, "the loads to end")
+    assert list(reader.leadership.failed_partitions) == [0]
+    assert "partition 0 offset 0: checksum" in reader.leadership.failed_partitions[0]
+    other = reader.edge.connect()
+    assert await reader.commit(other, 0, 2) is NOT_COORDINATOR
+    assert await reader.commit(other, 1, 2) is NONE
+    await reader.leadership.close()
