@@ -3,7 +3,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,6 +14,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
+from protocol.names import Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -21,7 +22,8 @@ from tests.support.memory_log import MemoryLog, MemoryTopic
 
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
-PARTITIONS = 3
+PARTITIONS: Final = tuple(map(Partition, range(3)))
+P0, P1, P2 = PARTITIONS
 LOST = LogUnavailable("nobody knows why", {"topic": "offsets"})
 
 
@@ -35,13 +37,13 @@ class Led:
         self.log = MemoryLog(self.topic)
         self.log.on_failed = self._failed
         manager = self.manager = self.edge.manager
-        manager.remove_groups_for_partition(0)
-        manager.num_partitions = PARTITIONS
+        manager.remove_groups_for_partition(P0)
+        manager.num_partitions = len(PARTITIONS)
         self.leadership = Leadership(
             manager, Loader(self.edge.clock, self.edge.stats), self.log, self.edge.stats
         )
         self.leadership.retry_s = 0.001
-        self.groups = [group_in(manager, partition) for partition in range(PARTITIONS)]
+        self.groups = [group_in(manager, partition) for partition in PARTITIONS]
 
     def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         """Do as App does."""
@@ -50,7 +52,7 @@ class Led:
 
     async def lead(self, leader_epoch: int = 0) -> None:
         """Lead all partitions."""
-        for partition in range(PARTITIONS):
+        for partition in PARTITIONS:
             self.leadership.become_leader(partition, leader_epoch)
         await self.loaded()
 
@@ -92,20 +94,20 @@ async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led:
     client, other = led.edge.connect(), led.edge.connect()
     assert await led.commit(client, 0, 1) is NONE
     kept = led.manager.get_group(led.groups[0])
-    led.log.hold(0, 1)
+    led.log.hold(P0, P1)
     client.send(requests.commit(led.groups[1], {0: 1}, 1), requests.commit(led.groups[0], {0: 2}, 2))
     other.send(requests.fetch_offsets(led.groups[0]), requests.fetch_offsets(led.groups[2]))
     await settle()
     assert client.answers() == other.answers() == []
 
-    led.log.fail(1, LOST)
-    led.log.let_go(1)
+    led.log.fail(P1, LOST)
+    led.log.let_go(P1)
     await settle()
 
     (failed,) = client.answers()
     assert commit_error(failed) is NOT_COORDINATOR
     assert other.answers() == [], "nothing is known of the partition that it asks for"
-    led.log.let_go(0)
+    led.log.let_go(P0)
     await settle()
     (committed,) = client.answers()
     assert commit_error(committed) is NONE
@@ -117,20 +119,20 @@ async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led:
 
 async def test_a_partition_comes_back_with_what_was_acknowledged_and_perhaps_with_more(led: Led) -> None:
     client = led.edge.connect()
-    for partition in range(PARTITIONS):
+    for partition in PARTITIONS:
         assert await led.commit(client, partition, 1) is NONE
-    led.log.fail(1, LOST)
+    led.log.fail(P1, LOST)
     assert await led.commit(client, 1, 2) is NOT_COORDINATOR
-    led.log.fail(2, LOST, kept=True)
+    led.log.fail(P2, LOST, kept=True)
     assert await led.commit(client, 2, 2) is NOT_COORDINATOR
     await led.loaded()
-    assert [await led.fetch(client, partition) for partition in range(PARTITIONS)] == [{0: 1}, {0: 1}, {0: 2}]
+    assert [await led.fetch(client, partition) for partition in PARTITIONS] == [{0: 1}, {0: 1}, {0: 2}]
     assert await led.commit(client, 1, 3) is NONE
 
 
 async def test_replies_leave_in_order_whichever_partition_is_durable_first(led: Led) -> None:
     client = led.edge.connect()
-    led.log.hold(0)
+    led.log.hold(P0)
     client.send(
         requests.commit(led.groups[0], {0: 1}, 1),
         requests.commit(led.groups[1], {0: 1}, 2),
@@ -139,23 +141,23 @@ async def test_replies_leave_in_order_whichever_partition_is_durable_first(led: 
     await settle()
     assert client.answers() == []
     writes = client.transport.writes
-    led.log.let_go(0)
+    led.log.let_go(P0)
     await settle()
     assert client.correlation_ids() == [1, 2, 3]
     assert client.transport.writes == writes + 1
 
 
-@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize(("failing", "working"), [(P0, P1), (P1, P0)])
 async def test_what_depends_on_several_partitions_waits_for_all_and_fails_with_any(
-    led: Led, failing: int
+    led: Led, failing: Partition, working: Partition
 ) -> None:
     client, asking = led.edge.connect(), led.edge.connect()
     listing = requests.request(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(version=4))
-    led.log.hold(0, 1)
+    led.log.hold(P0, P1)
     client.send(requests.commit(led.groups[0], {0: 1}), requests.commit(led.groups[1], {0: 1}))
     asking.send(listing)
     await settle()
-    led.log.let_go(1 - failing)
+    led.log.let_go(working)
     await settle()
     assert asking.answers() == []
     led.log.fail(failing, LOST)
@@ -168,7 +170,7 @@ async def test_what_depends_on_several_partitions_waits_for_all_and_fails_with_a
     await settle()
     (frame,) = asking.answers()
     told = [group.group_id for group in requests.answer(ApiKey.LIST_GROUPS, 4, frame).groups]
-    assert told == [led.groups[1 - failing]]
+    assert told == [led.groups[working]]
 
 
 async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_comes(tmp_path: Path) -> None:
@@ -179,12 +181,12 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
     await settle()
     ctx = client.connection._parked
     assert ctx is not None
-    led.log.hold(1)
+    led.log.hold(P1)
     other.send(requests.commit(led.groups[1], {0: 1}))
     group = led.manager.get_group(led.groups[1])
     assert group is not None
-    led.log.fail(1, LOST)
-    led.log.let_go(1)
+    led.log.fail(P1, LOST)
+    led.log.let_go(P1)
     await settle()
     assert client.answers() == []
 
@@ -220,13 +222,13 @@ async def test_a_leader_that_another_node_has_followed_gives_the_partition_up(
 async def test_a_partition_whose_log_is_away_is_led_again_when_it_is_back(led: Led) -> None:
     client = led.edge.connect()
     assert await led.commit(client, 0, 1) is NONE
-    led.log.fail(0, LOST, broken=True)
+    led.log.fail(P0, LOST, broken=True)
     for offset in (2, 3):
         assert await led.commit(client, 0, offset) is NOT_COORDINATOR
     assert await led.commit(client, 1, 1) is NONE
     assert not led.leadership.ready
     assert led.manager.waiting_partitions == {0}
-    led.log.mend(0)
+    led.log.mend(P0)
     await led.loaded()
     assert await led.fetch(client, 0) == {0: 1}
     assert await led.commit(client, 0, 4) is NONE
@@ -239,11 +241,11 @@ async def test_a_log_that_goes_away_in_the_middle_of_a_load_is_read_from_the_sta
     for offset in range(1, 6):
         assert await led.commit(client, 0, offset) is NONE
     reader = Led(tmp_path / "other", led.topic)
-    reader.leadership.become_leader(0, 1)
-    await eventually(lambda: reader.leadership._loads[0], "the load to begin")
-    reader.log.fail(0, LOST, broken=True)
+    reader.leadership.become_leader(P0, 1)
+    await eventually(lambda: reader.leadership._loads[P0], "the load to begin")
+    reader.log.fail(P0, LOST, broken=True)
     await eventually(lambda: reader.manager.waiting_partitions == {0}, "the load to stop")
-    reader.log.mend(0)
+    reader.log.mend(P0)
     await reader.loaded()
     assert await reader.fetch(reader.edge.connect(), 0) == {0: 5}
     assert reader.edge.stats.partition_load_failures == 0
@@ -252,16 +254,16 @@ async def test_a_log_that_goes_away_in_the_middle_of_a_load_is_read_from_the_sta
 
 async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tmp_path: Path) -> None:
     client = led.edge.connect()
-    for partition in (0, 1):
+    for partition in (P0, P1):
         assert await led.commit(client, partition, 1) is NONE
-    (batch,) = led.topic.batches[0]
-    led.topic.batches[0] = [batch[:-3] + b"?" + batch[-2:]]
+    (batch,) = led.topic.batches[P0]
+    led.topic.batches[P0] = [batch[:-3] + b"?" + batch[-2:]]
     reader = Led(tmp_path / "other", led.topic)
-    for partition in (0, 1):
+    for partition in (P0, P1):
         reader.leadership.become_leader(partition, 1)
     await eventually(lambda: not reader.manager.loading_partitions, "the loads to end")
     assert list(reader.leadership.failed_partitions) == [0]
-    assert "partition 0 offset 0: checksum" in reader.leadership.failed_partitions[0]
+    assert "partition 0 offset 0: checksum" in reader.leadership.failed_partitions[P0]
     other = reader.edge.connect()
     assert await reader.commit(other, 0, 2) is NOT_COORDINATOR
     assert await reader.commit(other, 1, 2) is NONE
