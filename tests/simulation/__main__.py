@@ -5,7 +5,9 @@ README.md says how to read a failure. A seed that failed goes into `seeds.txt`; 
 """
 
 import argparse
+import gc
 import io
+import json
 import logging
 import os
 import random
@@ -14,7 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,39 +39,37 @@ class Ran(NamedTuple):
 
 
 def run(seed: int, simulated_s: float, *, trace: bool = False, keep: Path | None = None) -> Ran:
-    """Run one world; `keep` is a directory for its disk as it is at the end."""
+    """Run one world; `keep` is a directory for its disk as a stop leaves it, and for what is in its log."""
     from tests.simulation.world import World  # after a mutant was loaded
 
     world = World(seed, tracing=trace)
     broken = None
     try:
-        world.run(simulated_s)
+        world.run(simulated_s, stop=keep is not None)
     except Exception as error:  # noqa: BLE001 - whatever it is, this seed shows it
         broken = error
+    gc.unfreeze()  # a node that was loaded freezes what it finds, which is all worlds of this process
+    gc.collect()
     if keep is not None:
         world.disk.copy_to(keep)
+        (keep / "ledger.json").write_text(json.dumps(world.ledger.facts()))
     return Ran(Counter(world.history.counts), world.events, broken)
 
 
-def run_seeds(
-    seeds: Iterator[int], seconds: float, simulated_s: float, clock: Callable[[], float] = time.monotonic
-) -> int:
-    """Run worlds until the time is over or something is broken; returns the exit status."""
-    began, worked, total, simulated = clock(), time.process_time(), Counter[str](), 0.0
-    while clock() - began < seconds:
+def run_seeds(seeds: Iterator[int], seconds: float, simulated_s: float) -> int:
+    """Run worlds for so much processor time, or until something is broken; returns the exit status."""
+    began, total, simulated = time.process_time(), Counter[str](), 0.0
+    while (took := time.process_time() - began) < seconds:
         seed = next(seeds)
         ran = run(seed, simulated_s)
         simulated += simulated_s
         total += ran.counts
         if ran.broken is not None:
-            again = f"python -m tests.simulation --simulated {simulated_s:.0f} --seed {seed} --trace"
+            again = f"make simulate SEED={seed} SIMULATED={simulated_s:.0f} TRACE=1"
             say(f"seed {seed}: {type(ran.broken).__name__}: {ran.broken}")
             say(*ran.events[-LAST_EVENTS:], f"step by step: {again}")
             return 1
-    took, worked = clock() - began, time.process_time() - worked
-    say(
-        f"{simulated:.0f} simulated seconds in {took:.0f} s, {simulated / worked:.0f} a second of work: {dict(total)}"
-    )
+    say(f"{simulated:.0f} simulated seconds in {took:.0f} s, {simulated / took:.0f} a second: {dict(total)}")
     return 0
 
 
@@ -103,7 +103,9 @@ def run_mutants(names: list[str]) -> int:
 def main() -> int:
     """Run what was asked for; returns the exit status: 1 if anything was broken, or a mutant survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
-    parser.add_argument("--seconds", type=float, default=60, help="how long to try fresh seeds")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="how much processor time to spend on fresh seeds"
+    )
     parser.add_argument("--seed", type=int, help="run this seed only, and show what happened")
     parser.add_argument(
         "--simulated", type=float, default=SIMULATED_S, help="simulated seconds for each seed"
@@ -131,7 +133,7 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if options.mutant:
         mutants.load(options.mutant)
-        return run_seeds(iter(range(1, 1 << 32)), options.seconds, options.simulated, time.process_time)
+        return run_seeds(iter(range(1, 1 << 32)), options.seconds, options.simulated)
     if options.seed is None:
         chance = random.SystemRandom()
         fresh = iter(lambda: chance.randrange(1 << 32), None)

@@ -24,11 +24,22 @@ class MachineDisk(FaultyFileSystem):
         self.full = False
         """Whether there is no room left."""
         self.broken = False
-        """Whether every write is an error."""
+        """Whether everything is an error."""
 
     def process(self, rng: random.Random, on_crash: Callable[[], None]) -> "ProcessDisk":
         """The disk for a new process."""
         return ProcessDisk(self, rng, on_crash)
+
+    def take_nothing(self, *, full: bool) -> None:
+        """From now on there is no room, or nothing works at all, reading included."""
+        self.full, self.broken = full, not full
+        if self.broken:
+            self.unreadable.update(name for name, inode in self._names.items() if inode is not None)
+
+    def work_again(self) -> None:
+        """From now on all works."""
+        self.full = self.broken = False
+        self.unreadable.clear()
 
     def lose_power(self) -> None:
         """Keep what was synced, and of the rest what chance keeps. All processes have ended."""

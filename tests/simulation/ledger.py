@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from protocol.embedded import decode_assignment
 from protocol.names import Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.log_manager import LogManager
@@ -111,6 +112,27 @@ class Ledger:
         book = self.book(partition)
         self._come_to(partition, book, end_offset)
         return book
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """All groups for a JSON file: members by id with their partitions, and offsets by `topic partition`."""
+        return {
+            name: {
+                "generation": None if group.value is None else group.value.generation,
+                "members": {
+                    each.member_id: {
+                        topic: sorted(part)
+                        for topic, part in (decode_assignment(each.assignment) or {}).items()
+                    }
+                    for each in (() if group.value is None else group.value.members)
+                },
+                "offsets": {
+                    f"{topic} {partition}": [value.offset, value.commit_timestamp]
+                    for (topic, partition), value in group.offsets.items()
+                },
+            }
+            for book in self.partitions.values()
+            for name, group in book.groups.items()
+        }
 
     def _read(self, data: bytes) -> Batch:
         (batch,) = iter_batches(data, check=True)

@@ -3,8 +3,6 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from tests.simulation import mutants
 from tests.simulation.history import NOTHING, Broken, History
 from tests.simulation.loop import SimulatedLoop
-from tests.support.processes import REPOSITORY, environment
+from tests.simulation.processes import simulate
 
 SEEDS = [
     int(line.split()[0])
@@ -21,17 +19,6 @@ SEEDS = [
 ]
 FRESH_S = float(os.environ.get("SIMULATION_SECONDS", "20"))
 KEY = ("group", "topic", 0)
-
-
-def simulate(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "tests.simulation", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env=environment(),
-    )
 
 
 @pytest.mark.parametrize("seed", [*SEEDS, 1, 2])

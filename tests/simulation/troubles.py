@@ -76,9 +76,9 @@ class Troubles:
         disk, full = self._world.disk, self._rng.random() < 0.5
         seconds = self._rng.choice([1.0, 5.0, 20.0])
         self._world.note(f"the disk {'is full' if full else 'fails'} for {seconds} s")
-        disk.full, disk.broken = full, not full
+        disk.take_nothing(full=full)
         await asyncio.sleep(seconds)
-        disk.full = disk.broken = False
+        disk.work_again()
         self._world.disk_good_since = self._world.loop.time()
         self._world.note("the disk works again")
 

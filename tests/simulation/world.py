@@ -77,6 +77,7 @@ class World:
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._failed_starts = 0
+        self._closing = self._closed = False
 
     # --- what clients ask ---
 
@@ -146,6 +147,9 @@ class World:
         self.note(f"{body.name} has stopped")
         self.lives += 1
         self.history.counts["stops"] += 1
+        if self._closing:
+            self._closed = True
+            return
         self.later(self.rng.expovariate(1), self.host.boot)
 
     def could_not_start(self, error: Exception) -> None:
@@ -167,16 +171,19 @@ class World:
 
     # --- the run ---
 
-    def run(self, seconds: float) -> History:
-        """Let so many simulated seconds pass, the last of them in peace. Raises Broken, or what else went wrong."""
+    def run(self, seconds: float, *, stop: bool = False) -> History:
+        """Let so many simulated seconds pass, the last of them in peace; `stop` what runs in good order then.
+
+        Raises Broken, or what else went wrong.
+        """
         try:
-            self.loop.run_until_complete(self._run(seconds))
+            self.loop.run_until_complete(self._run(seconds, stop=stop))
         finally:
             asyncio.set_event_loop(None)
             self.host.end_all()
         return self.history
 
-    async def _run(self, seconds: float) -> None:
+    async def _run(self, seconds: float, *, stop: bool) -> None:
         self.host.boot()
         for client in self._clients():
             self.start_client(client)
@@ -187,6 +194,8 @@ class World:
         await self._until(seconds)
         if self._failure is None:
             self._check_served()
+        if stop and self._failure is None:
+            await self._close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -197,6 +206,15 @@ class World:
     async def _until(self, second: float) -> None:
         while self.loop.time() < second and self._failure is None:  # noqa: ASYNC110 - its time costs nothing
             await asyncio.sleep(1)
+
+    async def _close(self) -> None:
+        self._closing = True
+        self.host.stop(self.nodes[0])
+        end = self.loop.time() + CALM_S
+        while not self._closed and self._failure is None and self.loop.time() < end:  # noqa: ASYNC110 - costs nothing
+            await asyncio.sleep(LOOK_S)
+        if not self._closed:
+            self.fail(Broken("a stop ends", f"not within {CALM_S:.0f} s"))
 
     def _check_served(self) -> None:
         served = {p for node in self.nodes if node.app for p in node.app.manager.owned_partitions}
@@ -211,8 +229,9 @@ class World:
             Repeater(self, "repeater", "repeated"),
             SideCommitter(self, "side", "aside"),
             TopicKeeper(self, "topics", "topics"),
-            GroupDeleter(self, "group-deleter", "group-2"),
-            Member(self, "loner", "lonely", absent_s=60.0),
+            GroupDeleter(self, "group-deleter-0", "group-2"),
+            GroupDeleter(self, "group-deleter-1", "lonely"),
+            Member(self, "loner", "lonely", absent_s=40.0),
         ]
         for number in range(2):
             clients += [Committer(self, f"committer-{number}-{i}", f"simple-{number}") for i in range(2)]
