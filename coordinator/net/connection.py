@@ -239,9 +239,8 @@ class Connection:
         request: Any = None
         try:
             # Where it goes is known before anything is decoded.
-            api = server.routes.get(route_of(frame))
-            if api is None:
-                api = server.capabilities.unrouted(frame)
+            found = server.routes.get(route_of(frame))
+            api: Handled = server.capabilities.unrouted(frame) if found is None else found
             header, pos = decode_request_header(frame, api.flexible)
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
@@ -284,13 +283,14 @@ class Connection:
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> None:
         """Send the reply, or keep it, or the place for it, among those that wait."""
-        if ctx.frame is None:
+        frame = ctx.frame
+        if frame is None:
             if self._parked is ctx:  # else the connection has ended
                 self._replies.append(ctx)
             return
         self._parked = None
         if not self._replies and self._is_ready(ctx):
-            out.append(ctx.frame)
+            out.append(frame)
             if ctx.rest is not None:
                 out += ctx.rest
             return

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.api.table import Capabilities
+from coordinator.api.table import Capabilities, Handled
 from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.long_work import Longest
@@ -36,7 +36,7 @@ class Server:
     ) -> None:
         self.node = node
         self.capabilities = capabilities
-        self.routes: dict[int, Any] = capabilities.routes
+        self.routes: dict[int, Handled] = capabilities.routes
         self.stats = stats
         self.admission = admission
         self.unsent = unsent
