@@ -10,8 +10,8 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import RebalanceCause
-from coordinator.groups.state import GroupState
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress

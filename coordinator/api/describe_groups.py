@@ -12,8 +12,8 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.operations import NOT_ASKED, Resource, authorized_operations
 from coordinator.api.slices import in_slices, streamed
-from coordinator.groups.member import MemberSummary
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.member import MemberSummary
+from coordinator.groups.classic.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

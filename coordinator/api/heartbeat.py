@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.membership import heartbeat
+from coordinator.groups.classic.membership import heartbeat
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

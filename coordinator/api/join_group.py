@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.join import join
+from coordinator.groups.classic.join import join
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.membership import leave
+from coordinator.groups.classic.membership import leave
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

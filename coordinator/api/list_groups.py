@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import in_slices, streamed
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS

@@ -25,11 +25,11 @@ from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
 from coordinator.api.topics import find_topic
 from coordinator.catalogue.topic import Topic
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import OffsetRoom, has_ample_room
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.offsets import commit_topic, prolong_session, validate_commit
+from coordinator.groups.offsets.commits import commit_topic, prolong_session, validate_commit
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.state import GroupState
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
 from coordinator.partitions.door import Absent

@@ -7,8 +7,8 @@ from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.offsets import delete_offsets, validate_delete_offsets
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.offsets.commits import delete_offsets, validate_delete_offsets
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
-from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition, fetch_partition_v7
+from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import ApiKey, VersionRange

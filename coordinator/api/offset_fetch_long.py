@@ -12,8 +12,8 @@ from uuid import UUID
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
 from coordinator.catalogue.topic import Topic
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.offsets import INVALID_OFFSET, fetch_partition
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
 from coordinator.partitions.door import Absent, RequestRefused
 from protocol.errors import ErrorCode, MessageTooLarge

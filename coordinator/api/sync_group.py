@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.sync import sync
+from coordinator.groups.classic.sync import sync
 from coordinator.node import Node
 from coordinator.partitions.door import Absent
 from protocol.apis import VersionRange

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from coordinator.groups.member import MemberMetadata
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.member import MemberMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode

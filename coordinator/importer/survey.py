@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.groups.expiry import is_nothing
+from coordinator.groups.offsets.expiry import is_nothing
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline import read_shard
 from coordinator.partitions.shard import Shard

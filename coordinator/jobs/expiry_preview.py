@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from coordinator.groups import expiry
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.offsets import expiry
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices

@@ -5,7 +5,7 @@ from collections import Counter
 
 import msgspec
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 

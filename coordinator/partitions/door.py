@@ -9,11 +9,11 @@ in slices come back between them with `check`.
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import new_group
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
-from coordinator.groups.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import Clock

@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from typing import Final, cast
 
-from coordinator.groups import expiry, timeouts
+from coordinator.groups.classic import timeouts
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.rebalance import refuse
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.member import NEVER
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
-from coordinator.groups.rebalance import refuse
-from coordinator.groups.state import GroupState
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.shard import Shard

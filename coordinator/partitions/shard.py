@@ -3,14 +3,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.replay import (
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.replay import (
     apply_group_metadata,
     apply_offset_commit,
     apply_offset_commits,
     forget_metadata,
 )
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.usage import Usage
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later

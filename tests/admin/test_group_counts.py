@@ -4,7 +4,7 @@
 import asyncio
 from collections import Counter
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.runtime.slices import SLICE_NS
 from tests.groups.harness import Cluster

@@ -18,8 +18,8 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
+from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.net.budget import Unsent
 from coordinator.node import Ends
 from coordinator.partitions.door import Door

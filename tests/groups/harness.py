@@ -10,11 +10,11 @@ from typing import Any, Final
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
 from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.catalogue.topic import Topic
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment, GroupConfig
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Reply
-from coordinator.groups.replay import stored_value
-from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.jobs import expiry_task
 from protocol.embedded import encode_subscription
 from protocol.errors import ErrorCode

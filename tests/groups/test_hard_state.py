@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.groups import expiry, membership
-from coordinator.groups.member import MemberMetadata
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic import membership
+from coordinator.groups.classic.member import MemberMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome
-from coordinator.groups.replay import stored_value
-from coordinator.groups.state import GroupState
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest

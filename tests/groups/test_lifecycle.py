@@ -3,7 +3,7 @@
 
 import pytest
 
-from coordinator.groups.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
+from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from protocol.errors import ErrorCode
 from tests.groups.harness import Call, Cluster
 

@@ -3,8 +3,8 @@
 
 from typing import Any
 
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import Limits
-from coordinator.groups.state import GroupState
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.names import Partition

@@ -8,11 +8,11 @@ import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from coordinator.api.context import RequestContext
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.replay import stored_value
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import Limits
-from coordinator.groups.member import NEVER
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.replay import stored_value
-from coordinator.groups.state import GroupState
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.errors import ErrorCode
 from protocol.names import Partition

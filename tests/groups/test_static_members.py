@@ -3,7 +3,7 @@
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.groups.harness import Call, Cluster
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.api import fetch
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Instant
-from coordinator.groups.state import GroupState
 from coordinator.net.connection import Connection
 from protocol import hot
 from protocol.apis import ApiKey

@@ -11,7 +11,7 @@ import pytest
 from coordinator.api import slices
 from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
 from coordinator.node import End, EndsByTopic, Partitions
 from protocol import hot

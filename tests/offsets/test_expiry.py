@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator.groups.expiry import expired_offsets
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.offsets.expiry import expired_offsets
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.slices import SLICE_NS

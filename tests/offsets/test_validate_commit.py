@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator.groups.offsets import validate_commit
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.offsets.commits import validate_commit
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.names import Partition

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.append_errors import append_error, commit_error, group_error
 from protocol import hot
 from protocol.apis import ApiKey

@@ -19,9 +19,9 @@ from coordinator.api import (
     sync_group,
 )
 from coordinator.api.context import PARKED
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Outcome
-from coordinator.groups.state import GroupState
 from coordinator.partitions.door import Absent
 from coordinator.tickets import Waiting
 from protocol import hot

@@ -12,7 +12,7 @@ import pytest
 from coordinator import api
 from coordinator.api.context import RequestContext
 from coordinator.api.table import Capabilities
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.door import Absent, Door, RequestRefused
 from coordinator.tickets import DURABLE, Waiting
 from protocol.apis import ApiKey

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.net import requests

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.names import Partition
 from storage.journal.journal import HEADER_BLOCK_BYTES

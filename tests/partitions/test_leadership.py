@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.groups.member import NEVER
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey

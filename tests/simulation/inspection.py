@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.app import App
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.shard import Shard
 from protocol.names import Partition
 from storage.errors import StorageError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.messages import classes
 from tests.kafka.differential.catalogue import all_scenarios

@@ -4,9 +4,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Change, Outcome
-from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
 

@@ -3,12 +3,12 @@
 
 from typing import Final
 
+from coordinator.groups.classic.member import NEVER, MemberMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.replay import empty_record
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.member import NEVER, MemberMetadata
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
-from coordinator.groups.replay import empty_record
-from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse

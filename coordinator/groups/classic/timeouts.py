@@ -4,19 +4,19 @@
 from itertools import islice
 from typing import Final
 
-from coordinator.groups.config import Environment
-from coordinator.groups.member import NEVER
-from coordinator.groups.membership import remove_member
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
-from coordinator.groups.rebalance import (
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.membership import remove_member
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.rebalance import (
     complete_join,
     extend_or_complete_initial_rebalance,
     prepare_or_complete,
     prepare_rebalance,
     reset_session,
 )
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.config import Environment
+from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
 
 EXPIRED_AT_ONCE: Final = 1_000
 """So many sessions end in one step; those of a larger group go on ending in the next, which is due at once."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """SyncGroup: the leader brings the assignment, everybody gets its part of it."""
 
-from coordinator.groups.member import NEVER
-from coordinator.groups.metadata import GroupMetadata
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.rebalance import reset_session
+from coordinator.groups.classic.replay import stable_record
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Caller, Instant, Outcome
-from coordinator.groups.rebalance import reset_session
-from coordinator.groups.replay import stable_record
-from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
 

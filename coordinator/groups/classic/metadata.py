@@ -5,14 +5,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from coordinator.groups.member import (
+from coordinator.groups.classic.member import (
     NEVER,
     PROTOCOL_TYPE_CONSUMER,
     MemberMetadata,
     MemberSummary,
     Protocols,
 )
-from coordinator.groups.state import GroupState, IllegalTransition
+from coordinator.groups.classic.state import GroupState, IllegalTransition
 from coordinator.groups.usage import Usage, text_bytes
 from coordinator.tickets import DURABLE, Ticket
 from protocol.embedded import subscribed_topics

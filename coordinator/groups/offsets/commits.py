@@ -4,10 +4,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupConfig
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.state import GroupState
 from coordinator.groups.usage import text_bytes
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (

@@ -3,11 +3,11 @@
 
 from typing import Final
 
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.rebalance import answer_join, maybe_complete_join, prepare_or_complete
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.metadata import GroupMetadata
 from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
-from coordinator.groups.rebalance import answer_join, maybe_complete_join, prepare_or_complete
-from coordinator.groups.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse

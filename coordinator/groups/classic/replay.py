@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from coordinator.groups.member import MemberMetadata
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.member import MemberMetadata
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
 from coordinator.groups.usage import text_bytes
 from storage.format.records import (
     GroupMetadataRecord,

@@ -4,12 +4,9 @@
 The caller has checked what needs no group: the group id and the limits of the session timeout.
 """
 
-from coordinator.groups.config import Environment
-from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
-from coordinator.groups.member import MemberMetadata, protocols_bytes
-from coordinator.groups.metadata import GroupMetadata
-from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
-from coordinator.groups.rebalance import (
+from coordinator.groups.classic.member import MemberMetadata, protocols_bytes
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.rebalance import (
     answer_join,
     join_response,
     maybe_complete_join,
@@ -17,8 +14,11 @@ from coordinator.groups.rebalance import (
     prepare_rebalance,
     reset_session,
 )
-from coordinator.groups.replay import replaced_record
-from coordinator.groups.state import GroupState
+from coordinator.groups.classic.replay import replaced_record
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.config import Environment
+from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
+from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
