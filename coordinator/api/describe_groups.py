@@ -41,10 +41,10 @@ def _described(
 
 
 def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
-    group = node.door.enter(ctx, group_id)
-    if isinstance(group, ErrorCode):
-        return _error(group_id, group)
-    if isinstance(group, Absent):
+    kept = node.door.enter_classic(ctx, group_id)
+    if isinstance(kept, ErrorCode):
+        return _error(group_id, kept)
+    if isinstance(kept, Absent):
         described = _error(group_id, ErrorCode.NONE)
         described.group_state = GroupState.DEAD.value
         if ctx.api_version >= NOT_FOUND_FROM:
@@ -53,7 +53,7 @@ def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsR
             fits = len(message.encode()) <= MAX_STRING_BYTES
             described.error_message = message if fits else "Group not found."
         return described
-    summary = group.summary()
+    summary = kept.classic.summary()
     return DescribeGroupsResponse.DescribedGroup(
         error_code=0,
         error_message=None,

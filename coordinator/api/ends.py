@@ -17,13 +17,11 @@ from coordinator.node import End, EndsByTopic, Node, Partitions
 from coordinator.partitions.door import Absent, Door
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
-from storage.format.records import OffsetAndMetadata
 
 Known = Mapping[str, Mapping[int, End] | None]
 """By topic, the known ends by partition; None where they cannot be told now, since their group is not served."""
 
 NO_END: Final[Mapping[int, End]] = {}
-NO_OFFSETS: Final[Mapping[int, OffsetAndMetadata]] = {}
 
 
 def with_ends(
@@ -76,14 +74,14 @@ def ends_of(door: Door, waiting: Waiting, group_id: str, partitions: Partitions)
 
     None where this node does not serve the group now.
     """
-    group = door.enter(waiting, group_id)
-    if isinstance(group, ErrorCode):
+    kept = door.enter(waiting, group_id)
+    if isinstance(kept, ErrorCode):
         return None
-    if isinstance(group, Absent):
+    if isinstance(kept, Absent):
         return dict.fromkeys(partitions, NO_END)
     ends = {}
     for name, indexes in partitions.items():
-        committed = group.offsets.get(name, NO_OFFSETS)
+        committed = kept.offsets.of(name)
         found = {index: committed[index] for index in indexes if index in committed}
         ends[name] = {
             index: End(each.offset, each.commit_timestamp)

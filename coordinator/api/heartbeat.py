@@ -17,17 +17,17 @@ from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Prolong a session; the answer tells the member when it must rejoin."""
     door = node.door
-    group = door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
-        if group is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    kept = door.enter_classic(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
+        if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # The member is not known yet, and is not to be disturbed (GroupCoordinatorService.heartbeat).
             return HeartbeatResponse(error_code=0)
-        return HeartbeatResponse(error_code=group)
-    if isinstance(group, Absent):
+        return HeartbeatResponse(error_code=kept)
+    if isinstance(kept, Absent):
         error = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
         return HeartbeatResponse(error_code=error)
-    outcome = heartbeat(group, request, door.clock.mono_ms())
-    return HeartbeatResponse(error_code=door.run(ctx, group, outcome))
+    outcome = heartbeat(kept.classic, request, door.clock.mono_ms())
+    return HeartbeatResponse(error_code=door.run(ctx, kept, outcome))
 
 
 def error_response(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:

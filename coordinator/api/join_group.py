@@ -38,12 +38,12 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
         request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
-    group = door.enter(ctx, request.group_id)
-    if isinstance(group, Absent):
-        group = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(group)
-    if isinstance(group, ErrorCode):
-        return error_response(request, group, ctx.api_version)
-    door.run(ctx, group, join(door.env, group, request, ctx, door.clock.now()))
+    kept = door.enter_classic(ctx, request.group_id)
+    if isinstance(kept, Absent):
+        kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(kept)
+    if isinstance(kept, ErrorCode):
+        return error_response(request, kept, ctx.api_version)
+    door.run(ctx, kept, join(door.env, kept.classic, request, ctx, door.clock.now()))
     return PARKED
 
 

@@ -32,15 +32,15 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
-    group = door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
-        return error_response(request, group, ctx.api_version)
+    kept = door.enter_classic(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
+        return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
         request = replace(request, members=[MemberIdentity(member_id=request.member_id)])
-    if isinstance(group, Absent):
+    if isinstance(kept, Absent):
         answers = [_unknown(member) for member in request.members]
     else:
-        answers = door.run(ctx, group, leave(door.env, group, request, door.clock.now()))
+        answers = door.run(ctx, kept, leave(door.env, kept.classic, request, door.clock.now()))
     if ctx.api_version < BATCHED_FROM:
         return LeaveGroupResponse(error_code=answers[0].error_code)
     return LeaveGroupResponse(members=answers)

@@ -7,14 +7,13 @@ from typing import Final
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import in_slices, streamed
-from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.group import KIND
+from coordinator.groups.group import Group
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest, ListGroupsResponse, schema_of
-
-CLASSIC = "classic"
 
 
 def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse | Parked:
@@ -23,7 +22,7 @@ def handle(node: Node, request: ListGroupsRequest, ctx: RequestContext) -> ListG
         return error_response(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ctx.api_version)
     states = {state.strip().lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
-    if types and CLASSIC not in types:
+    if types and KIND not in types:
         return ListGroupsResponse(groups=[])
     return in_slices(node, ctx, ListGroupsResponse(groups=streamed(_groups(node, states, ctx))))
 
@@ -35,20 +34,19 @@ def _groups(
 
     Raises RequestRefused when a partition is lost meanwhile.
     """
-    for group in node.door.every_group(ctx):
-        if group is None:
+    for kept in node.door.every_group(ctx):
+        if kept is None:
             yield None
-        elif not states or group.state.value.lower() in states:
-            yield _listed(group)
+        elif not states or kept.group.state.value.lower() in states:
+            yield _listed(kept.group)
 
 
-def _listed(group: GroupMetadata) -> ListGroupsResponse.ListedGroup:
-    overview = group.overview()
+def _listed(group: Group) -> ListGroupsResponse.ListedGroup:
     return ListGroupsResponse.ListedGroup(
-        group_id=overview.group_id,
-        protocol_type=overview.protocol_type,
-        group_state=overview.state,
-        group_type=CLASSIC,
+        group_id=group.group_id,
+        protocol_type=group.protocol_type or "",
+        group_state=group.state.value,
+        group_type=group.kind,
     )
 
 

@@ -25,14 +25,15 @@ from coordinator.api.part_errors import count_part_errors
 from coordinator.api.slices import in_slices
 from coordinator.api.topics import find_topic
 from coordinator.catalogue.topic import Topic
-from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.group import ClassicGroup
+from coordinator.groups.classic.membership import prolong_session
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import OffsetRoom, has_ample_room
-from coordinator.groups.offsets.commits import commit_topic, prolong_session, validate_commit
+from coordinator.groups.offsets.commits import commit_topic
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
 from protocol.errors import ErrorCode
@@ -150,50 +151,51 @@ def _commit(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
 ) -> ErrorCode:
     """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
-    group = _find_group(node, request, ctx)
-    if isinstance(group, ErrorCode):
-        return group
+    kept = _find_group(node, request, ctx)
+    if isinstance(kept, ErrorCode):
+        return kept
     env = node.door.env
     if not has_ample_room(env.config.limits, env.usage):
-        _make_fit(group, decided, OffsetRoom(env.config.limits, env.usage))
-    if decided.taken and group.state is not GroupState.EMPTY:
+        _make_fit(kept, decided, OffsetRoom(env.config.limits, env.usage))
+    group = kept.group
+    if decided.taken and isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    return _store(node, group, decided.stored, ctx) if decided.stored else ErrorCode.NONE
+    return _store(node, kept, decided.stored, ctx) if decided.stored else ErrorCode.NONE
 
 
-def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> GroupMetadata | ErrorCode:
+def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, if it lets the request commit now; else the error that every partition hears."""
-    group = _group(node, request, ctx)
-    if isinstance(group, ErrorCode):
-        return group
-    error = validate_commit(group, request)
-    return group if error is ErrorCode.NONE else error
+    kept = _group(node, request, ctx)
+    if isinstance(kept, ErrorCode):
+        return kept
+    error = kept.group.validate_commit(request)
+    return kept if error is ErrorCode.NONE else error
 
 
-def _make_fit(group: GroupMetadata, decided: Decision, room: OffsetRoom) -> None:
+def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
     """Refuse what there is no room for."""
     for commits, answers in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
-        room.fit(group, commits, answers)
+        room.fit(kept.offsets, commits, answers)
         if len(commits.values) < count:
             decided.whole = False
     decided.stored = [commits for commits in decided.stored if commits.values]
 
 
-def _group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> GroupMetadata | ErrorCode:
+def _group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
-    group = node.door.enter(ctx, request.group_id)
-    if not isinstance(group, Absent):
-        return group
+    kept = node.door.enter(ctx, request.group_id)
+    if not isinstance(kept, Absent):
+        return kept
     if request.generation_id_or_member_epoch < 0:
-        return node.door.begin(group)
+        return node.door.begin(kept)
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
 
 
-def _store(node: Node, group: GroupMetadata, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
+def _store(node: Node, kept: KeptGroup, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
     try:
-        node.door.run(ctx, group, Outcome(None, commits))
+        node.door.run(ctx, kept, Outcome(None, commits))
     except RecordTooLarge as error:
         return commit_error(append_error(error))
     return ErrorCode.NONE

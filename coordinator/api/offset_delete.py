@@ -7,10 +7,9 @@ from coordinator.api.context import Parked, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.merging import merge_topics
 from coordinator.api.slices import ITEMS_PER_SLICE, work_in_slices
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.offsets.commits import delete_offsets, validate_delete_offsets
+from coordinator.groups.offsets.commits import delete_offsets
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -23,18 +22,18 @@ def handle(node: Node, request: OffsetDeleteRequest, ctx: RequestContext) -> Off
     """Delete offsets of partitions; not those of topics that the group's members consume, or that do not exist."""
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
-    group = node.door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
-        return error_response(request, group, ctx.api_version)
-    if isinstance(group, Absent):
+    kept = node.door.enter(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
+        return error_response(request, kept, ctx.api_version)
+    if isinstance(kept, Absent):
         return error_response(request, ErrorCode.GROUP_ID_NOT_FOUND, ctx.api_version)
-    error = validate_delete_offsets(group)
+    error = kept.group.validate_delete_offsets()
     if error is not ErrorCode.NONE:
         return error_response(request, error, ctx.api_version)
-    return work_in_slices(node, ctx, _delete(node, request, ctx, group))
+    return work_in_slices(node, ctx, _delete(node, request, ctx, kept))
 
 
-def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, group: GroupMetadata) -> Work:
+def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, kept: KeptGroup) -> Work:
     refused: dict[str, ResponseTopic] = {}
     taken = []
     for topic in request.topics:
@@ -46,7 +45,7 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, group
         existing = [index for index in indexes if known is not None and known.has_partition(index)]
         answers: list[ErrorCode] = []
         for start in range(0, len(existing), ITEMS_PER_SLICE):
-            answers += _delete_some(node, ctx, group, topic.name, existing[start : start + ITEMS_PER_SLICE])
+            answers += _delete_some(node, ctx, kept, topic.name, existing[start : start + ITEMS_PER_SLICE])
             yield
         if existing:
             taken.append((topic.name, _topic(topic.name, existing, answers)))
@@ -55,12 +54,12 @@ def _delete(node: Node, request: OffsetDeleteRequest, ctx: RequestContext, group
 
 
 def _delete_some(
-    node: Node, ctx: RequestContext, group: GroupMetadata, topic: str, indexes: list[int]
+    node: Node, ctx: RequestContext, kept: KeptGroup, topic: str, indexes: list[int]
 ) -> list[ErrorCode]:
     """Raises RequestRefused when the group has gone since the last slice."""
-    node.door.check(ctx, group)
-    outcome = delete_offsets(group, topic, indexes)
-    answers: list[ErrorCode] = node.door.run(ctx, group, outcome)
+    node.door.check(ctx, kept)
+    outcome = delete_offsets(kept.group, kept.offsets, topic, indexes)
+    answers: list[ErrorCode] = node.door.run(ctx, kept, outcome)
     node.stats.offset_deletions += len(outcome.records)
     return answers
 

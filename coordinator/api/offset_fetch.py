@@ -49,15 +49,15 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
                     return answer_in_slices(node, request, ctx)
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
-    group = node.door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
+    kept = node.door.enter(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
         if ctx.api_version < TOP_ERROR_FROM:
-            node.stats.error(ApiKey.OFFSET_FETCH, group)  # where it stands on top it is counted as such
-        return error_response(request, group, ctx.api_version)
-    offsets = {} if isinstance(group, Absent) else group.offsets
+            node.stats.error(ApiKey.OFFSET_FETCH, kept)  # where it stands on top it is counted as such
+        return error_response(request, kept, ctx.api_version)
+    offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
     node.stats.offset_fetches += 1
     if request.topics is None:
-        if not isinstance(group, Absent) and group.num_offsets > MANY_OFFSETS:
+        if not isinstance(kept, Absent) and kept.offsets.count > MANY_OFFSETS:
             node.stats.offset_fetches -= 1  # counted there
             return answer_in_slices(node, request, ctx)
         topics = [
@@ -91,12 +91,12 @@ def handle_in_steps(
 
 
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
-    group = node.door.enter(ctx, wanted.group_id)
-    if isinstance(group, ErrorCode):
-        node.stats.error(ApiKey.OFFSET_FETCH, group)
-        return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=group)
+    kept = node.door.enter(ctx, wanted.group_id)
+    if isinstance(kept, ErrorCode):
+        node.stats.error(ApiKey.OFFSET_FETCH, kept)
+        return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=kept)
     node.stats.offset_fetches += 1
-    offsets = {} if isinstance(group, Absent) else group.offsets
+    offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     if wanted.topics is None:
         topics = []

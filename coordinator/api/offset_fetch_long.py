@@ -12,10 +12,9 @@ from uuid import UUID
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, in_slices, moments
 from coordinator.catalogue.topic import Topic
-from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node
-from coordinator.partitions.door import Absent, RequestRefused
+from coordinator.partitions.door import Absent, KeptGroup, RequestRefused
 from protocol.errors import ErrorCode, MessageTooLarge
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
@@ -41,11 +40,11 @@ def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContex
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
         return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))
-    group = node.door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
-        raise RequestRefused(group)
+    kept = node.door.enter(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
+        raise RequestRefused(kept)
     node.stats.offset_fetches += 1
-    topics = _topics(node, group, request.topics, Response.OffsetFetchResponseTopic, ctx)
+    topics = _topics(node, kept, request.topics, Response.OffsetFetchResponseTopic, ctx)
     return in_slices(node, ctx, Response(version=ctx.api_version, topics=topics))
 
 
@@ -88,19 +87,19 @@ def _groups(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Ite
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> Any:
     make = Response.OffsetFetchResponseGroup
     version = ctx.api_version
-    group = node.door.enter(ctx, wanted.group_id)
-    if isinstance(group, ErrorCode):
-        return make(version=version, group_id=wanted.group_id, error_code=group, topics=[])
+    kept = node.door.enter(ctx, wanted.group_id)
+    if isinstance(kept, ErrorCode):
+        return make(version=version, group_id=wanted.group_id, error_code=kept, topics=[])
     node.stats.offset_fetches += 1
-    topics = _topics(node, group, wanted.topics, make.OffsetFetchResponseTopics, ctx)
+    topics = _topics(node, kept, wanted.topics, make.OffsetFetchResponseTopics, ctx)
     return make(version=version, group_id=wanted.group_id, topics=topics)
 
 
 def _topics(
-    node: Node, group: GroupMetadata | Absent, wanted: Any, make: Any, ctx: RequestContext
+    node: Node, kept: KeptGroup | Absent, wanted: Any, make: Any, ctx: RequestContext
 ) -> Iterator[Any]:
     """The topics that are wanted, all that have offsets for None; by id (v10) those come last that do not exist."""
-    offsets: Offsets = {} if isinstance(group, Absent) else group.offsets
+    offsets: Offsets = {} if isinstance(kept, Absent) else kept.offsets.by_topic
     by_id = ctx.api_version >= TOPIC_IDS_FROM
     unknown = []
     for topic in moments(list(offsets) if wanted is None else wanted):
@@ -114,9 +113,9 @@ def _topics(
             continue
         name = topic if wanted is None else topic.name
         committed = offsets.get(name if known is None else known.name, {})
-        _still_there(node, group, ctx)
+        _still_there(node, kept, ctx)
         indexes = list(committed) if wanted is None else topic.partition_indexes
-        partitions = _partitions(node, group, committed, indexes, ctx)
+        partitions = _partitions(node, kept, committed, indexes, ctx)
         yield _topic(make, ctx, name, None if known is None else known.uuid, partitions)
     for topic in unknown:
         refused = (_unknown_topic_id(index) for index in topic.partition_indexes)
@@ -137,7 +136,7 @@ def _topic(make: Any, ctx: RequestContext, name: str, topic_id: UUID | None, par
 
 def _partitions(
     node: Node,
-    group: GroupMetadata | Absent,
+    kept: KeptGroup | Absent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
@@ -145,29 +144,29 @@ def _partitions(
     """A list where it is short, so that it is written at once."""
     if len(indexes) <= 50:
         return [fetch_partition(committed, index) for index in indexes]
-    return _many_partitions(node, group, committed, indexes, ctx)
+    return _many_partitions(node, kept, committed, indexes, ctx)
 
 
 def _many_partitions(
     node: Node,
-    group: GroupMetadata | Absent,
+    kept: KeptGroup | Absent,
     committed: dict[int, OffsetAndMetadata],
     indexes: list[int],
     ctx: RequestContext,
 ) -> Iterator[Any]:
     for index in moments(indexes):
         if index is None:
-            _still_there(node, group, ctx)
+            _still_there(node, kept, ctx)
             yield None
         else:
             yield fetch_partition(committed, index)
-    _still_there(node, group, ctx)
+    _still_there(node, kept, ctx)
 
 
-def _still_there(node: Node, group: GroupMetadata | Absent, ctx: RequestContext) -> None:
+def _still_there(node: Node, kept: KeptGroup | Absent, ctx: RequestContext) -> None:
     """Wait for what was read until now. Raises RequestRefused when the group is gone: it may have lost records."""
-    if not isinstance(group, Absent):
-        node.door.check(ctx, group)
+    if not isinstance(kept, Absent):
+        node.door.check(ctx, kept)
 
 
 def _unknown_topic_id(index: int) -> OffsetFetchResponsePartitions:

@@ -26,12 +26,12 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
     if not request.group_id:
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     door = node.door
-    group = door.enter(ctx, request.group_id)
-    if isinstance(group, ErrorCode):
-        return error_response(request, group, ctx.api_version)
-    if isinstance(group, Absent):
+    kept = door.enter_classic(ctx, request.group_id)
+    if isinstance(kept, ErrorCode):
+        return error_response(request, kept, ctx.api_version)
+    if isinstance(kept, Absent):
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)
-    door.run(ctx, group, sync(group, request, ctx, door.clock.now()))
+    door.run(ctx, kept, sync(kept.classic, request, ctx, door.clock.now()))
     return PARKED
 
 

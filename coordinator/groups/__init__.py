@@ -3,7 +3,9 @@
 
 Theory of operation
 -------------------
-A `GroupMetadata` holds what Kafka calls a classic group. Two kinds of state live in it:
+Three things are apart. `classic` has the members of a group of the classic protocol, `offsets` what is committed in a
+group of any kind, and what runs them (`partitions.shard.KeptGroup`) keeps both under one id and sees a group through
+the small protocol of `group`. Two kinds of state live in them:
 
 * Hard state is what the log holds: the generation that was stored last, with its members and their assignments, and
   the committed offsets. It changes only through the functions of `replay`, which serve the live path and loading

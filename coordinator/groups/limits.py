@@ -12,6 +12,7 @@ import msgspec
 
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
@@ -99,14 +100,14 @@ class OffsetRoom:
         self._metadata_bytes = limits.max_offsets_metadata_bytes - usage.offset_metadata_bytes
 
     def fit(
-        self, group: GroupMetadata, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
+        self, offsets: CommittedOffsets, commits: OffsetCommits, answers: list[OffsetCommitResponsePartition]
     ) -> None:
         """Take out of `commits` what there is no room for, and put its errors into `answers`.
 
         New offsets beyond the limit are COORDINATOR_NOT_AVAILABLE, metadata that is longer than what an offset had
         before is OFFSET_METADATA_TOO_LARGE.
         """
-        known = group.offsets.get(commits.topic, {})
+        known = offsets.of(commits.topic)
         refused: dict[int, ErrorCode] = {}
         for partition, value in commits.values.items():
             before = known.get(partition)

@@ -59,16 +59,16 @@ def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int)
 
 
 def _count(shard: Shard, num_partitions: int, survey: Survey) -> None:
-    for group in shard.groups.values():
-        if is_nothing(group):
+    for kept in shard.groups.values():
+        if is_nothing(kept.group, kept.offsets):
             continue
-        home = partition_for(group.group_id, num_partitions)
+        home = partition_for(kept.group_id, num_partitions)
         if home != shard.partition:
             raise CannotImport(
-                f"group '{group.group_id}' is in partition {shard.partition}, and with {num_partitions} "
+                f"group '{kept.group_id}' is in partition {shard.partition}, and with {num_partitions} "
                 f"partitions it would be in {home}: these are not all partitions, or their number was changed"
             )
         survey.groups += 1
-        survey.offsets += group.num_offsets
-        for topic, partitions in group.offsets.items():
+        survey.offsets += kept.offsets.count
+        for topic, partitions in kept.offsets.by_topic.items():
             survey.topics[topic] = max(survey.topics.get(topic, 0), max(partitions, default=-1) + 1)

@@ -6,10 +6,9 @@ from typing import Final
 
 import msgspec
 
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets import expiry
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import KeptGroup
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 
@@ -46,12 +45,13 @@ class Preview(msgspec.Struct):
     unlisted_rows: int = 0
     missing_partitions: list[int] = []
 
-    def add(self, group: GroupMetadata) -> None:
+    def add(self, kept: KeptGroup) -> None:
         """Look at one group."""
+        group = kept.group
         until_ms = self.now_ms + self.within_ms
         by_topic: dict[str, ExpiringTopic] = {}
         offsets = 0
-        for topic, _, at_ms in expiry.expiries(group, self.retention_ms):
+        for topic, _, at_ms in expiry.expiries(group, self.retention_ms, kept.offsets.all()):
             if at_ms > until_ms:
                 continue
             offsets += 1
@@ -66,16 +66,16 @@ class Preview(msgspec.Struct):
             return
         self.offsets += offsets
         self.groups += 1
-        self.finished_groups += expiry.is_finished(group, offsets)
+        self.finished_groups += expiry.is_finished(group, kept.offsets, offsets)
         room = ROWS_MAX - len(self.rows)
         self.rows += list(by_topic.values())[:room]
         self.unlisted_rows += max(len(by_topic) - room, 0)
 
 
-def preview_of(groups: Iterable[GroupMetadata], preview: Preview) -> Preview:
+def preview_of(groups: Iterable[KeptGroup], preview: Preview) -> Preview:
     """Look at groups that nobody else uses."""
-    for group in groups:
-        preview.add(group)
+    for kept in groups:
+        preview.add(kept)
     return preview
 
 
@@ -101,9 +101,9 @@ async def preview_expiry(
     preview.missing_partitions = sorted({*manager.loading_partitions, *failed_partitions})
     slices = Slices(clock.nanos)
     for shard in list(manager.owned_partitions.values()):
-        for group in list(shard.groups.values()):
-            if group.state is not GroupState.DEAD and not shard.is_lost:
-                preview.add(group)
+        for kept in list(shard.groups.values()):
+            if not kept.group.is_dead and not shard.is_lost:
+                preview.add(kept)
             if slices.over:
                 await slices.give_way()
     return preview

@@ -3,7 +3,6 @@
 
 from typing import Final
 
-from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
@@ -27,17 +26,17 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     removed = 0
     slices = Slices(clock.nanos)
     for shard in list(manager.owned_partitions.values()):
-        for group in list(shard.groups.values()):
-            if group.state is GroupState.DEAD or shard.is_lost:
+        for kept in list(shard.groups.values()):
+            if kept.group.is_dead or shard.is_lost:
                 continue  # went while we gave way to others
             try:
-                for expired in manager.cleanup_steps(shard, group, now_wall_ms):
+                for expired in manager.cleanup_steps(kept, now_wall_ms):
                     removed += expired
                     if slices.over:
                         await slices.give_way()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
-                log.error("expired offsets stay", group=group.group_id, reason=str(error))
+                log.error("expired offsets stay", group=kept.group_id, reason=str(error))
     took_ms = clock.mono_ms() - began_ms
     message = LOG_LINE.format(removed, took_ms)
     log.info(message, offsets=removed, milliseconds=took_ms)

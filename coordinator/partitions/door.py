@@ -9,16 +9,17 @@ in slices come back between them with `check`.
 from collections.abc import Generator, Iterator
 from typing import Any, Final
 
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.state import GroupState
+from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import new_group
 from coordinator.groups.outcome import Outcome
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
+
+__all__ = ["Absent", "Door", "KeptGroup", "RequestRefused"]
 
 GROUPS_PER_STEP: Final = 50
 """So many groups are shown before others get a chance: some 100 microseconds."""
@@ -35,10 +36,11 @@ class RequestRefused(Exception):
 class Absent:
     """There is no group of this id in the partition that would hold it."""
 
-    __slots__ = ("group_id",)
+    __slots__ = ("group_id", "shard")
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, shard: Shard) -> None:
         self.group_id = group_id
+        self.shard = shard
 
 
 class Door:
@@ -53,7 +55,7 @@ class Door:
 
     # --- finding a group ---
 
-    def enter(self, waiting: Waiting, group_id: str) -> GroupMetadata | Absent | ErrorCode:
+    def enter(self, waiting: Waiting, group_id: str) -> KeptGroup | Absent | ErrorCode:
         """The group, or that there is none, or why nothing can be said of it here now.
 
         The reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
@@ -62,33 +64,43 @@ class Door:
         shard = self._manager.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
-        group = shard.groups.get(group_id)
-        if group is None:
+        kept = shard.groups.get(group_id)
+        if kept is None:
             waiting.wait_for(shard.absence_ticket)
-            return Absent(group_id)
-        waiting.wait_for(group.ticket)
-        return group
+            return Absent(group_id, shard)
+        waiting.wait_for(kept.ticket)
+        return kept
 
-    def check(self, waiting: Waiting, group: GroupMetadata) -> None:
+    def enter_classic(self, waiting: Waiting, group_id: str) -> KeptGroup | Absent | ErrorCode:
+        """As `enter`, for what only a group of the classic protocol understands.
+
+        INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
+        """
+        kept = self.enter(waiting, group_id)
+        if isinstance(kept, KeptGroup) and not isinstance(kept.group, ClassicGroup):
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return kept
+
+    def check(self, waiting: Waiting, kept: KeptGroup) -> None:
         """Between two slices: wait for what has been read of the group until now.
 
         Raises RequestRefused where it is not served any more: what was read may have been lost with its partition.
         """
-        if not self._manager.is_served(group):
+        if not self._manager.is_served(kept):
             raise RequestRefused(ErrorCode.NOT_COORDINATOR)
-        waiting.wait_for(group.ticket)
+        waiting.wait_for(kept.ticket)
 
-    def every_group(self, waiting: Waiting) -> Iterator[GroupMetadata | None]:
+    def every_group(self, waiting: Waiting) -> Iterator[KeptGroup | None]:
         """The groups of all owned partitions that are not Dead; None where it is time to give way.
 
         Raises RequestRefused when a partition is lost meanwhile, on which clients ask again: else its groups would be
         missing from a list that looks whole.
         """
         for shard in list(self._manager.owned_partitions.values()):
-            for number, group in enumerate(list(shard.groups.values()), 1):
-                if group.state is not GroupState.DEAD:
-                    waiting.wait_for(group.ticket)
-                    yield group
+            for number, kept in enumerate(list(shard.groups.values()), 1):
+                if not kept.group.is_dead:
+                    waiting.wait_for(kept.ticket)
+                    yield kept
                 if number % GROUPS_PER_STEP == 0:
                     yield None
                     self._check_owned(shard)
@@ -116,28 +128,26 @@ class Door:
 
     def count_offsets(self, group_id: str) -> tuple[int, int]:
         """About how much work it is to show all offsets of a group: how many there are, and bytes of metadata."""
-        group = self._manager.get_group(group_id)
-        return (0, 0) if group is None else (group.num_offsets, group.offset_metadata_bytes)
+        kept = self._manager.find(group_id)
+        return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
 
     # --- changing a group ---
 
-    def begin(self, absent: Absent) -> GroupMetadata | ErrorCode:
+    def begin(self, absent: Absent) -> KeptGroup | ErrorCode:
         """A new group in place of the absent one, Empty; it is kept once there is something in it."""
         env = self.env
         error = new_group(env.config.limits, env.usage, absent.group_id)
-        return GroupMetadata(absent.group_id, env.usage) if error is ErrorCode.NONE else error
+        return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error
 
-    def run(self, waiting: Waiting, group: GroupMetadata, outcome: Outcome) -> Any:
+    def run(self, waiting: Waiting, kept: KeptGroup, outcome: Outcome) -> Any:
         """Carry out what was decided about a group; the reply to `waiting` waits for it. Returns the answer.
 
         Raises RecordTooLarge where that is not said in a reply; nothing has changed then.
         """
-        manager = self._manager
-        shard = self._shard(group)
-        if group.members or group.pending_members:
-            shard.add(group)  # a join that was refused leaves no new group behind
-        manager.run(shard, group, outcome)
-        waiting.wait_for(group.ticket)
+        if not kept.is_kept and kept.group.is_worth_keeping:
+            kept.shard.add(kept)  # a join that was refused leaves no new group behind
+        self._manager.run(kept, outcome)
+        waiting.wait_for(kept.ticket)
         return outcome.answer
 
     def delete_group(self, waiting: Waiting, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
@@ -145,8 +155,3 @@ class Door:
         error = yield from self._manager.delete_in_steps(group_id, count)
         self.enter(waiting, group_id)  # the answer says how it is now
         return error
-
-    def _shard(self, group: GroupMetadata) -> Shard:
-        shard = self._manager.shard_for(group.group_id)
-        assert not isinstance(shard, ErrorCode), f"the partition of {group.group_id} went within a step"
-        return shard

@@ -5,25 +5,19 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from typing import Final, cast
 
-from coordinator.groups.classic import timeouts
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.rebalance import refuse
-from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.group_log import LogWriter
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, Ticket
 from protocol.errors import ErrorCode
-from protocol.hot.join_group import JoinGroupResponse
-from protocol.hot.sync_group import SyncGroupResponse
 from protocol.names import Partition
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
@@ -107,19 +101,20 @@ class GroupMetadataManager:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
-    def get_group(self, group_id: str) -> GroupMetadata | None:
+    def find(self, group_id: str) -> KeptGroup | None:
         """A group of an owned partition; None when there is no such group or its partition is not owned."""
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
 
-    def is_served(self, group: GroupMetadata) -> bool:
+    def is_served(self, kept: KeptGroup) -> bool:
         """Whether a group that was found earlier is still the one of its id in an owned partition.
 
         Groups of a lost partition stay in memory for some turns: nothing may be read from them or written any more.
         """
-        return self.get_group(group.group_id) is group
+        shard = kept.shard
+        return self.owned_partitions.get(shard.partition) is shard and shard.groups.get(kept.group_id) is kept
 
-    def current_groups(self) -> Iterator[GroupMetadata]:
+    def current_groups(self) -> Iterator[KeptGroup]:
         """All groups of all owned partitions."""
         for shard in self.owned_partitions.values():
             yield from shard.groups.values()
@@ -145,11 +140,11 @@ class GroupMetadataManager:
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
         """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
-        for group in list(shard.groups.values()):
-            if expiry.is_nothing(group):
-                shard.remove(group)
+        for kept in list(shard.groups.values()):
+            if expiry.is_nothing(kept.group, kept.offsets):
+                shard.remove(kept)
             else:
-                self.load_group(shard, group)
+                self.load_group(kept)
             yield
 
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
@@ -161,9 +156,9 @@ class GroupMetadataManager:
             for _ in self._delete_offsets_of_topics(shard, shard.deleted_topics):
                 pass
 
-    def load_group(self, shard: Shard, group: GroupMetadata) -> None:
+    def load_group(self, kept: KeptGroup) -> None:
         """A group has come from the log: give its members a full session from now."""
-        self.run(shard, group, timeouts.on_loaded(self.env, group, self.clock.now()))
+        self.run(kept, kept.group.on_loaded(self.env, self.clock.now()))
 
     def remove_groups_for_partition(self, partition: Partition) -> None:
         """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
@@ -211,30 +206,25 @@ class GroupMetadataManager:
             self._unloading.popleft()
             log.debug("unloaded partition", partition=shard.partition)
 
-    def _unload(self, group: GroupMetadata) -> None:
-        group.leave_memory()
-        group.previous_state, group.state = group.state, GroupState.DEAD
-        error = ErrorCode.NOT_COORDINATOR
-        for member in group.members.values():
-            if member.awaiting_join is not None:
-                refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
-                self._deliver(Reply(member.awaiting_join, refusal), DURABLE)
-            if member.awaiting_sync is not None:
-                self._deliver(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)), DURABLE)
-            member.awaiting_join = member.awaiting_sync = None
+    def _unload(self, kept: KeptGroup) -> None:
+        kept.offsets.leave_memory()
+        for reply in kept.group.abandon(ErrorCode.NOT_COORDINATOR):
+            self._deliver(reply, DURABLE)
 
     # --- running steps ---
 
-    def run(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> None:
+    def run(self, kept: KeptGroup, outcome: Outcome) -> None:
         """Carry out a decision: append, apply, arm the deadline, and give the replies their ticket.
 
         Raises RecordTooLarge where the records do not fit, and nobody waits for a reply that could say so.
         """
-        if outcome.records and not self._append(shard, group, outcome):
+        if outcome.records and not self._append(kept, outcome):
             return
-        if group.wakeup_ms < group.armed_ms:
-            self._arm(shard, group)
-        ticket = group.ticket
+        wakeup_ms = kept.group.wakeup_ms
+        if wakeup_ms < kept.armed_ms:
+            kept.armed_ms = wakeup_ms
+            self._timers.at(wakeup_ms, self._wake, (kept, wakeup_ms))
+        ticket = kept.ticket
         for reply in outcome.replies:
             self._deliver(reply, ticket)
         for event in outcome.events:
@@ -242,29 +232,30 @@ class GroupMetadataManager:
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
 
-    def _append(self, shard: Shard, group: GroupMetadata, outcome: Outcome) -> bool:
+    def _append(self, kept: KeptGroup, outcome: Outcome) -> bool:
         records = outcome.records
         try:
             if isinstance(records[0], OffsetCommits):
-                self._append_commit(shard, group, cast(list[OffsetCommits], records))
+                self._append_commit(kept, cast(list[OffsetCommits], records))
             elif outcome.independent:
-                self._append_apart(shard, cast(list[Record], records))
+                self._append_apart(kept.shard, cast(list[Record], records))
             else:
-                shard.append(cast(list[Record], records))
+                kept.shard.append(cast(list[Record], records))
         except RecordTooLarge as error:
             if not outcome.replies and not outcome.starts_over:
                 raise
             code = group_error(append_error(error))
             log.warning(
-                "group metadata cannot be stored", group=group.group_id, error=code.name, reason=str(error)
+                "group metadata cannot be stored", group=kept.group_id, error=code.name, reason=str(error)
             )
-            self.run(shard, group, refuse(self.env, group, outcome, code, self.clock.now()))
+            self.run(kept, kept.group.refuse(self.env, outcome, code, self.clock.now()))
             return False
         return True
 
-    def _append_commit(self, shard: Shard, group: GroupMetadata, commits: list[OffsetCommits]) -> None:
-        shard.append_offsets(group, commits)
-        shard.add(group)  # a simple group begins with its first commit
+    def _append_commit(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
+        shard = kept.shard
+        shard.append_offsets(kept, commits)
+        shard.add(kept)  # a simple group begins with its first commit
         self.stats.offset_commits += sum([len(commit.values) for commit in commits])
 
     def _append_apart(self, shard: Shard, records: list[Record]) -> None:
@@ -288,20 +279,16 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[:middle])
         self._append_in_parts(shard, records[middle:])
 
-    def _arm(self, shard: Shard, group: GroupMetadata) -> None:
-        group.armed_ms = group.wakeup_ms
-        self._timers.at(group.wakeup_ms, self._wake, (shard, group, group.wakeup_ms))
-
-    def _wake(self, armed: tuple[Shard, GroupMetadata, int]) -> None:
-        shard, group, armed_ms = armed
-        if group.armed_ms != armed_ms or group.state is GroupState.DEAD or shard.is_lost:
+    def _wake(self, armed: tuple[KeptGroup, int]) -> None:
+        kept, armed_ms = armed
+        if kept.armed_ms != armed_ms or kept.group.is_dead or kept.shard.is_lost:
             return  # an earlier deadline took over, or the group is gone
-        if shard.appender is None:
+        if kept.shard.appender is None:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
             self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake, armed)
             return
-        group.armed_ms = NEVER
-        self.run(shard, group, timeouts.expire(self.env, group, self.clock.now(), self._timers.due_ms))
+        kept.armed_ms = NEVER
+        self.run(kept, kept.group.expire(self.env, self.clock.now(), self._timers.due_ms))
 
     # --- deleting and expiring ---
 
@@ -310,15 +297,15 @@ class GroupMetadataManager:
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
             return shard
-        group = shard.groups.get(group_id)
-        if group is None:
+        kept = shard.groups.get(group_id)
+        if kept is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        outcome = expiry.delete_group(group)
+        outcome = expiry.delete_group(kept.group, kept.offsets)
         if outcome.answer is ErrorCode.NONE:
-            offsets = group.num_offsets
-            self.run(shard, group, outcome)
+            offsets = kept.offsets.count
+            self.run(kept, outcome)
             self.stats.offset_deletions += offsets
-            shard.remove(group)
+            shard.remove(kept)
             log.info("group deleted", group=group_id)
         return cast(ErrorCode, outcome.answer)
 
@@ -328,59 +315,56 @@ class GroupMetadataManager:
         Meanwhile it is Dead: who joins or commits is told to try again, so that a group that is refused to be deleted
         has lost nothing. It is as it was, but for the offsets that are gone, where the steps are not taken to the end.
         """
-        shard = self.shard_for(group_id)
-        group = None if isinstance(shard, ErrorCode) else shard.groups.get(group_id)
-        if (
-            not isinstance(shard, ErrorCode)
-            and group is not None
-            and expiry.validate_delete_group(group) is ErrorCode.NONE
-        ):
+        kept = self.find(group_id)
+        if kept is not None and kept.group.validate_delete_group() is ErrorCode.NONE:
             try:
-                while group.num_offsets > count and self.is_served(group):
-                    group.state = GroupState.DEAD
-                    self.run(shard, group, expiry.delete_first_offsets(group, count))
+                while kept.offsets.count > count and self.is_served(kept):
+                    kept.group.begin_deletion()
+                    self.run(kept, expiry.delete_first_offsets(kept.group, kept.offsets, count))
                     self.stats.offset_deletions += count
                     yield
             finally:
-                if self.is_served(group):
-                    group.state = GroupState.EMPTY
+                if self.is_served(kept):
+                    kept.group.end_deletion()
         return self.delete_group(group_id)
 
-    def cleanup_group(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> int:
+    def cleanup_group(self, kept: KeptGroup, now_wall_ms: int) -> int:
         """Append the tombstones of what has expired in one group; returns how many offsets that were.
 
         A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
         """
-        return sum(self.cleanup_steps(shard, group, now_wall_ms))
+        return sum(self.cleanup_steps(kept, now_wall_ms))
 
-    def cleanup_steps(self, shard: Shard, group: GroupMetadata, now_wall_ms: int) -> Iterator[int]:
+    def cleanup_steps(self, kept: KeptGroup, now_wall_ms: int) -> Iterator[int]:
         """Clean a group up in steps, between which others may do what they like with it.
 
         Each looks at `offsets_per_step` offsets at most, and gives how many had expired; a group has one step at
         least. Raises RecordTooLarge.
         """
         retention_ms, at_once = self.env.config.offsets_retention_ms, self.offsets_per_step
-        if not group.offsets:
-            self._remove_if_finished(shard, group)
+        group, offsets = kept.group, kept.offsets
+        if not offsets.count:
+            self._remove_if_finished(kept)
             yield 0
-        for topic in list(group.offsets):
-            partitions = list(group.offsets.get(topic, ()))
+        for topic in list(offsets.by_topic):
+            partitions = list(offsets.of(topic))
             for start in range(0, len(partitions), at_once):
-                if group.state is GroupState.DEAD or shard.is_lost:
+                if group.is_dead or kept.shard.is_lost:
                     return
-                some = group.some_offsets(topic, partitions[start : start + at_once])
+                some = offsets.some(topic, partitions[start : start + at_once])
                 outcome = expiry.expired_offsets(group, now_wall_ms, retention_ms, some)
-                self.run(shard, group, outcome)
+                self.run(kept, outcome)
                 expired = len(outcome.records)
                 self.stats.offset_expirations += expired
-                self._remove_if_finished(shard, group)
+                self._remove_if_finished(kept)
                 yield expired
 
-    def _remove_if_finished(self, shard: Shard, group: GroupMetadata) -> None:
-        if expiry.is_finished(group, 0):
-            self.run(shard, group, expiry.remove_group(group))
-            log.info("group transitioned to Dead", group=group.group_id, generation=group.generation_id)
-            shard.remove(group)
+    def _remove_if_finished(self, kept: KeptGroup) -> None:
+        group = kept.group
+        if expiry.is_finished(group, kept.offsets, 0):
+            self.run(kept, expiry.remove_group(group))
+            log.info("group transitioned to Dead", group=kept.group_id, generation=group.generation_id)
+            kept.shard.remove(kept)
             self.stats.groups_expired += 1
 
     def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[None]:
@@ -418,18 +402,19 @@ class GroupMetadataManager:
         self.begin_load(partition).deleted_topics = shard.deleted_topics
 
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
-        for number, group in enumerate(list(shard.groups.values())):
+        for number, kept in enumerate(list(shard.groups.values())):
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
-            for outcome in expiry.delete_offsets_of_topics(group, topics, TOMBSTONES_PER_STEP):
+            dropped = expiry.delete_offsets_of_topics(kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP)
+            for outcome in dropped:
                 if self.owned_partitions.get(shard.partition) is not shard:
                     return  # lost since the last step
                 try:
-                    self.run(shard, group, outcome)
+                    self.run(kept, outcome)
                 except RecordTooLarge as error:
-                    log.error("offsets of deleted topics stay", group=group.group_id, reason=str(error))
+                    log.error("offsets of deleted topics stay", group=kept.group_id, reason=str(error))
                     break
-                self._note_dropped(group.ticket, topics)
+                self._note_dropped(kept.ticket, topics)
                 self.stats.offset_deletions += len(outcome.records)
                 yield
 

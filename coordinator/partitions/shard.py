@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.replay import (
-    apply_group_metadata,
-    apply_offset_commit,
-    apply_offset_commits,
-    forget_metadata,
-)
-from coordinator.groups.classic.state import GroupState
+from coordinator.groups.classic.group import ClassicGroup
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.classic.replay import apply_group_metadata, forget_metadata
+from coordinator.groups.group import Group
+from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.usage import Usage
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
@@ -24,6 +21,31 @@ from storage.format.records import (
     UnknownRecord,
     other_group,
 )
+
+
+class KeptGroup:
+    """What a partition keeps under a group's id: the group, of any kind, its offsets, and what their runner needs."""
+
+    __slots__ = ("armed_ms", "group", "group_id", "is_kept", "offsets", "shard", "ticket")
+
+    def __init__(self, shard: "Shard", group: Group) -> None:
+        self.shard = shard
+        self.group = group
+        self.group_id = group.group_id
+        self.offsets = CommittedOffsets(shard.usage)
+        self.ticket: Ticket = DURABLE
+        """Of the newest record of this."""
+        self.is_kept = False
+        """Whether it is in the cache."""
+        self.armed_ms = NEVER
+        """When the runner will look at the group again."""
+
+    @property
+    def classic(self) -> ClassicGroup:
+        """The group, which must be one of the classic protocol."""
+        group = self.group
+        assert isinstance(group, ClassicGroup), f"{self.group_id} is a {group.kind} group"
+        return group
 
 
 class Shard:
@@ -50,7 +72,7 @@ class Shard:
         self.usage = Usage() if usage is None else usage
         self.is_lost = False
         """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
-        self.groups: dict[str, GroupMetadata] = {}
+        self.groups: dict[str, KeptGroup] = {}
         self.other_groups: set[str] = set()
         """Groups in the log of protocols that are not served here."""
         self.appender: LogWriter | None = None  # while loading there is none
@@ -64,13 +86,13 @@ class Shard:
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append(records)
         for record in records:
-            group = self.apply(record)
-            if group is not None:
-                group.ticket = ticket
+            kept = self.apply(record)
+            if kept is not None:
+                kept.ticket = ticket
             else:
                 self.absence_ticket = ticket
 
-    def append_offsets(self, group: GroupMetadata, commits: Sequence[OffsetCommits]) -> None:
+    def append_offsets(self, kept: KeptGroup, commits: Sequence[OffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
 
         Raises RecordTooLarge before anything has changed.
@@ -78,17 +100,15 @@ class Shard:
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append_offsets(commits)
         for commit in commits:
-            apply_offset_commits(group, commit)
-        group.ticket = ticket
+            kept.offsets.apply_commits(commit)
+        kept.ticket = ticket
 
-    def apply(self, record: Record | OffsetCommits) -> GroupMetadata | None:
+    def apply(self, record: Record | OffsetCommits) -> KeptGroup | None:
         """Do what the record says; returns its group, or None when that is gone now or of a kind we do not know."""
         if isinstance(record, OffsetCommits):
-            group = self.groups.get(record.group)
-            if group is None:
-                group = self.add(GroupMetadata(record.group, self.usage))
-            apply_offset_commits(group, record)
-            return group
+            kept = self._find_or_add(record.group)
+            kept.offsets.apply_commits(record)
+            return kept
         if isinstance(record, OffsetCommitRecord):
             return self.apply_offset_commit(record.group, record.topic, record.partition, record.value)
         if isinstance(record, GroupMetadataRecord):
@@ -98,31 +118,35 @@ class Shard:
 
     def apply_offset_commit(
         self, group_id: str, topic: str, partition: int, value: OffsetAndMetadata | None
-    ) -> GroupMetadata | None:
+    ) -> KeptGroup | None:
         """Apply one offset; a first offset brings a group of its own (a simple group) into being."""
-        group = self.groups.get(group_id)
-        if group is None:
-            if value is None:
-                return None
-            group = self.add(GroupMetadata(group_id, self.usage))
-        apply_offset_commit(group, topic, partition, value)
-        return group
+        kept = self.groups.get(group_id) if value is None else self._find_or_add(group_id)
+        if kept is not None:
+            kept.offsets.apply_offset(topic, partition, value)
+        return kept
 
-    def _apply_group_metadata(self, record: GroupMetadataRecord) -> GroupMetadata | None:
-        group = self.groups.get(record.group)
+    def _apply_group_metadata(self, record: GroupMetadataRecord) -> KeptGroup | None:
         if record.value is not None:
-            if group is None:
-                group = self.add(GroupMetadata(record.group, self.usage))
-            apply_group_metadata(group, record.value)
-            return group
-        if group is None:
+            kept = self._find_or_add(record.group)
+            apply_group_metadata(kept.classic, record.value)
+            return kept
+        found = self.groups.get(record.group)
+        if found is None:
             return None
-        if group.offsets:
+        if found.offsets.count:
             # The tombstone of a group follows those of its offsets; should any be left, they are not lost with it.
-            forget_metadata(group)
-            return group
-        self.remove(group)
+            forget_metadata(found.classic)
+            return found
+        self.remove(found)
         return None
+
+    def _find_or_add(self, group_id: str) -> KeptGroup:
+        kept = self.groups.get(group_id)
+        return self.add(self.new_group(group_id)) if kept is None else kept
+
+    def new_group(self, group_id: str) -> KeptGroup:
+        """A group without anything, which is not in the cache."""
+        return KeptGroup(self, ClassicGroup(group_id, self.usage))
 
     def _note_other_group(self, record: UnknownRecord) -> None:
         group_id = other_group(record)
@@ -132,24 +156,22 @@ class Shard:
     def mark_other_groups(self) -> None:
         """Once the log has been applied: tell the offsets of groups that are not served from a simple consumer's."""
         for group_id in self.other_groups & self.groups.keys():
-            self.groups[group_id].of_other_protocol = True
+            self.groups[group_id].classic.of_other_protocol = True
 
-    def add(self, group: GroupMetadata) -> GroupMetadata:
+    def add(self, kept: KeptGroup) -> KeptGroup:
         """Put a group in the cache; returns the one of its id that is there already, if there is."""
-        there = self.groups.get(group.group_id)
+        there = self.groups.get(kept.group_id)
         if there is not None:
             return there
-        self.groups[group.group_id] = group
-        group.enter_memory()
-        return group
+        self.groups[kept.group_id] = kept
+        kept.is_kept = True
+        kept.group.enter_memory()
+        return kept
 
-    def remove(self, group: GroupMetadata) -> None:
+    def remove(self, kept: KeptGroup) -> None:
         """Take a group out of the cache; it is Dead from then on."""
-        if self.groups.pop(group.group_id, None) is not None:
-            group.leave_memory()
-            group.state = GroupState.DEAD
-            self.absence_ticket = later(self.absence_ticket, group.ticket)
-
-    def states(self) -> Iterable[GroupState]:
-        """The state of each group."""
-        return (group.state for group in self.groups.values())
+        if self.groups.pop(kept.group_id, None) is not None:
+            kept.is_kept = False
+            kept.group.leave_memory()
+            kept.offsets.leave_memory()
+            self.absence_ticket = later(self.absence_ticket, kept.ticket)

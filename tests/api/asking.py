@@ -18,7 +18,6 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.net.budget import Unsent
 from coordinator.node import Ends
@@ -93,7 +92,7 @@ class Groups:
 
     def looked_at(self, group_id: str) -> int:
         """How often a topic of this group was looked at."""
-        offsets = self.shard(group_id).groups[group_id].offsets
+        offsets = self.shard(group_id).groups[group_id].offsets.by_topic
         assert isinstance(offsets, CountedOffsets)
         return offsets.looked_at
 
@@ -107,13 +106,13 @@ class Groups:
         at_ms: int = 0,
     ) -> None:
         """Let a group have these offsets."""
-        groups = self.shard(group_id).groups
-        group = groups.get(group_id)
-        if group is None:
-            group = groups[group_id] = GroupMetadata(group_id)
-            group.offsets = CountedOffsets()
-        group.ticket = ticket
-        group.offsets[topic] = {
+        shard = self.shard(group_id)
+        kept = shard.groups.get(group_id)
+        if kept is None:
+            kept = shard.add(shard.new_group(group_id))
+            kept.offsets.by_topic = CountedOffsets()
+        kept.ticket = ticket
+        kept.offsets.by_topic[topic] = {
             index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=at_ms)
             for index, offset in offsets.items()
         }

@@ -10,14 +10,14 @@ from typing import Any, Final
 from coordinator.api import heartbeat, join_group, leave_group, offset_commit, sync_group
 from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.catalogue.topic import Topic
-from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.outcome import Instant, Reply
 from coordinator.partitions.door import Door
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
@@ -152,9 +152,10 @@ def assert_hard_state_is_stored(live: Shard, stored: Shard) -> None:
 
     A group that rebalances has left its stored generation behind; one that is being deleted is Dead meanwhile.
     """
-    for group in live.groups.values():
-        known = stored.groups.get(group.group_id)
-        assert group.offsets == ({} if known is None else known.offsets), group.group_id
+    for kept in live.groups.values():
+        group, there = kept.classic, stored.groups.get(kept.group_id)
+        assert kept.offsets.by_topic == ({} if there is None else there.offsets.by_topic), kept.group_id
+        known = None if there is None else there.classic
         if group.state not in (GroupState.EMPTY, GroupState.STABLE):
             continue
         if known is None or known.generation_id == 0:
@@ -170,14 +171,14 @@ def assert_changes_something(stored: Shard, record: Record) -> None:
     """No decision writes a record that says what the log says already; a commit may bring what is there."""
     if isinstance(record, UnknownRecord) or (isinstance(record, OffsetCommitRecord) and record.value):
         return
-    group = stored.groups.get(record.group)
-    assert group is not None or record.value is not None, f"a tombstone of what is not there: {record}"
-    if group is None:
+    kept = stored.groups.get(record.group)
+    assert kept is not None or record.value is not None, f"a tombstone of what is not there: {record}"
+    if kept is None:
         return
     if isinstance(record, OffsetCommitRecord):
-        assert record.partition in group.offsets.get(record.topic, {}), f"a tombstone of nothing: {record}"
+        assert record.partition in kept.offsets.of(record.topic), f"a tombstone of nothing: {record}"
     else:
-        assert record.value != stored_value(group), f"the log has that already: {record}"
+        assert record.value != stored_value(kept.classic), f"the log has that already: {record}"
 
 
 NEVER_STORED: Final = GroupMetadataValue(
@@ -275,10 +276,15 @@ class Cluster:
         assert isinstance(reply.caller, RequestContext)
         reply.caller.complete(reply.response)
 
-    def group(self, group_id: str = "g") -> GroupMetadata:
-        group = self.manager.get_group(group_id)
-        assert group is not None, f"no group {group_id}"
-        return group
+    def group(self, group_id: str = "g") -> ClassicGroup:
+        """The members of a group."""
+        return self.kept(group_id).classic
+
+    def kept(self, group_id: str = "g") -> KeptGroup:
+        """A group, its offsets and what its runner needs."""
+        kept = self.manager.find(group_id)
+        assert kept is not None, f"no group {group_id}"
+        return kept
 
     def advance(self, delta_ms: int) -> None:
         self.timers.advance(delta_ms)
@@ -420,8 +426,8 @@ class Cluster:
 
     def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
         """The committed offset as memory has it; -1 for none."""
-        found = self.manager.get_group(group)
-        value = None if found is None else found.offsets.get(topic, {}).get(partition)
+        found = self.manager.find(group)
+        value = None if found is None else found.offsets.of(topic).get(partition)
         return -1 if value is None else value.offset
 
     def _call(

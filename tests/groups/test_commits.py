@@ -6,6 +6,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from tests.groups.harness import Cluster
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -56,7 +57,7 @@ def test_commits_by_state(
 def test_a_generation_of_a_group_that_does_not_exist(version: int, error: ErrorCode) -> None:
     cluster = Cluster()
     assert cluster.commit(1, member_id="m", generation=1, version=version) is error
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
 def test_a_commit_from_outside_makes_a_simple_group() -> None:
@@ -87,4 +88,4 @@ def test_offsets_may_go_back_when_a_client_wants_it() -> None:
     cluster.commit(10)
     cluster.commit(3)
     assert cluster.committed() == 3
-    assert cluster.log.replay().groups["g"].offsets["t"][0].offset == 3
+    assert cluster.log.replay().groups["g"].offsets.by_topic["t"][0].offset == 3

@@ -13,6 +13,7 @@ from protocol.errors import ErrorCode
 from protocol.names import Partition
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
+from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 
 RETENTION_MS = 7 * 86_400_000
@@ -46,7 +47,7 @@ def test_simple_consumers_offsets_expire_by_their_commit() -> None:
     assert (cluster.committed(0), cluster.committed(1)) == (-1, 2)
     sleep_through(cluster, 1_000)
     assert check(cluster) == 1
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
 def test_an_empty_groups_offsets_expire_by_the_moment_it_became_empty() -> None:
@@ -60,7 +61,7 @@ def test_an_empty_groups_offsets_expire_by_the_moment_it_became_empty() -> None:
     assert check(cluster) == 0
     sleep_through(cluster, 1)
     assert check(cluster) == 1
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
 def test_stable_consumers_lose_only_topics_that_nobody_consumes() -> None:
@@ -110,7 +111,7 @@ def test_an_explicit_retention_time_ends_an_offset_by_itself() -> None:
     assert check(cluster) == 1
     assert (cluster.committed(0), cluster.committed(1)) == (-1, 2)
     loaded = cluster.log.replay().groups["g"]
-    assert [partition for _, partition, _ in loaded.all_offsets()] == [1]
+    assert [partition for _, partition, _ in loaded.offsets.all()] == [1]
 
 
 def test_a_stored_group_gets_a_tombstone_and_one_that_never_was_in_the_log_none() -> None:

@@ -72,13 +72,13 @@ def test_a_change_before_its_record_is_found() -> None:
     group.generation_id += 1
     record = GroupMetadataRecord("g", stored_value(group))
     with pytest.raises(AssertionError):
-        cluster.door.run(Waiting(), group, Outcome(None, [record]))
+        cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
 
 
 def test_an_offset_that_changes_without_a_record_is_found() -> None:
     cluster = Cluster()
     cluster.commit(1)
-    cluster.group().offsets["t"].clear()
+    cluster.kept().offsets.by_topic["t"].clear()
     with pytest.raises(AssertionError):
         cluster.check_hard_state()
 
@@ -93,7 +93,7 @@ def test_a_record_that_changes_nothing_is_found() -> None:
         GroupMetadataRecord("nobody", None),
     ):
         with pytest.raises(AssertionError):
-            cluster.door.run(Waiting(), group, Outcome(None, [record]))
+            cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
 
 
 # --- whole outcomes ---
@@ -142,7 +142,9 @@ def test_what_all_heartbeats_share_stays_empty() -> None:
 def test_a_group_with_members_is_not_deleted() -> None:
     cluster = Cluster()
     cluster.stable_group(1)
-    assert facts(expiry.delete_group(cluster.group())) == nothing_but(ErrorCode.NON_EMPTY_GROUP)
+    assert facts(expiry.delete_group(cluster.group(), cluster.kept().offsets)) == nothing_but(
+        ErrorCode.NON_EMPTY_GROUP
+    )
 
 
 def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None:
@@ -150,7 +152,9 @@ def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None
     (member,) = cluster.stable_group(1)
     cluster.commit(1, member_id=member, generation=1)
     cluster.leave(member)
-    answer, records, replies, names, independent, _ = facts(expiry.delete_group(cluster.group()))
+    answer, records, replies, names, independent, _ = facts(
+        expiry.delete_group(cluster.group(), cluster.kept().offsets)
+    )
     assert (answer, replies, names, independent) == (ErrorCode.NONE, [], [], True)
     assert records == [OffsetCommitRecord("g", "t", 0, None), GroupMetadataRecord("g", None)]
 
@@ -214,4 +218,4 @@ def test_a_commit_that_is_not_stored_leaves_the_group_alone() -> None:
     assert error is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert cluster.group().state is GroupState.STABLE
     with pytest.raises(RecordTooLarge):
-        cluster.door.run(Waiting(), cluster.group(), Outcome(None, [OffsetCommitRecord("g", "t", 0, None)]))
+        cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [OffsetCommitRecord("g", "t", 0, None)]))

@@ -6,6 +6,7 @@ import pytest
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from protocol.errors import ErrorCode
 from tests.groups.harness import Call, Cluster
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 
@@ -260,7 +261,7 @@ def test_refused_join_leaves_no_group_behind() -> None:
     cluster = Cluster()
     assert cluster.join(protocols=[]).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert cluster.join("made-up").response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
 def test_leader_rejoin_rebalances_and_follower_rejoin_with_the_same_metadata_does_not() -> None:

@@ -55,7 +55,7 @@ def test_a_group_that_is_full_of_ids_that_nobody_joins_with_is_gone_at_the_next_
     cluster = cluster_with(max_groups=1)
     cluster.join(group="asked-once")
     cluster.advance(10_001)
-    cluster.manager.cleanup_group(cluster.shard, cluster.group("asked-once"), cluster.clock.wall_ms())
+    cluster.manager.cleanup_group(cluster.kept("asked-once"), cluster.clock.wall_ms())
     assert error_of(cluster.join(group="new")) is ErrorCode.MEMBER_ID_REQUIRED
 
 
@@ -203,7 +203,7 @@ def test_loading_takes_what_the_log_holds_whatever_the_limits_are_by_now() -> No
     tighter.log = cluster.log
     reload(tighter)
     assert len(tighter.group().members) == 3
-    assert tighter.group("old").num_offsets == 3
+    assert tighter.kept("old").offsets.count == 3
     generation = tighter.group().generation_id
     for member_id in members:
         assert tighter.heartbeat(member_id, generation) is ErrorCode.NONE

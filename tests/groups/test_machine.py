@@ -14,9 +14,11 @@ from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage, text_bytes
+from coordinator.partitions.shard import KeptGroup
 from protocol.errors import ErrorCode
 from protocol.names import Partition
 from tests.groups.harness import Call, Cluster
+from tests.support.groups import classic
 
 GROUPS = ("g", "h")
 INSTANCES = ("static-1", "static-2")
@@ -61,7 +63,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(data=st.data(), group=st.sampled_from(GROUPS), stale=st.integers(0, 5), salt=st.binary(max_size=2))
     def sync(self, data: st.DataObject, group: str, stale: int, salt: bytes) -> None:
         member_id = self._some_id(data, group)
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         generation = found.generation_id if found else 0
         members = list(found.members) if found else []
         assignments = {member: salt + member.encode() for member in members}
@@ -76,7 +78,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), group=st.sampled_from(GROUPS))
     def heartbeat(self, data: st.DataObject, group: str) -> None:
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         member_id = self._some_id(data, group)
         answer = self.cluster.heartbeat(member_id, found.generation_id if found else 0, group=group)
         if found is None or member_id not in found.members:
@@ -88,7 +90,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), group=st.sampled_from(GROUPS), offset=st.integers(0, 99), outside=st.booleans())
     def commit(self, data: st.DataObject, group: str, offset: int, outside: bool) -> None:
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         before = self.cluster.committed(group=group)
         if outside:
             answer = self.cluster.commit(offset, group=group)
@@ -123,8 +125,8 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(days=st.integers(0, 8))
     def check_expiry(self, days: int) -> None:
         now = self.cluster.clock.wall_ms() + days * 86_400_000
-        for group in list(self.cluster.shard.groups.values()):
-            self.cluster.manager.cleanup_group(self.cluster.shard, group, now)
+        for kept in list(self.cluster.shard.groups.values()):
+            self.cluster.manager.cleanup_group(kept, now)
 
     @precondition(lambda self: self.cluster.shard.groups)
     @rule()
@@ -132,8 +134,8 @@ class GroupMachine(RuleBasedStateMachine):
         """The partition moves away and back: whoever waits hears of it, and the log has it all."""
         waiting = [
             member.awaiting_join or member.awaiting_sync
-            for group in self.cluster.shard.groups.values()
-            for member in group.members.values()
+            for kept in self.cluster.shard.groups.values()
+            for member in kept.classic.members.values()
         ]
         self.cluster.manager.remove_groups_for_partition(Partition(0))
         for call in waiting:
@@ -153,7 +155,7 @@ class GroupMachine(RuleBasedStateMachine):
     @rule(group=st.sampled_from(GROUPS), salt=st.binary(max_size=2), finish=st.booleans())
     def everybody_does_what_is_asked(self, group: str, salt: bytes, finish: bool) -> None:
         """Without this the members would hardly ever agree on anything."""
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         if found is None:
             return
         if found.state is GroupState.PREPARING_REBALANCE:
@@ -175,12 +177,12 @@ class GroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def members_are_consistent(self) -> None:
-        for group in self.cluster.shard.groups.values():
-            assert_consistent(group, self.cluster.clock.mono_ms())
+        for kept in self.cluster.shard.groups.values():
+            assert_consistent(kept.classic, self.cluster.clock.mono_ms())
 
     @invariant()
     def a_generation_has_one_assignment(self) -> None:
-        for group in self.cluster.shard.groups.values():
+        for group in (kept.classic for kept in self.cluster.shard.groups.values()):
             if group.state is not GroupState.STABLE:
                 continue
             # By member id, not by generation alone: a group that was deleted starts at generation 1 again.
@@ -191,10 +193,10 @@ class GroupMachine(RuleBasedStateMachine):
     @invariant()
     def log_gives_the_state_back(self) -> None:
         loaded = self.cluster.log.replay().groups
-        for group in self.cluster.shard.groups.values():
-            assert_replays(group, loaded.get(group.group_id))
-        for group_id, group in loaded.items():
-            assert group_id in self.cluster.shard.groups or group.num_offsets == 0
+        for kept in self.cluster.shard.groups.values():
+            assert_replays(kept, loaded.get(kept.group_id))
+        for group_id, kept in loaded.items():
+            assert group_id in self.cluster.shard.groups or kept.offsets.count == 0
 
     @invariant()
     def the_books_are_right(self) -> None:
@@ -210,14 +212,14 @@ class GroupMachine(RuleBasedStateMachine):
 
     def _some_id(self, data: st.DataObject, group: str) -> str:
         known = {getattr(call.response, "member_id", "") for where, call in self.calls if where == group}
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         if found is not None:
             known |= set(found.members) | set(found.pending_members)
         member_id: str = data.draw(st.sampled_from(sorted(known - {""}) or ["nobody"]))
         return member_id
 
     def _instance_of(self, group: str, member_id: str) -> str | None:
-        found = self.cluster.manager.get_group(group)
+        found = classic(self.cluster.manager, group)
         member = found.members.get(member_id) if found else None
         return member.group_instance_id if member else None
 
@@ -254,10 +256,10 @@ def assert_consistent(group: GroupMetadata, now_ms: int) -> None:
             assert not any(member.awaiting_join or member.awaiting_sync for member in members)
 
 
-def assert_replays(live: GroupMetadata, loaded: GroupMetadata | None) -> None:
+def assert_replays(live_kept: KeptGroup, loaded_kept: KeptGroup | None) -> None:
     """What the log gives of a group is what is in memory: always the offsets, and the members where it is at rest."""
-    offsets = list(live.all_offsets())
-    if loaded is None:
+    live, offsets = live_kept.classic, list(live_kept.offsets.all())
+    if loaded_kept is None:
         assert not offsets
         # Generation 0 was never stored; a later one would have been.
         assert live.generation_id == 0 or live.state in (
@@ -265,7 +267,8 @@ def assert_replays(live: GroupMetadata, loaded: GroupMetadata | None) -> None:
             GroupState.COMPLETING_REBALANCE,
         )
         return
-    assert sorted(offsets) == sorted(loaded.all_offsets())
+    loaded = loaded_kept.classic
+    assert sorted(offsets) == sorted(loaded_kept.offsets.all())
     if live.state in (GroupState.EMPTY, GroupState.STABLE):
         assert live.state is loaded.state
         assert stored_value(live) == stored_value(loaded)  # every field of a record
@@ -278,13 +281,14 @@ def books_of(usage: Usage) -> dict[str, int]:
     return {name: number for name, number in public.items() if isinstance(number, int)}
 
 
-def recount(groups: Collection[GroupMetadata]) -> dict[str, int]:
+def recount(all_kept: Collection[KeptGroup]) -> dict[str, int]:
     """What there is."""
+    groups = [kept.classic for kept in all_kept]
     members = [member for group in groups for member in group.members.values()]
     pending = [member_id for group in groups for member_id in group.pending_members]
-    offsets = [value for group in groups for _, _, value in group.all_offsets()]
-    for group in groups:
-        assert group.num_offsets == sum(1 for _ in group.all_offsets())
+    offsets = [value for kept in all_kept for _, _, value in kept.offsets.all()]
+    for kept in all_kept:
+        assert kept.offsets.count == sum(1 for _ in kept.offsets.all())
     return {
         "groups": len(groups),
         "group_id_bytes": sum(text_bytes(group.group_id) for group in groups),

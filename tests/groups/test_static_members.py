@@ -66,7 +66,7 @@ def test_replacement_is_in_the_log() -> None:
     cluster = Cluster()
     _, b = static_pair(cluster)
     new_b = cluster.join(instance="b").response.member_id
-    loaded = cluster.log.replay().groups["g"]
+    loaded = cluster.log.replay().groups["g"].classic
     assert loaded.static_members["b"] == new_b
     assert b not in loaded.members
     assert loaded.members[new_b].assignment == b"for b"

@@ -20,6 +20,7 @@ from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.support.calls import calls_of
+from tests.support.groups import classic
 
 DELAY_MS = 3_000
 
@@ -77,7 +78,7 @@ async def test_requests_behind_a_join_wait_for_it_and_see_what_it_did(edge: Edge
         requests.api_versions(4),
     )
     assert client.correlation_ids() == [1]
-    group = edge.manager.get_group("g")
+    group = classic(edge.manager, "g")
     assert group is not None
     assert group.state is GroupState.PREPARING_REBALANCE
 
@@ -112,7 +113,7 @@ async def test_a_join_behind_a_join_waits_for_its_own_turn(edge: Edge) -> None:
     )
     await end_join(edge)
     assert client.correlation_ids() == [1, 2]
-    assert edge.manager.get_group("b") is not None
+    assert classic(edge.manager, "b") is not None
     await end_join(edge)
     assert client.correlation_ids() == [3, 4]
 
@@ -270,7 +271,7 @@ async def test_a_join_whose_client_is_gone_still_takes_part(edge: Edge) -> None:
     await gone.drop()
     await end_join(edge)  # the second of them has prolonged the delay
     await end_join(edge)
-    group = edge.manager.get_group("g")
+    group = classic(edge.manager, "g")
     assert group is not None
     assert len(group.members) == 2
     assert stays.correlation_ids() == [1]

@@ -20,6 +20,7 @@ from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
+from tests.support.groups import classic
 
 WIDE = "wide"
 PARTITIONS = 9_000
@@ -89,16 +90,16 @@ async def until_stored(edge: Edge, count: int) -> None:
 
 def stored(edge: Edge) -> int:
     return sum(
-        group.num_offsets
+        kept.offsets.count
         for shard in edge.manager.owned_partitions.values()
-        for group in shard.groups.values()
+        for kept in shard.groups.values()
     )
 
 
 def committed(edge: Edge, group_id: str = "g") -> dict[tuple[str, int], int]:
-    group = edge.manager.get_group(group_id)
-    assert group is not None
-    return {(topic, partition): value.offset for topic, partition, value in group.all_offsets()}
+    kept = edge.manager.find(group_id)
+    assert kept is not None
+    return {(topic, partition): value.offset for topic, partition, value in kept.offsets.all()}
 
 
 MANY = [
@@ -156,7 +157,7 @@ async def test_what_is_too_long_for_one_batch_is_refused_whole(edge: Edge) -> No
     codes = [part.error_code for topic in answered for part in topic.partitions]
     assert codes == [ErrorCode.INVALID_COMMIT_OFFSET_SIZE] * 3 * PARTITIONS
     assert stored(edge) == 0
-    assert edge.manager.get_group("g") is None
+    assert classic(edge.manager, "g") is None
     assert edge.stats.errors[ApiKey.OFFSET_COMMIT, ErrorCode.INVALID_COMMIT_OFFSET_SIZE] == 3 * PARTITIONS
 
 

@@ -11,7 +11,6 @@ import pytest
 from coordinator.api import slices
 from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
-from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.outcome import Outcome
 from coordinator.node import End, EndsByTopic, Partitions
 from protocol import hot
@@ -33,6 +32,7 @@ from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.support.apis import APIS
+from tests.support.groups import classic
 
 A_STEP_A_TURN = 0
 """Each turn is over at once, so that one step is done in it."""
@@ -44,7 +44,7 @@ def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[Partition(0)]
     values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
-        shard.add(GroupMetadata(f"g{number}"))
+        shard.add(shard.new_group(f"g{number}"))
         if offsets:
             shard.apply(OffsetCommits(f"g{number}", requests.TOPIC, dict(values)))
 
@@ -191,9 +191,9 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
     assert codes[requests.TOPIC] == ErrorCode.NONE
     assert len(codes) == 2_001
     assert {codes[name] for name in names(2_000)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    group = edge.manager.get_group("new")
-    assert group is not None
-    assert group.offsets[requests.TOPIC][3].offset == 7
+    kept = edge.manager.find("new")
+    assert kept is not None
+    assert kept.offsets.by_topic[requests.TOPIC][3].offset == 7
 
 
 async def test_listing_groups_takes_turns_and_gives_all_of_them(tmp_path: Path) -> None:
@@ -377,7 +377,7 @@ async def test_offsets_in_a_deleted_topic_are_dropped_in_steps(tmp_path: Path) -
         before = edge.stats.offset_deletions
     assert most <= STEP_ITEMS
     assert steps >= 3_000 // 1_000 + 200 * 120 // STEP_ITEMS
-    assert not any(group.offsets for group in edge.manager.current_groups())
+    assert not any(kept.offsets.count for kept in edge.manager.current_groups())
 
 
 async def test_a_group_with_many_offsets_is_deleted_in_steps(tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ async def test_a_group_with_many_offsets_is_deleted_in_steps(tmp_path: Path) -> 
     turns, frame = await turns_until_answered(client)
     assert turns >= 3_000 // STEP_ITEMS
     assert [each.error_code for each in requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results] == [0]
-    assert edge.manager.get_group("g0") is None
+    assert classic(edge.manager, "g0") is None
     assert edge.stats.offset_deletions == 3_000
 
 
@@ -450,9 +450,9 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     client.send(requests.fetch_offsets("g0"))
     await asyncio.sleep(0)
     assert client.answers() == []
-    group = shard.groups["g0"]
+    kept = shard.groups["g0"]
     values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
-    edge.manager.run(shard, group, Outcome(None, [OffsetCommits("g0", "t599", values)]))
+    edge.manager.run(kept, Outcome(None, [OffsetCommits("g0", "t599", values)]))
     edge.fail_flush()
     lose_partition(edge)
     _, frame = await turns_until_answered(client)
@@ -534,7 +534,7 @@ async def test_a_group_that_is_being_deleted_lets_nobody_in(tmp_path: Path) -> N
     assert client.answers() == []
     _, frame = await turns_until_answered(client)
     assert requests.answer(ApiKey.DELETE_GROUPS, 2, frame).results[0].error_code == ErrorCode.NONE
-    assert edge.manager.get_group("g0") is None
+    assert classic(edge.manager, "g0") is None
 
 
 async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(tmp_path: Path) -> None:
@@ -545,9 +545,9 @@ async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
     await until_appended(edge)
     await client.drop()
-    group = edge.manager.get_group("g0")
-    assert group is not None
-    assert 0 < group.num_offsets < 1_000
+    kept = edge.manager.find("g0")
+    assert kept is not None
+    assert 0 < kept.offsets.count < 1_000
     other.send(requests.commit("g0", {5: 7}))
     _, committed = await turns_until_answered(other)
     assert requests.answer(ApiKey.OFFSET_COMMIT, 8, committed).topics[0].partitions[0].error_code == 0

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import pytest
 
-from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets.expiry import expired_offsets
+from coordinator.groups.outcome import Change
 from coordinator.jobs import expiry_task
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
 from protocol.names import Partition
@@ -27,6 +28,7 @@ from storage.format.records import (
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.partitions.running import eventually, node
+from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 
 RETENTION_MS = 604_800_000
@@ -78,29 +80,27 @@ LONG_AFTER_MS = EMPTY_SINCE_MS + 100 * RETENTION_MS
 @pytest.mark.parametrize("own", [False, True], ids=["", "with a timestamp of its own"])
 def test_the_table(name: str, own: bool) -> None:
     row = TABLE[name]
-    group = GroupMetadata("g")
+    group = ClassicGroup("g")
     group.state, group.protocol_type = row.state, row.protocol_type
     group.subscribed_topics, group.current_state_timestamp = row.subscribed, row.state_timestamp
     committed = OffsetAndMetadata(5, -1, "", COMMITTED_MS, EXPIRES_MS if own else None)
-    group.offsets = {"t": {3: committed}}
+    offsets = [("t", 3, committed)]
     at_ms = row.own_at_ms if own else row.at_ms
     tombstone = [OffsetCommitRecord("g", "t", 3, None)]
 
     if at_ms is None:
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS).records == []
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
     else:
-        assert expired_offsets(group, at_ms - 1, RETENTION_MS).records == []
-        assert expired_offsets(group, at_ms, RETENTION_MS).records == tombstone
-        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS).records == tombstone
+        assert expired_offsets(group, at_ms - 1, RETENTION_MS, offsets).records == []
+        assert expired_offsets(group, at_ms, RETENTION_MS, offsets).records == tombstone
+        assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == tombstone
 
 
 def test_each_offset_expires_by_itself() -> None:
-    group = GroupMetadata("g")
-    group.offsets = {
-        "t": {index: OffsetAndMetadata(5, -1, "", COMMITTED_MS + index) for index in range(4)},
-        "u": {0: OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)},
-    }
-    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS).records
+    group = ClassicGroup("g")
+    offsets = [("t", index, OffsetAndMetadata(5, -1, "", COMMITTED_MS + index)) for index in range(4)]
+    offsets.append(("u", 0, OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)))
+    gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
     assert gone == [OffsetCommitRecord("g", "t", index, None) for index in (0, 1)]
 
 
@@ -108,10 +108,14 @@ def test_each_offset_expires_by_itself() -> None:
 
 
 def cleanup(cluster: Cluster) -> int:
-    return cluster.manager.cleanup_group(cluster.shard, cluster.group(), cluster.clock.wall_ms())
+    return cluster.manager.cleanup_group(cluster.kept(), cluster.clock.wall_ms())
 
 
-def reloaded(cluster: Cluster) -> dict[str, GroupMetadata]:
+def expired(kept: KeptGroup, wall_ms: int) -> list[Change]:
+    return expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
+
+
+def reloaded(cluster: Cluster) -> dict[str, KeptGroup]:
     """The groups after the partition was loaded from its log."""
     manager = cluster.manager
     manager.remove_groups_for_partition(Partition(0))
@@ -141,7 +145,7 @@ def test_a_group_without_offsets_goes_with_a_tombstone_if_it_was_stored(generati
     assert cleanup(cluster) == 1
 
     assert group.state is GroupState.DEAD
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
     stored = [GroupMetadataRecord("g", None)] if generation else []
     assert tombstones(cluster) == [OffsetCommitRecord("g", "t", 0, None), *stored]
     assert reloaded(cluster) == {}
@@ -201,19 +205,18 @@ def test_what_was_loaded_expires_as_what_is_live() -> None:
     again: Shard = cluster.log.replay()
     for now_ms in (0, 49, 50, RETENTION_MS - 1, RETENTION_MS):
         wall_ms = cluster.clock.wall_ms() + now_ms
-        for group_id, group in cluster.shard.groups.items():
-            gone = expired_offsets(group, wall_ms, RETENTION_MS).records
-            assert gone == expired_offsets(again.groups[group_id], wall_ms, RETENTION_MS).records
+        for group_id, kept in cluster.shard.groups.items():
+            assert expired(kept, wall_ms) == expired(again.groups[group_id], wall_ms)
 
 
 def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
     shard = Shard(Partition(0))
     shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, None, None, -1, ())))
     shard.apply(OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
-    group = shard.groups["g"]
-    assert group.current_state_timestamp is None
-    assert expired_offsets(group, COMMITTED_MS + RETENTION_MS - 1, RETENTION_MS).records == []
-    assert len(expired_offsets(group, COMMITTED_MS + RETENTION_MS, RETENTION_MS).records) == 1
+    kept = shard.groups["g"]
+    assert kept.classic.current_state_timestamp is None
+    assert expired(kept, COMMITTED_MS + RETENTION_MS - 1) == []
+    assert len(expired(kept, COMMITTED_MS + RETENTION_MS)) == 1
 
 
 def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
@@ -231,7 +234,7 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
     shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, "range", "m", 0, (member,))))
     for topic in ("t", "u"):
         shard.apply(OffsetCommitRecord("g", topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
-    gone = expired_offsets(shard.groups["g"], LONG_AFTER_MS, RETENTION_MS).records
+    gone = expired(shard.groups["g"], LONG_AFTER_MS)
     assert gone == [OffsetCommitRecord("g", "u", 0, None)]
 
 
@@ -284,12 +287,12 @@ async def test_a_group_of_many_offsets_is_looked_at_in_steps(lines: LogLines) ->
     left = [50]
     while not task.done():
         await asyncio.sleep(0)
-        left.append(cluster.group().num_offsets)
+        left.append(cluster.kept().offsets.count)
         if len(left) == 3:
             cluster.commit(2, topic="u", partition=3)
     assert max(before - after for before, after in pairwise(left)) == 10
     assert task.result() == 49
-    assert next(cluster.group().all_offsets())[:2] == ("u", 3)
+    assert next(cluster.kept().offsets.all())[:2] == ("u", 3)
 
 
 async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
@@ -300,7 +303,7 @@ async def test_the_task_runs_by_the_clock_and_asks_for_no_acknowledgement(
         await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=1))
         await eventually(lambda: running.app.stats.offset_expirations == 1, "the offset to expire")
         assert await client.fetch("g") == {}
-        assert running.app.manager.get_group("g") is None
+        assert classic(running.app.manager, "g") is None
         assert any(event.startswith("Removed 1 expired offsets in ") for _, event, _ in lines.lines)
     async with node(tmp_path / "data") as running:
-        assert running.app.manager.get_group("g") is None
+        assert classic(running.app.manager, "g") is None

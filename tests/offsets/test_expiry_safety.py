@@ -19,6 +19,7 @@ from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.partitions.running import eventually, node
+from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 
 RETENTION_MS = 604_800_000
@@ -172,8 +173,8 @@ async def test_long_names_expire_where_batches_are_small() -> None:
         assert cluster.commit(1, partition=partition, group=group, topic="t" * 200) is ErrorCode.NONE
     cluster.clock.passed_ms += RETENTION_MS
     assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 25
-    assert cluster.manager.get_group(group) is None
-    assert not cluster.log.replay().groups[group].offsets
+    assert classic(cluster.manager, group) is None
+    assert not cluster.log.replay().groups[group].offsets.count
 
 
 def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
@@ -182,7 +183,7 @@ def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
     for partition in range(25):
         cluster.commit(1, partition=partition, group=group)
     assert cluster.manager.delete_group(group) is ErrorCode.NONE
-    assert not cluster.log.replay().groups[group].offsets
+    assert not cluster.log.replay().groups[group].offsets.count
 
 
 async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(lines: LogLines) -> None:

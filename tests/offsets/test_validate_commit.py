@@ -7,11 +7,11 @@ from typing import NamedTuple
 import pytest
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.offsets.commits import validate_commit
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.names import Partition
 from tests.groups.harness import Cluster
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 UNKNOWN = ErrorCode.UNKNOWN_MEMBER_ID
@@ -109,12 +109,12 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
     elif state is GroupState.EMPTY:
         cluster.leave(*members[:2])
     if state is GroupState.DEAD:
-        group = cluster.group()
+        kept = cluster.kept()
         cluster.manager.remove_groups_for_partition(Partition(0))
-        cluster.shard.groups["g"] = group
+        cluster.shard.groups["g"] = kept
     else:
         cluster.group().pending_members[members.pending] = 1 << 40
-    assert cluster.shard.groups["g"].state is state
+    assert cluster.shard.groups["g"].classic.state is state
     return cluster, members
 
 
@@ -126,7 +126,7 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize(("caller", "state", "error"), CASES)
 def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> None:
     cluster, members = group_in(state)
-    group = cluster.shard.groups["g"]
+    group = cluster.shard.groups["g"].classic
     asking = CALLERS[caller]
     generation = -1 if asking.generation is None else group.generation_id + asking.generation
     request = OffsetCommitRequest(
@@ -135,7 +135,7 @@ def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> Non
         member_id=asking.member(members),
         group_instance_id=asking.instance,
     )
-    assert validate_commit(group, request) is error
+    assert group.validate_commit(request) is error
     if state is GroupState.DEAD:
         return
     # and the same through the handler, with what it leaves behind
@@ -153,7 +153,7 @@ def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> Non
 def test_a_generation_of_a_group_that_is_not_there(version: int, error: ErrorCode) -> None:
     cluster = Cluster()
     assert cluster.commit(1, member_id="m", generation=1, version=version) is error
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
 @pytest.mark.parametrize("state", [GroupState.PREPARING_REBALANCE, GroupState.STABLE])

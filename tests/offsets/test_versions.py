@@ -15,6 +15,7 @@ from tests.net import requests
 from tests.net.edge import Client, Edge
 from tests.net.requests import OTHER_TOPIC, TOPIC
 from tests.support.apis import SUPPORTED
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 NO_ID = bytes(16)
@@ -158,7 +159,7 @@ async def test_a_commit_of_nothing_that_exists_makes_no_group(
     edge: Edge, client: Client, version: int
 ) -> None:
     commit(edge, client, version, {"nowhere": {0: 1}})
-    assert edge.manager.get_group("g") is None
+    assert classic(edge.manager, "g") is None
     assert edge.commits == []
 
 
@@ -218,18 +219,18 @@ async def test_a_retention_time_makes_an_expire_timestamp(
 ) -> None:
     answers = commit(edge, client, version, {TOPIC: {0: 1}}, retention_time_ms=retention_ms)
     assert answers == [(TOPIC, 0, NONE)]
-    group = edge.manager.get_group("g")
-    assert group is not None
-    value = group.offsets[TOPIC][0]
+    kept = edge.manager.find("g")
+    assert kept is not None
+    value = kept.offsets.by_topic[TOPIC][0]
     assert (value.commit_timestamp, value.expire_timestamp) == (WALL_START_MS, expire_ms)
 
 
 @pytest.mark.parametrize("version", range(5, 11))
 async def test_later_versions_have_no_retention_time(edge: Edge, client: Client, version: int) -> None:
     commit(edge, client, version, {TOPIC: {0: 1}}, retention_time_ms=5)
-    group = edge.manager.get_group("g")
-    assert group is not None
-    assert group.offsets[TOPIC][0].expire_timestamp is None
+    kept = edge.manager.find("g")
+    assert kept is not None
+    assert kept.offsets.by_topic[TOPIC][0].expire_timestamp is None
 
 
 # --- fetching ---
@@ -272,7 +273,7 @@ async def test_a_group_that_is_not_there_has_no_offsets_and_no_error(
     assert fetch(edge, client, version, {TOPIC: [0, 1]}, "nobody") == {
         TOPIC: {0: (-1, -1, "", 0), 1: (-1, -1, "", 0)}
     }
-    assert edge.manager.get_group("nobody") is None
+    assert classic(edge.manager, "nobody") is None
 
 
 @pytest.mark.parametrize("version", range(1, 10))

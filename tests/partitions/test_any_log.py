@@ -18,6 +18,7 @@ from protocol.names import Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
+from tests.support.groups import classic
 from tests.support.memory_log import MemoryLog, MemoryTopic
 
 NONE = ErrorCode.NONE
@@ -93,7 +94,7 @@ async def led(tmp_path: Path) -> AsyncIterator[Led]:
 async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led: Led) -> None:
     client, other = led.edge.connect(), led.edge.connect()
     assert await led.commit(client, 0, 1) is NONE
-    kept = led.manager.get_group(led.groups[0])
+    kept = classic(led.manager, led.groups[0])
     led.log.hold(P0, P1)
     client.send(requests.commit(led.groups[1], {0: 1}, 1), requests.commit(led.groups[0], {0: 2}, 2))
     other.send(requests.fetch_offsets(led.groups[0]), requests.fetch_offsets(led.groups[2]))
@@ -112,7 +113,7 @@ async def test_what_fails_in_one_partition_fails_the_replies_about_it_alone(led:
     (committed,) = client.answers()
     assert commit_error(committed) is NONE
     assert [fetched(frame) for frame in other.answers()] == [{0: 2}, {}]
-    assert led.manager.get_group(led.groups[0]) is kept
+    assert classic(led.manager, led.groups[0]) is kept
     await led.loaded()
     assert await led.fetch(client, 1) == {}
 
@@ -183,14 +184,14 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
     assert ctx is not None
     led.log.hold(P1)
     other.send(requests.commit(led.groups[1], {0: 1}))
-    group = led.manager.get_group(led.groups[1])
-    assert group is not None
+    kept = led.manager.find(led.groups[1])
+    assert kept is not None
     led.log.fail(P1, LOST)
     led.log.let_go(P1)
     await settle()
     assert client.answers() == []
 
-    ctx.wait_for(group.ticket)
+    ctx.wait_for(kept.ticket)
     ctx.complete(hot.JoinGroupResponse(error_code=NONE, member_id="m", protocol_name=None))
     await settle()
 

@@ -15,6 +15,7 @@ from storage.errors import CorruptLog, RecordTooLarge, StorageError, StorageFail
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node
 from tests.partitions.running import commit_error as error_of
+from tests.support.groups import classic
 
 E = ErrorCode
 AWAY = {
@@ -88,7 +89,7 @@ async def test_a_refused_first_commit_leaves_no_group_behind(tmp_path: Path) -> 
         client = await running.client()
         frame = requests.commit("new", {0: 2}, metadata=TOO_LONG)
         assert error_of(await client.ask(frame)) is E.INVALID_COMMIT_OFFSET_SIZE
-        assert running.app.manager.get_group("new") is None
+        assert classic(running.app.manager, "new") is None
         assert list(running.app.manager.current_groups()) == []
 
 
@@ -121,7 +122,7 @@ async def test_an_assignment_that_fits_in_no_batch_makes_the_group_start_over(tm
         refused = await sync_with(client, joined.member_id, 1, bytes(3_000))
 
         assert (refused.error_code, refused.assignment) == (E.UNKNOWN_SERVER_ERROR, b"")
-        group = running.app.manager.get_group("g")
+        group = classic(running.app.manager, "g")
         assert group is not None
         assert group.state is GroupState.PREPARING_REBALANCE
         assert [member.assignment for member in group.members.values()] == [b""]
@@ -136,7 +137,7 @@ async def test_an_assignment_that_fits_in_no_batch_makes_the_group_start_over(tm
         assert (await sync_with(client, joined.member_id, 2, b"little")).assignment == b"little"
         assert await client.heartbeat("g", joined.member_id, 2) is E.NONE
     async with node(tmp_path / "data") as running:
-        group = running.app.manager.get_group("g")
+        group = classic(running.app.manager, "g")
         assert group is not None
         assert (group.generation_id, [m.assignment for m in group.members.values()]) == (2, [b"little"])
 

@@ -19,10 +19,9 @@ from coordinator.api import (
     sync_group,
 )
 from coordinator.api.context import PARKED
-from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Outcome
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from coordinator.tickets import Waiting
 from protocol import hot
 from protocol.errors import ErrorCode
@@ -43,6 +42,7 @@ from storage.format.records import (
     OffsetCommits,
 )
 from tests.groups.harness import WALL_START_MS, Call, Cluster
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -83,50 +83,51 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
 
 
 def test_a_group_that_is_not_there(cluster: Cluster) -> None:
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
     absent = cluster.door.enter(Waiting(), "g")
     assert isinstance(absent, Absent)
     assert absent.group_id == "g"
-    assert cluster.manager.get_group("g") is None
+    assert classic(cluster.manager, "g") is None
 
 
-def begun(cluster: Cluster) -> GroupMetadata:
+def begun(cluster: Cluster) -> KeptGroup:
     """A new group, which is kept once there is something in it."""
     absent = cluster.door.enter(Waiting(), "g")
     assert isinstance(absent, Absent)
-    group = cluster.door.begin(absent)
-    assert isinstance(group, GroupMetadata)
-    return group
+    kept = cluster.door.begin(absent)
+    assert isinstance(kept, KeptGroup)
+    return kept
 
 
 def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(cluster: Cluster) -> None:
     manager = cluster.manager
-    group = begun(cluster)
+    kept = begun(cluster)
+    group = kept.classic
     assert (group.state, group.generation_id, group.protocol_type) == (GroupState.EMPTY, 0, None)
-    cluster.door.run(Waiting(), group, Outcome())
-    assert manager.get_group("g") is None
+    cluster.door.run(Waiting(), kept, Outcome())
+    assert classic(manager, "g") is None
     group.expect("m", 1_000)
-    cluster.door.run(Waiting(), group, Outcome())
-    assert manager.get_group("g") is group
-    assert list(manager.current_groups()) == [group]
+    cluster.door.run(Waiting(), kept, Outcome())
+    assert classic(manager, "g") is group
+    assert list(manager.current_groups()) == [kept]
     assert cluster.log.records == [], "a group that is only in the cache is not in the log"
 
 
 def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
-    first, second = GroupMetadata("g"), GroupMetadata("g")
+    first, second = cluster.shard.new_group("g"), cluster.shard.new_group("g")
     assert cluster.shard.add(first) is first
     assert cluster.shard.add(second) is first
-    assert cluster.manager.get_group("g") is first
+    assert cluster.kept() is first
 
 
 def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Cluster) -> None:
     manager = cluster.manager
     cluster.commit(1)
     manager.remove_groups_for_partition(Partition(0))
-    assert manager.get_group("g") is None
+    assert classic(manager, "g") is None
     assert cluster.door.enter(Waiting(), "g") is NOT_COORDINATOR
     cluster.log.replay(manager.begin_load(Partition(0)))
-    assert manager.get_group("g") is None
+    assert classic(manager, "g") is None
     assert cluster.door.enter(Waiting(), "g") is LOADING
 
 
@@ -183,7 +184,7 @@ def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partiti
     steps = manager.prepare_groups(shard)
     next(steps)
     cluster.advance(20_000)
-    assert list(shard.groups["g"].members) == ["m1"]
+    assert list(shard.groups["g"].classic.members) == ["m1"]
     assert cluster.log.records == []
     assert manager.shard_for("g") is LOADING
     assert len(list(steps)) == 1
@@ -223,7 +224,7 @@ def test_dropping_a_partition_empties_it_and_its_groups_are_dead(cluster: Cluste
     cluster.commit(1, group="h")
     groups = list(cluster.manager.current_groups())
     cluster.manager.remove_groups_for_partition(Partition(0))
-    assert [group.state for group in groups] == [GroupState.DEAD] * 2
+    assert [kept.group.state for kept in groups] == [GroupState.DEAD] * 2
     assert list(cluster.manager.current_groups()) == []
     cluster.manager.remove_groups_for_partition(Partition(0))
 
@@ -370,21 +371,23 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
 
 
 def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> None:
-    group = cluster.shard.add(begun(cluster))
+    kept = cluster.shard.add(begun(cluster))
+    group = kept.classic
     waiting = Waiting()
-    cluster.door.run(waiting, group, Outcome("answer", [stored_group(5)]))
+    cluster.door.run(waiting, kept, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
-    assert waiting.ticket is group.ticket is cluster.log.tickets[-1]
-    assert cluster.log.replay().groups["g"].generation_id == 5
+    assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
+    assert cluster.log.replay().groups["g"].classic.generation_id == 5
 
 
 def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
-    group = cluster.shard.add(begun(cluster))
-    cluster.door.run(Waiting(), group, Outcome(None, [stored_group(5), stored_group(6)]))
+    kept = cluster.shard.add(begun(cluster))
+    group = kept.classic
+    cluster.door.run(Waiting(), kept, Outcome(None, [stored_group(5), stored_group(6)]))
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
     cluster.log.records_max = 1
     with pytest.raises(RecordTooLarge):
-        cluster.door.run(Waiting(), group, Outcome(None, [stored_group(7), stored_group(8)]))
+        cluster.door.run(Waiting(), kept, Outcome(None, [stored_group(7), stored_group(8)]))
     assert (cluster.log.appends, group.generation_id) == ([2], 6)
 
 
@@ -394,21 +397,21 @@ def test_records_that_are_independent_are_appended_as_they_fit(cluster: Cluster)
     cluster.log.records_max = 2
     assert cluster.manager.delete_group("g") is NONE
     assert cluster.log.appends == [1, 2]
-    assert cluster.log.replay().groups["g"].offsets == {}
+    assert cluster.log.replay().groups["g"].offsets.by_topic == {}
 
 
 def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster) -> None:
-    group = begun(cluster)
+    kept = begun(cluster)
     commits = [
         OffsetCommits("g", "t", {0: committed(10), 1: committed(11)}),
         OffsetCommits("g", "u", {0: committed(12)}),
     ]
     waiting = Waiting()
-    cluster.door.run(waiting, group, Outcome(None, commits))
-    assert cluster.manager.get_group("g") is group
-    assert waiting.ticket is group.ticket is cluster.log.tickets[-1]
-    assert group.offsets == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
-    assert cluster.log.replay().groups["g"].offsets == group.offsets
+    cluster.door.run(waiting, kept, Outcome(None, commits))
+    assert cluster.kept() is kept
+    assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
+    assert kept.offsets.by_topic == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
+    assert cluster.log.replay().groups["g"].offsets.by_topic == kept.offsets.by_topic
     assert cluster.stats.offset_commits == 3
 
 
@@ -420,9 +423,9 @@ def test_what_is_live_is_what_the_log_gives(cluster: Cluster) -> None:
     cluster.commit(7, group="simple", retention_ms=5_000, version=4)
     live, replayed = cluster.shard.groups, cluster.log.replay().groups
     assert set(live) == set(replayed)
-    for group_id, group in live.items():
-        again = replayed[group_id]
-        assert group.offsets == again.offsets
+    for group_id, kept in live.items():
+        group, again = kept.classic, replayed[group_id].classic
+        assert kept.offsets.by_topic == replayed[group_id].offsets.by_topic
         assert (group.state, group.generation_id, group.leader_id) == (
             again.state,
             again.generation_id,
@@ -446,7 +449,7 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     assert cluster.manager.shard_for("g") is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.is_unloading
     assert len(shard.groups) == 16
-    cluster.manager.cleanup_group(shard, shard.groups["simple-0"], WALL_START_MS + 100 * 86_400_000)
+    cluster.manager.cleanup_group(shard.groups["simple-0"], WALL_START_MS + 100 * 86_400_000)
     cluster.advance(3_600_000)
     assert len(cluster.log.records) == records
     assert not cluster.manager.is_unloading

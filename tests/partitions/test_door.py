@@ -24,6 +24,7 @@ from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.net.requests import EVERY_REQUEST, TOPIC, Request
 from tests.support.apis import APIS
+from tests.support.groups import classic
 
 GROUP: Final = "ab"
 """What sample requests call a group."""
@@ -66,7 +67,7 @@ ROUND_THE_DOOR: Final = {
     "absence_ticket",
     "current_groups",
     "flush",
-    "get_group",
+    "find",
     "manager",
     "owned_partitions",
     "shard",
@@ -108,7 +109,7 @@ def test_no_api_goes_round_the_door() -> None:
     "line",
     [
         "shard = node.door._manager.shard_for(request.group_id)",
-        "group = node.manager.get_group(request.group_id)",
+        "group = node.manager.find(request.group_id)",
         "ctx.flush = group.flush",
         "ctx.wait_for(0)",
         "groups = shard.groups; known = shard.absence_flush",
@@ -153,7 +154,7 @@ def with_deletion(edge: Edge) -> None:
     edge.connect().send(
         requests.build(ApiKey.DELETE_GROUPS, 0, {"groups_names": [GROUP]}),
     )
-    assert edge.manager.get_group(GROUP) is None
+    assert classic(edge.manager, GROUP) is None
 
 
 def with_generation(edge: Edge) -> None:
@@ -163,7 +164,7 @@ def with_generation(edge: Edge) -> None:
     (joined,) = client.answers()
     member_id = requests.answer(ApiKey.JOIN_GROUP, 3, joined).member_id
     client.send(requests.sync(GROUP, member_id, 1, assignments={member_id: b"a"}))
-    group = edge.manager.get_group(GROUP)
+    group = classic(edge.manager, GROUP)
     assert group is not None
     assert group.state is GroupState.STABLE
 
@@ -195,7 +196,7 @@ async def test_no_reply_leaves_before_the_flush_that_it_depends_on(
 
 async def test_a_handler_that_waits_for_nothing_is_found(tmp_path: Path) -> None:
     def handle(_node: Any, request: HeartbeatRequest, _ctx: RequestContext) -> HeartbeatResponse:
-        group = planted.manager.get_group(request.group_id)
+        group = classic(planted.manager, request.group_id)
         error = ErrorCode.UNKNOWN_MEMBER_ID if group else ErrorCode.INVALID_GROUP_ID
         return HeartbeatResponse(error_code=error)
 
@@ -223,7 +224,7 @@ def test_the_door_gives_the_group_and_notes_its_newest_change() -> None:
     cluster = Cluster()
     cluster.commit(1)
     cluster.commit(1, group="other")
-    assert entered(cluster) == (cluster.group(), {1})
+    assert entered(cluster) == (cluster.kept(), {1})
 
 
 def test_the_door_gives_the_absence_of_a_group_and_notes_the_newest_removal() -> None:
@@ -252,16 +253,16 @@ def test_the_door_is_shut_while_the_partition_loads_and_where_it_is_not_led() ->
 def test_between_slices_the_door_notes_what_has_changed_and_refuses_what_was_lost() -> None:
     cluster = Cluster()
     cluster.commit(1)
-    group, waiting = cluster.group(), Waiting()
-    cluster.door.check(waiting, group)
+    kept, waiting = cluster.kept(), Waiting()
+    cluster.door.check(waiting, kept)
     assert numbers(waiting) == {1}
     cluster.commit(2)
-    cluster.door.check(waiting, group)
+    cluster.door.check(waiting, kept)
     assert numbers(waiting) == {1, 2}
     cluster.manager.remove_groups_for_partition(Partition(0))
     cluster.log.replay(cluster.manager.begin_load(Partition(0)))
     with pytest.raises(RequestRefused) as refused:
-        cluster.door.check(waiting, group)
+        cluster.door.check(waiting, kept)
     assert refused.value.code is ErrorCode.NOT_COORDINATOR
 
 
@@ -279,7 +280,7 @@ def test_a_list_that_would_miss_the_groups_of_a_lost_partition_is_refused() -> N
     cluster = Cluster()
     cluster.commit(1)
     listed = cluster.door.every_group(Waiting())
-    assert next(listed) is cluster.group()
+    assert next(listed) is cluster.kept()
     cluster.manager.remove_groups_for_partition(Partition(0))
     with pytest.raises(RequestRefused) as refused:
         list(listed)

@@ -17,6 +17,7 @@ from protocol.messages import (
 )
 from tests.net import requests
 from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 
@@ -182,7 +183,7 @@ async def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) ->
         client = await running.client()
         for number in range(20):
             assert await client.fetch(f"group-{number}") == {number: number * 10}
-        group = running.app.manager.get_group("members")
+        group = classic(running.app.manager, "members")
         assert group is not None
         assert [member.assignment for member in group.members.values()] == [b"all"]
 
@@ -218,7 +219,7 @@ async def test_nobody_hears_that_a_group_is_gone_before_that_is_on_disk(
     with running.disk.hold():
         client.send(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["g"])))
         await flush_waits(running)
-        assert running.app.manager.get_group("g") is None
+        assert classic(running.app.manager, "g") is None
         await is_not_answered(running, reader, asked)
 
 
@@ -227,11 +228,9 @@ async def test_nor_of_one_that_expired(running: Running) -> None:
     await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=0))
     manager = running.app.manager
     with running.disk.hold():
-        shard = manager.shard_for("g")
-        group = manager.get_group("g")
-        assert group is not None
-        assert not isinstance(shard, ErrorCode)
-        assert manager.cleanup_group(shard, group, running.app.clock.wall_ms()) == 1
+        kept = manager.find("g")
+        assert kept is not None
+        assert manager.cleanup_group(kept, running.app.clock.wall_ms()) == 1
         await flush_waits(running)
         answer = await is_not_answered(running, reader, requests.fetch_offsets("g"))
     assert fetched(answer) == {}

@@ -27,6 +27,7 @@ from tests.partitions.running import (
     group_in,
     node,
 )
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -139,7 +140,7 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
 ) -> None:
     member, writer = await running.client(), await running.client()
     member_id, generation = await member.join_alone("g")
-    before = running.app.manager.get_group("g")
+    before = classic(running.app.manager, "g")
     assert before is not None
     manager = running.app.manager
     same_partition = group_in(manager, manager.partition_for("g"))
@@ -150,17 +151,17 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
     assert commit_error(await writer.receive()) is NOT_COORDINATOR
 
     assert before.state is GroupState.DEAD
-    assert running.app.manager.get_group("g") is None
+    assert classic(running.app.manager, "g") is None
     assert not running.app.leadership.ready
     assert await writer.commit("g", 0, 1) is NOT_COORDINATOR
 
     running.disk.heal()
     await running.loaded()
-    after = running.app.manager.get_group("g")
+    after = classic(running.app.manager, "g")
     assert after is not None
     assert after is not before
     assert await member.heartbeat("g", member_id, generation) is NONE
-    assert running.app.manager.get_group(same_partition) is None
+    assert classic(running.app.manager, same_partition) is None
 
 
 async def test_other_partitions_serve_on(running: Running) -> None:
@@ -182,7 +183,7 @@ async def test_waiting_joins_and_syncs_are_sent_on(tmp_path: Path) -> None:
     ) as running:
         joining, writer = await running.client(), await running.client()
         joining.send(requests.join("g", version=3))
-        await eventually(lambda: running.app.manager.get_group("g"), "the join to be handled")
+        await eventually(lambda: classic(running.app.manager, "g"), "the join to be handled")
         running.disk.fail(SYNCS, times=1)
         assert await writer.commit("other", 0, 1) is NOT_COORDINATOR
         joined = requests.answer(ApiKey.JOIN_GROUP, 3, await joining.receive())
@@ -195,7 +196,7 @@ async def test_an_assignment_that_cannot_be_written_is_told_to_nobody(running: R
     first = requests.answer(ApiKey.JOIN_GROUP, 3, await leader.ask(requests.join("g", version=3)))
     follower.send(requests.join("g", version=3))
     await eventually(
-        lambda: len(getattr(running.app.manager.get_group("g"), "members", ())) == 2, "the second member"
+        lambda: len(getattr(classic(running.app.manager, "g"), "members", ())) == 2, "the second member"
     )
     leader.send(requests.join("g", first.member_id, version=3))
     second = requests.answer(ApiKey.JOIN_GROUP, 3, await follower.receive())
@@ -205,7 +206,7 @@ async def test_an_assignment_that_cannot_be_written_is_told_to_nobody(running: R
     await eventually(
         lambda: (
             second.member_id
-            not in getattr(running.app.manager.get_group("g"), "pending_sync_members", (second.member_id,))
+            not in getattr(classic(running.app.manager, "g"), "pending_sync_members", (second.member_id,))
         ),
         "the follower's sync",
     )
@@ -216,7 +217,7 @@ async def test_an_assignment_that_cannot_be_written_is_told_to_nobody(running: R
         answer = requests.answer(ApiKey.SYNC_GROUP, 4, await client.receive())
         assert (answer.error_code, answer.assignment) == (NOT_COORDINATOR, b"")
     await running.loaded()
-    group = running.app.manager.get_group("g")
+    group = classic(running.app.manager, "g")
     assert group is None or group.generation_id < 2
 
 

@@ -16,6 +16,7 @@ from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import eventually, node
 from tests.partitions.test_failed_flush import commit_until_taken, fetch_until_told
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 CODES = pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
@@ -35,7 +36,7 @@ async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(tmp_path: 
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint that succeeds")
         assert running.app.stats.flush_failures == 0, "nobody asked for anything"
         # All of it was on disk: the group did not even leave memory.
-        assert running.app.manager.get_group("g").state is GroupState.STABLE  # type: ignore[union-attr]
+        assert classic(running.app.manager, "g").state is GroupState.STABLE  # type: ignore[union-attr]
         assert await client.heartbeat("g", member_id, generation) is NONE
         assert await client.commit("g", 0, 2, member_id=member_id, generation=generation) is NONE
         assert await client.fetch("g") == {0: 2}

@@ -19,6 +19,7 @@ from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node, turns
 from tests.support.clocks import SlowLook
+from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -85,13 +86,14 @@ async def test_members_that_were_loaded_get_a_full_session(tmp_path: Path) -> No
     async with node(tmp_path / "data") as running:
         member_id, generation = await (await running.client()).join_alone("g")
     async with node(tmp_path / "data") as running:
-        group = running.app.manager.get_group("g")
-        assert group is not None
+        kept = running.app.manager.find("g")
+        assert kept is not None
+        group = kept.classic
         assert group.state is GroupState.STABLE
         (member,) = group.members.values()
         now_ms = running.app.clock.mono_ms()
         assert 0 < member.session_deadline_ms - now_ms <= member.session_timeout_ms
-        assert group.armed_ms <= member.session_deadline_ms
+        assert kept.armed_ms <= member.session_deadline_ms
         assert await (await running.client()).heartbeat("g", member_id, generation) is NONE
 
 
@@ -160,9 +162,9 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
     joining.send(requests.join(group, version=3))
     manager = running.app.manager
     await eventually(
-        lambda: len(getattr(manager.get_group(group), "members", ())) == 1, "the join to be handled"
+        lambda: len(getattr(classic(manager, group), "members", ())) == 1, "the join to be handled"
     )
-    before = manager.get_group(group)
+    before = classic(manager, group)
     assert before is not None
 
     running.app.leadership.resign(Partition(2), 1)
@@ -170,7 +172,7 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
     joined = requests.answer(ApiKey.JOIN_GROUP, 3, await joining.receive())
     assert joined.error_code == NOT_COORDINATOR
     assert before.state is GroupState.DEAD
-    assert manager.get_group(group) is None
+    assert classic(manager, group) is None
     assert await client.commit(group, 0, 2) is NOT_COORDINATOR
     with pytest.raises(Refused, match="NOT_COORDINATOR"):
         await client.fetch(group)
@@ -185,14 +187,12 @@ async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> 
         first = requests.answer(ApiKey.JOIN_GROUP, 3, await leader.ask(requests.join("g", version=3)))
         follower.send(requests.join("g", version=3))
         manager = running.app.manager
-        await eventually(
-            lambda: len(getattr(manager.get_group("g"), "members", ())) == 2, "the second member"
-        )
+        await eventually(lambda: len(getattr(classic(manager, "g"), "members", ())) == 2, "the second member")
         leader.send(requests.join("g", first.member_id, version=3))
         second = requests.answer(ApiKey.JOIN_GROUP, 3, await follower.receive())
         await leader.receive()
         follower.send(requests.sync("g", second.member_id, 2))
-        group = manager.get_group("g")
+        group = classic(manager, "g")
         assert group is not None
         await eventually(lambda: group.members[second.member_id].awaiting_sync, "the sync to wait")
 

@@ -14,6 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
 from tests.net import requests
 from tests.net.edge import Edge, settle
+from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 
 GROWS = "G" * 20_000
@@ -75,7 +76,7 @@ async def test_an_answer_that_cannot_be_written_ends_its_own_connection_only(
     await settle()
     first = requests.answer(ApiKey.JOIN_GROUP, 3, leader.answers()[0])
     follower.send(requests.join("g", version=3, metadata=b"f"))
-    group = edge.manager.get_group("g")
+    group = classic(edge.manager, "g")
     assert group is not None
     second = next(member for member_id, member in group.members.items() if member_id != first.member_id)
     second.group_instance_id = "\ufffd" * 20_000

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold inside of a node, whatever its clients saw."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from coordinator.app import App
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from coordinator.partitions.shard import Shard
+from coordinator.partitions.shard import KeptGroup, Shard
 from protocol.names import Partition
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
@@ -72,7 +72,7 @@ class Inspector:
 
     def _check_rebalances(self, app: App, node: SimulatedNode, now: float) -> None:
         since, rebalancing = self._rebalancing, set()
-        for group in app.manager.current_groups():
+        for group in _classic_groups(app):
             _check_books(group)
             if group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
                 key = f"{node.name} {group.group_id} {group.state.value} {group.generation_id}"
@@ -106,7 +106,7 @@ class Inspector:
         if now - node.served_since < SILENCE_S_MAX:
             return
         silent = self._world.silent
-        for group in app.manager.current_groups():
+        for group in _classic_groups(app):
             for member_id in group.members:
                 if now - silent.get(member_id, now) > SILENCE_S_MAX:
                     raise Broken("who is silent is out", f"{member_id} is in {group.group_id}")
@@ -117,9 +117,10 @@ class Inspector:
         if now - max(node.served_since, world.clock.jumped_at_s, world.disk_good_since) < EXPIRES_LATE_S_MAX:
             return
         before_ms = world.clock.wall_ms() - RETENTION_MS - int(EXPIRES_LATE_S_MAX * 1000)
-        for group in app.manager.current_groups():
+        for kept in app.manager.current_groups():
+            group = kept.classic
             if group.protocol_type is None:
-                for topic, partition, committed in group.all_offsets():
+                for topic, partition, committed in kept.offsets.all():
                     if committed.commit_timestamp < before_ms:
                         raise Broken("what has expired goes", f"{group.group_id} {topic} {partition}")
             elif group.state is GroupState.EMPTY and not group.pending_members:
@@ -175,20 +176,24 @@ def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
             continue  # a group that was not stored yet may be in memory
         if there is None:
             raise Broken(rule, f"partition {partition}: {group_id} is missing")
-        if there.state in (GroupState.STABLE, GroupState.EMPTY):
-            wanted, found = _group_facts(value), _live_facts(there)
+        if there.classic.state in (GroupState.STABLE, GroupState.EMPTY):
+            wanted, found = _group_facts(value), _live_facts(there.classic)
             if wanted != found:
                 raise Broken(rule, f"partition {partition}, {group_id}: {wanted} != {found}")
+
+
+def _classic_groups(app: App) -> Iterator[GroupMetadata]:
+    return (kept.classic for kept in app.manager.current_groups())
 
 
 def _offset_facts(value: OffsetValue) -> Facts:
     return value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
 
 
-def _offsets(group: GroupMetadata) -> dict[tuple[str, int], Facts]:
+def _offsets(kept: KeptGroup) -> dict[tuple[str, int], Facts]:
     return {
         (topic, partition): (each.offset, each.leader_epoch, each.metadata, each.commit_timestamp)
-        for topic, partition, each in group.all_offsets()
+        for topic, partition, each in kept.offsets.all()
     }
 
 

@@ -97,13 +97,13 @@ MUTANTS: Final = (
     Mutant(
         "a deleted group leaves its offsets in the log",
         "coordinator.partitions.manager",
-        "self.run(shard, group, outcome)\n            self.stats.offset_deletions",
+        "self.run(kept, outcome)\n            self.stats.offset_deletions",
         "self.stats.offset_deletions",
     ),
     Mutant(
         "a commit of an old generation is taken",
-        "coordinator.groups.offsets.commits",
-        "if generation_id != group.generation_id:\n            return ErrorCode.ILLEGAL_GENERATION",
+        "coordinator.groups.classic.group",
+        "if generation_id != self.generation_id:\n                return ErrorCode.ILLEGAL_GENERATION",
         "",
     ),
     Mutant(
@@ -193,15 +193,15 @@ MUTANTS: Final = (
     ),
     Mutant(
         "what members consume expires",
-        "coordinator.groups.expiry",
-        "consuming = group.subscribed_topics if group.state is GroupState.STABLE else None",
-        "consuming = None",
+        "coordinator.groups.classic.group",
+        "return _commit_timestamp, consumed",
+        "return _commit_timestamp, _NO_TOPICS",
     ),
     Mutant(
         "an Empty group's offsets expire by their commits",
-        "coordinator.groups.expiry",
-        "return _commit_timestamp if since is None else lambda _: since",
-        "return _commit_timestamp",
+        "coordinator.groups.classic.group",
+        "(_commit_timestamp if since is None else lambda _: since), _NO_TOPICS",
+        "_commit_timestamp, _NO_TOPICS",
     ),
     Mutant(
         "a clock that jumped is believed at once",
@@ -211,21 +211,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group's tombstone comes before those of its offsets",
-        "coordinator.groups.expiry",
-        "records + _group_tombstone(group)",
-        "_group_tombstone(group) + records",
+        "coordinator.groups.offsets.expiry",
+        "[*records, *group.tombstones()]",
+        "[*group.tombstones(), *records]",
     ),
     Mutant(
         "a commit is taken in a rebalance",
-        "coordinator.groups.offsets",
-        "    if state is GroupState.COMPLETING_REBALANCE:\n        return ErrorCode.REBALANCE_IN_PROGRESS\n",
+        "coordinator.groups.classic.group",
+        "        if state is GroupState.COMPLETING_REBALANCE:\n            return ErrorCode.REBALANCE_IN_PROGRESS\n",
         "",
     ),
     Mutant(
         "a read waits for no flush",
         "coordinator.partitions.door",
-        "        waiting.wait_for(group.ticket)\n        return group",
-        "        return group",
+        "        waiting.wait_for(kept.ticket)\n        return kept",
+        "        return kept",
     ),
     Mutant(
         "deadlines are judged before clients are heard",

@@ -38,6 +38,13 @@ def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int)
     return _REJOIN if state is GroupState.PREPARING_REBALANCE else _ALIVE
 
 
+def prolong_session(group: GroupMetadata, member_id: str, now_mono_ms: int) -> None:
+    """A commit of a member counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
+    member = group.members.get(member_id)
+    if member is not None:
+        member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
+
+
 def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, now: Instant) -> Outcome:
     """Take members out, by id or by instance id (KIP-345), and rebalance the rest.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group: its members, its generation, its votes and its committed offsets."""
+"""A group's books: its members, its generation and its votes."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -14,11 +14,9 @@ from coordinator.groups.classic.member import (
 )
 from coordinator.groups.classic.state import GroupState, IllegalTransition
 from coordinator.groups.usage import Usage, text_bytes
-from coordinator.tickets import DURABLE, Ticket
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
-from storage.format.records import OffsetAndMetadata
 
 
 class GroupOverview(msgspec.Struct, frozen=True):
@@ -52,14 +50,13 @@ def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
 
 
 class GroupMetadata:
-    """One classic group (Kafka: GroupMetadata, today ClassicGroup).
+    """The members of one classic group (Kafka: GroupMetadata, today ClassicGroup).
 
     This class keeps the group consistent (members with their votes, static ids, leader); when things happen is
     decided by the modules beside it. All `*_deadline_ms` are monotonic milliseconds, NEVER when not set.
     """
 
     __slots__ = (
-        "armed_ms",
         "current_state_timestamp",
         "extension_left_ms",
         "generation_id",
@@ -71,10 +68,7 @@ class GroupMetadata:
         "members",
         "new_member_added",
         "num_members_awaiting_join",
-        "num_offsets",
         "of_other_protocol",
-        "offset_metadata_bytes",
-        "offsets",
         "pending_members",
         "pending_sync_members",
         "previous_state",
@@ -111,17 +105,12 @@ class GroupMetadata:
         self.supported_protocols: dict[str, int] = {}  # protocol -> how many members offer it
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
-        self.offsets: dict[str, dict[int, OffsetAndMetadata]] = {}  # topic -> partition -> committed
-        self.num_offsets = 0
-        self.offset_metadata_bytes = 0
         self.member_bytes = 0  # what clients gave us to keep for the members, and ids that were given out
         self.join_deadline_ms = NEVER
         self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other
         self.extension_left_ms = 0  # by how much the initial rebalance may still be prolonged
         self.sync_deadline_ms = NEVER
         self.wakeup_ms = NEVER  # the earliest moment at which this group has something to do
-        self.armed_ms = NEVER  # the runner's: when it will look at the group again
-        self.ticket: Ticket = DURABLE  # the runner's: of the group's newest record
 
     # --- state ---
 
@@ -381,41 +370,16 @@ class GroupMetadata:
         self.usage.group_id_bytes += text_bytes(self.group_id)
 
     def leave_memory(self) -> None:
-        """The group has left the cache: neither it nor what it holds counts any more, whatever becomes of it."""
+        """The group has left the cache: it is Dead, and neither it nor its members count any more."""
+        self.previous_state, self.state = self.state, GroupState.DEAD
         usage, self.usage = self.usage, Usage()
         usage.groups -= 1
         usage.group_id_bytes -= text_bytes(self.group_id)
         usage.members -= len(self.members)
         usage.member_bytes -= self.member_bytes
         usage.pending_members -= len(self.pending_members)
-        usage.offsets -= self.num_offsets
-        usage.offset_metadata_bytes -= self.offset_metadata_bytes
 
-    # --- offsets and views ---
-
-    def count_offsets(self, more: int, more_metadata_bytes: int) -> None:
-        """So many offsets more have been committed, with so many bytes of metadata; fewer where negative."""
-        self.num_offsets += more
-        self.usage.offsets += more
-        if more_metadata_bytes:
-            self.offset_metadata_bytes += more_metadata_bytes
-            self.usage.offset_metadata_bytes += more_metadata_bytes
-
-    def all_offsets(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
-        """Every committed offset as (topic, partition, value), in the order of first commit."""
-        for topic, partitions in self.offsets.items():
-            for partition, committed in partitions.items():
-                yield topic, partition, committed
-
-    def some_offsets(
-        self, topic: str, partitions: Iterable[int]
-    ) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
-        """The committed offsets of these partitions of a topic, as they are now, in the form of `all_offsets`."""
-        known = self.offsets.get(topic, {})
-        for partition in partitions:
-            committed = known.get(partition)
-            if committed is not None:
-                yield topic, partition, committed
+    # --- views ---
 
     def overview(self) -> GroupOverview:
         """What ListGroups shows."""

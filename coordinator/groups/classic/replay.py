@@ -13,13 +13,10 @@ from msgspec import structs
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.usage import text_bytes
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
     MemberValue,
-    OffsetAndMetadata,
-    OffsetCommits,
 )
 
 
@@ -172,42 +169,3 @@ def forget_metadata(group: GroupMetadata) -> None:
     group.protocol_type = group.protocol_name = group.leader_id = None
     group.current_state_timestamp = None
     group.subscribed_topics = None
-
-
-def apply_offset_commit(
-    group: GroupMetadata, topic: str, partition: int, value: OffsetAndMetadata | None
-) -> None:
-    """Set a partition's committed offset, or take it away when the record is a tombstone."""
-    partitions = group.offsets.get(topic)
-    before = None if partitions is None else partitions.get(partition)
-    group.count_offsets(
-        (value is not None) - (before is not None),
-        (0 if value is None else text_bytes(value.metadata))
-        - (0 if before is None else text_bytes(before.metadata)),
-    )
-    if value is None:
-        if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
-            del group.offsets[topic]
-    elif partitions is None:
-        group.offsets[topic] = {partition: value}
-    else:
-        partitions[partition] = value
-
-
-def apply_offset_commits(group: GroupMetadata, commits: OffsetCommits) -> None:
-    """Set the committed offsets of all partitions of a topic that one commit names."""
-    values = commits.values
-    partitions = group.offsets.get(commits.topic)
-    if partitions is None:
-        group.offsets[commits.topic] = values
-        group.count_offsets(len(values), commits.metadata_bytes)
-        return
-    more_metadata_bytes = commits.metadata_bytes
-    if group.offset_metadata_bytes:
-        for partition in values:
-            before = partitions.get(partition)
-            if before is not None:
-                more_metadata_bytes -= text_bytes(before.metadata)
-    count = len(partitions)
-    partitions.update(values)
-    group.count_offsets(len(partitions) - count, more_metadata_bytes)

@@ -4,14 +4,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from coordinator.groups.classic.metadata import GroupMetadata
-from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupConfig
+from coordinator.groups.group import Group
+from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.groups.usage import text_bytes
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
-    OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponsePartition,
 )
@@ -24,37 +23,6 @@ TIMESTAMP_MAX = (1 << 63) - 1
 
 _TAKEN: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
 """By partition: what is answered for an offset that was taken. All commits share them."""
-
-
-def validate_commit(group: GroupMetadata, request: OffsetCommitRequest) -> ErrorCode:
-    """Whether this commit may be taken (ClassicGroup.validateOffsetCommit).
-
-    Without a generation it must come from outside the group's membership, which only an empty group allows.
-    """
-    state = group.state
-    generation_id = request.generation_id_or_member_epoch
-    if state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if state is GroupState.EMPTY and generation_id < 0:
-        return ErrorCode.NONE
-    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.validate_member(request.member_id, request.group_instance_id)
-        if error is not ErrorCode.NONE:
-            return error
-        if generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    elif state is not GroupState.EMPTY:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if state is GroupState.COMPLETING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
-
-
-def prolong_session(group: GroupMetadata, member_id: str, now_mono_ms: int) -> None:
-    """A commit of a member counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
-    member = group.members.get(member_id)
-    if member is not None:
-        member.session_deadline_ms = now_mono_ms + member.session_timeout_ms
 
 
 def commit_topic(
@@ -133,16 +101,7 @@ def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> 
     )
 
 
-def validate_delete_offsets(group: GroupMetadata) -> ErrorCode:
-    """Whether offsets of the group may be deleted: members that are no consumers might need any of them."""
-    if group.state is GroupState.DEAD:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY and not group.uses_consumer_group_protocol:
-        return ErrorCode.NON_EMPTY_GROUP
-    return ErrorCode.NONE
-
-
-def delete_offsets(group: GroupMetadata, topic: str, partitions: Sequence[int]) -> Outcome:
+def delete_offsets(group: Group, offsets: CommittedOffsets, topic: str, partitions: Sequence[int]) -> Outcome:
     """Tombstones for the partitions that have an offset. The answer is a list of ErrorCode, one a partition.
 
     It is NONE also where there was no offset. A topic that members consume keeps its offsets:
@@ -150,7 +109,7 @@ def delete_offsets(group: GroupMetadata, topic: str, partitions: Sequence[int]) 
     """
     if group.is_subscribed_to(topic):
         return Outcome([ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC] * len(partitions))
-    committed = group.offsets.get(topic, {})
+    committed = offsets.of(topic)
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
         for partition in dict.fromkeys(partitions)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A group of the classic protocol as its partition sees it; what it does is decided in the modules beside this one."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator.groups.classic import rebalance, timeouts
+from coordinator.groups.classic.metadata import GroupMetadata
+from coordinator.groups.classic.state import GroupState
+from coordinator.groups.config import Environment
+from coordinator.groups.group import Since
+from coordinator.groups.outcome import Change, Instant, Outcome, Reply
+from protocol.errors import ErrorCode
+from protocol.hot.join_group import JoinGroupResponse
+from protocol.hot.offset_commit import OffsetCommitRequest
+from protocol.hot.sync_group import SyncGroupResponse
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata
+
+KIND: Final = "classic"
+_NO_TOPICS: Final[frozenset[str]] = frozenset()
+
+
+class ClassicGroup(GroupMetadata):
+    """Kafka's ClassicGroup: the books of GroupMetadata, and what a partition asks of any group (`groups.group`).
+
+    A simple group, which has offsets and never had members, is one that stays Empty in generation 0.
+    """
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:
+        """What ListGroups calls its type."""
+        return KIND
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it has left memory, or is about to."""
+        return self.state is GroupState.DEAD
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, and takes commits from outside."""
+        return self.state is GroupState.EMPTY
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether there are members, or ids that were given out."""
+        return bool(self.members or self.pending_members)
+
+    # --- steps ---
+
+    def on_loaded(self, env: Environment, now: Instant) -> Outcome:
+        """It has come from the log: its members get a full session."""
+        return timeouts.on_loaded(env, self, now)
+
+    def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
+        """Do everything that was due by `due_ms`, and set `wakeup_ms`."""
+        return timeouts.expire(env, self, now, due_ms)
+
+    def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
+        """What an outcome becomes whose records the log did not take."""
+        return rebalance.refuse(env, self, outcome, error, now)
+
+    def abandon(self, error: ErrorCode) -> list[Reply]:
+        """Its partition is lost: it is Dead, and the requests that wait in it get the error."""
+        self.leave_memory()
+        replies = []
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
+                replies.append(Reply(member.awaiting_join, refusal))
+            if member.awaiting_sync is not None:
+                replies.append(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)))
+            member.awaiting_join = member.awaiting_sync = None
+        return replies
+
+    def begin_deletion(self) -> None:
+        """Its offsets are being deleted in steps: who joins or commits meanwhile is sent to try again."""
+        self.state = GroupState.DEAD
+
+    def end_deletion(self) -> None:
+        """It is Empty as before, with the offsets that are left."""
+        self.state = GroupState.EMPTY
+
+    # --- what it says of offsets ---
+
+    def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
+        """Whether this commit may be taken (ClassicGroup.validateOffsetCommit).
+
+        Without a generation it must come from outside the group's membership, which only an empty group allows.
+        """
+        state = self.state
+        generation_id = request.generation_id_or_member_epoch
+        if state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if state is GroupState.EMPTY and generation_id < 0:
+            return ErrorCode.NONE
+        if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+            error = self.validate_member(request.member_id, request.group_instance_id)
+            if error is not ErrorCode.NONE:
+                return error
+            if generation_id != self.generation_id:
+                return ErrorCode.ILLEGAL_GENERATION
+        elif state is not GroupState.EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if state is GroupState.COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def validate_delete_group(self) -> ErrorCode:
+        """Whether the group may be deleted: not while it has members (ClassicGroup.validateDeleteGroup)."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE if self.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def validate_delete_offsets(self) -> ErrorCode:
+        """Whether offsets of the group may be deleted: members that are no consumers might need any of them."""
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_group_protocol:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def retention(self) -> tuple[Since | None, frozenset[str]]:
+        """From when on an offset's retention time counts, None for never; and the topics that do not expire at all.
+
+        ClassicGroup.offsetExpirationCondition:
+
+        | group                                 | the retention time counts from            |
+        |---------------------------------------|-------------------------------------------|
+        | Empty, with a protocol type           | the moment it became Empty                |
+        | Stable consumers, known subscriptions | the commit, for topics nobody consumes    |
+        | no protocol type (simple consumers)   | the commit                                |
+        | of a protocol not served, in the log  | never: nobody here knows what it consumes |
+        | any other                             | never                                     |
+        """
+        if self.protocol_type is None:
+            return (None if self.of_other_protocol else _commit_timestamp), _NO_TOPICS
+        if self.state is GroupState.EMPTY:
+            since = self.current_state_timestamp
+            return (_commit_timestamp if since is None else lambda _: since), _NO_TOPICS
+        consumed = self.subscribed_topics
+        if self.uses_consumer_group_protocol and self.state is GroupState.STABLE and consumed is not None:
+            return _commit_timestamp, consumed
+        return None, _NO_TOPICS
+
+    def tombstones(self) -> Sequence[Change]:
+        """The record that removes the group from the log: none for one that never was in it (generation 0)."""
+        return [GroupMetadataRecord(self.group_id, None)] if self.generation_id > 0 else []
+
+
+def _commit_timestamp(committed: OffsetAndMetadata) -> int:
+    return committed.commit_timestamp

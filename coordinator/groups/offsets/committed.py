@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The committed offsets of one group: hard state, which only applying a record changes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from coordinator.groups.usage import Usage, text_bytes
+from storage.format.records import OffsetAndMetadata, OffsetCommits
+
+_NONE: Final[dict[int, OffsetAndMetadata]] = {}
+
+
+class CommittedOffsets:
+    """What was committed, by topic and partition, and how much that is.
+
+    `apply_offset` and `apply_commits` are what records do, live and while loading; nothing else changes it.
+    """
+
+    __slots__ = ("by_topic", "count", "metadata_bytes", "usage")
+
+    def __init__(self, usage: Usage) -> None:
+        """Nothing yet; what there will be counts into `usage`, the node's books."""
+        self.usage = usage
+        self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = {}
+        self.count = 0
+        self.metadata_bytes = 0
+
+    def of(self, topic: str) -> Mapping[int, OffsetAndMetadata]:
+        """The offsets of one topic by partition; empty where there are none."""
+        return self.by_topic.get(topic, _NONE)
+
+    def all(self) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+        """Every offset as (topic, partition, value), in the order of first commit."""
+        for topic, partitions in self.by_topic.items():
+            for partition, committed in partitions.items():
+                yield topic, partition, committed
+
+    def some(self, topic: str, partitions: Iterable[int]) -> Iterator[tuple[str, int, OffsetAndMetadata]]:
+        """The offsets of these partitions of a topic, as they are now, in the form of `all`."""
+        known = self.of(topic)
+        for partition in partitions:
+            committed = known.get(partition)
+            if committed is not None:
+                yield topic, partition, committed
+
+    def apply_offset(self, topic: str, partition: int, value: OffsetAndMetadata | None) -> None:
+        """Set a partition's committed offset, or take it away when the record is a tombstone."""
+        partitions = self.by_topic.get(topic)
+        before = None if partitions is None else partitions.get(partition)
+        self._count(
+            (value is not None) - (before is not None),
+            (0 if value is None else text_bytes(value.metadata))
+            - (0 if before is None else text_bytes(before.metadata)),
+        )
+        if value is None:
+            if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
+                del self.by_topic[topic]
+        elif partitions is None:
+            self.by_topic[topic] = {partition: value}
+        else:
+            partitions[partition] = value
+
+    def apply_commits(self, commits: OffsetCommits) -> None:
+        """Set the committed offsets of all partitions of a topic that one commit names."""
+        values = commits.values
+        partitions = self.by_topic.get(commits.topic)
+        if partitions is None:
+            self.by_topic[commits.topic] = values
+            self._count(len(values), commits.metadata_bytes)
+            return
+        more_metadata_bytes = commits.metadata_bytes
+        if self.metadata_bytes:
+            for partition in values:
+                before = partitions.get(partition)
+                if before is not None:
+                    more_metadata_bytes -= text_bytes(before.metadata)
+        count = len(partitions)
+        partitions.update(values)
+        self._count(len(partitions) - count, more_metadata_bytes)
+
+    def _count(self, more: int, more_metadata_bytes: int) -> None:
+        self.count += more
+        self.usage.offsets += more
+        if more_metadata_bytes:
+            self.metadata_bytes += more_metadata_bytes
+            self.usage.offset_metadata_bytes += more_metadata_bytes
+
+    def leave_memory(self) -> None:
+        """The group has left the cache: its offsets count no more, whatever becomes of them."""
+        usage, self.usage = self.usage, Usage()
+        usage.offsets -= self.count
+        usage.offset_metadata_bytes -= self.metadata_bytes

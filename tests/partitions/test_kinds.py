@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A partition keeps groups of any kind: here of one that has a single member, which is heard or not."""
+
+import enum
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pytest
+
+from coordinator.groups.classic.member import NEVER
+from coordinator.groups.config import Environment
+from coordinator.groups.group import Group, Since
+from coordinator.groups.outcome import Change, Instant, Outcome, Reply
+from coordinator.partitions.shard import KeptGroup
+from coordinator.tickets import Waiting
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import OffsetCommitRequest
+from protocol.names import Partition
+from storage.format.records import OffsetCommitRecord
+from tests.groups.harness import Call, Cluster
+
+SESSION_MS: Final = 1_000
+
+
+class Lone(enum.Enum):
+    """Whether the member is there."""
+
+    HEARD = "Heard"
+    SILENT = "Silent"
+    GONE = "Gone"
+
+
+class LoneGroup:
+    """A group of another kind."""
+
+    kind = "lone"
+    protocol_type: str | None = "lone"
+    generation_id = 0
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.wakeup_ms = SESSION_MS
+        self.state = Lone.HEARD
+        self.waiting: Any = None
+        self.refused: list[ErrorCode] = []
+
+    @property
+    def is_dead(self) -> bool:
+        return self.state is Lone.GONE
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is Lone.SILENT
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        return self.state is Lone.HEARD
+
+    def on_loaded(self, env: Environment, now: Instant) -> Outcome:
+        return Outcome()
+
+    def expire(self, env: Environment, now: Instant, due_ms: int) -> Outcome:
+        self.state, self.wakeup_ms = Lone.SILENT, NEVER
+        return Outcome()
+
+    def refuse(self, env: Environment, outcome: Outcome, error: ErrorCode, now: Instant) -> Outcome:
+        self.refused.append(error)
+        return Outcome()
+
+    def abandon(self, error: ErrorCode) -> list[Reply]:
+        self.state = Lone.GONE
+        return [] if self.waiting is None else [Reply(self.waiting, error)]
+
+    def enter_memory(self) -> None: ...
+
+    def leave_memory(self) -> None:
+        self.state = Lone.GONE
+
+    def begin_deletion(self) -> None: ...
+
+    def end_deletion(self) -> None: ...
+
+    def validate_commit(self, request: OffsetCommitRequest) -> ErrorCode:
+        return ErrorCode.NONE if self.state is Lone.SILENT else ErrorCode.STALE_MEMBER_EPOCH
+
+    def validate_delete_group(self) -> ErrorCode:
+        return ErrorCode.NONE if self.state is Lone.SILENT else ErrorCode.NON_EMPTY_GROUP
+
+    def validate_delete_offsets(self) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic == "kept"
+
+    def retention(self) -> tuple[Since | None, frozenset[str]]:
+        since = (lambda committed: committed.commit_timestamp) if self.state is Lone.SILENT else None
+        return since, frozenset({"kept"})
+
+    def tombstones(self) -> Sequence[Change]:
+        return []
+
+
+class Kinds:
+    """A cluster with a group of the other kind, "lone"."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.cluster.log.live = None  # its checks know classic groups
+        self.group = LoneGroup("lone")
+        as_any: Group = self.group
+        self.kept = self.cluster.shard.add(KeptGroup(self.cluster.shard, as_any))
+        self.cluster.manager.load_group(self.kept)
+
+
+@pytest.fixture
+def kinds() -> Kinds:
+    return Kinds()
+
+
+def test_apis_of_the_classic_protocol_refuse_it(kinds: Kinds) -> None:
+    cluster, refused = kinds.cluster, ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert cluster.join(group="lone").response.error_code == refused
+    assert cluster.sync("m", 1, group="lone").response.error_code == refused
+    assert cluster.heartbeat("m", 1, group="lone") is refused
+    assert cluster.door.enter_classic(Waiting(), "lone") is refused
+    assert kinds.group.state is Lone.HEARD
+
+
+def test_it_decides_on_commits_and_its_offsets_are_kept(kinds: Kinds) -> None:
+    assert kinds.cluster.commit(5, group="lone") is ErrorCode.STALE_MEMBER_EPOCH
+    kinds.cluster.advance(SESSION_MS)
+    assert kinds.group.state is Lone.SILENT
+    assert kinds.cluster.commit(5, group="lone") is ErrorCode.NONE
+    assert kinds.cluster.committed(group="lone") == 5
+    assert kinds.cluster.env.usage.offsets == 1
+
+
+def test_its_offsets_expire_as_it_says(kinds: Kinds) -> None:
+    cluster = kinds.cluster
+    cluster.advance(SESSION_MS)
+    cluster.commit(5, group="lone")
+    cluster.commit(5, group="lone", topic="kept")
+    long_after_ms = cluster.clock.wall_ms() + 100 * 86_400_000
+    assert cluster.manager.cleanup_group(kinds.kept, long_after_ms) == 1
+    assert list(kinds.kept.offsets.by_topic) == ["kept"]
+    assert not kinds.group.is_dead
+
+
+def test_it_is_deleted_with_its_offsets_once_it_lets_it(kinds: Kinds) -> None:
+    cluster = kinds.cluster
+    assert cluster.manager.delete_group("lone") is ErrorCode.NON_EMPTY_GROUP
+    cluster.advance(SESSION_MS)
+    cluster.commit(5, group="lone")
+    assert cluster.manager.delete_group("lone") is ErrorCode.NONE
+    assert cluster.manager.find("lone") is None
+    assert kinds.group.is_dead
+    assert cluster.env.usage.offsets == 0
+
+
+def test_a_decision_of_it_that_is_too_large_comes_back_to_it(kinds: Kinds) -> None:
+    kinds.cluster.log.records_max = 0
+    outcome = Outcome(None, [OffsetCommitRecord("lone", "t", 0, None)])
+    outcome.starts_over = True
+    kinds.cluster.door.run(Waiting(), kinds.kept, outcome)
+    assert kinds.group.refused == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_who_waits_in_it_is_sent_on_when_the_partition_is_lost(kinds: Kinds) -> None:
+    call = Call()
+    kinds.group.waiting = call.ctx
+    kinds.cluster.manager.remove_groups_for_partition(Partition(0))
+    assert kinds.group.is_dead
+    assert call.response is ErrorCode.NOT_COORDINATOR
+    assert kinds.cluster.manager.find("lone") is None
