@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.log_contract.files import FileSubject
+from tests.log_contract.files import FileSubject, ShareSubject
 from tests.log_contract.memory import MemorySubject
 from tests.log_contract.subject import Subject
 
 SUBJECTS: dict[str, Callable[[Path], Subject]] = {
     "memory": lambda _path: MemorySubject(),
     "files": FileSubject,
+    "shared files": ShareSubject,
 }
 
 

@@ -11,8 +11,11 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
 from protocol.names import Partition
+from storage.disk.checkpoint_file import Position
+from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
 from storage.log_manager import LogManager
+from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.disk import SYNCS, Disk
@@ -22,7 +25,6 @@ SETTINGS = LogSettings(journal_step_bytes=16_384)
 READ_BYTES_MAX = 500
 """So little that what is read comes in several pieces."""
 ANY_JOURNAL = "/journal"
-TOPIC_ID = bytes(range(16))
 
 
 class FileSubject(Subject):
@@ -30,6 +32,7 @@ class FileSubject(Subject):
 
     fails_apart = False
     mode = FlushMode.ALWAYS
+    kind: type[FileLog] = FileLog
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -57,7 +60,7 @@ class FileSubject(Subject):
             offset_value_version=3,
             compression=0,
         )
-        file_log = FileLog(manager, committer, io, clock, stats, READ_BYTES_MAX)
+        file_log = self.kind(manager, committer, io, clock, stats, READ_BYTES_MAX)
         file_log.retry_s = 0.01
         return file_log
 
@@ -118,5 +121,66 @@ class FileSubject(Subject):
     async def restart(self) -> GroupLog:
         """Close the directory and open it again."""
         await self.log.close()
+        self.log = self.watched(self.open())
+        return self.log
+
+
+class ShareLog(FileLog):
+    """A node's part of a directory; where a partition ends is noted when the node gives it away."""
+
+    shared: SharedDirectory
+
+    async def adopt(self, partition: Partition) -> None:
+        """Open a partition for this node."""
+        await self.run(lambda: self.files.adopt(partition, *self.shared.known(partition)))
+
+    async def release(self, partition: Partition) -> Position | None:
+        """Close a partition, and note where it ends, as a supervisor does."""
+        position = await super().release(partition)
+        self.shared.note(partition, position)
+        return position
+
+
+class ShareSubject(FileSubject):
+    """Nodes that share a directory, one after the other and side by side."""
+
+    kind = ShareLog
+
+    def __init__(self, data_dir: Path) -> None:
+        self._directory, _ = SharedDirectory.open(data_dir, SETTINGS, RealFileSystem())
+        self._nodes = 0
+        super().__init__(data_dir)
+
+    def open(self) -> GroupLog:
+        """Start a node."""
+        self._nodes += 1
+        topic_id = self._directory.topic_id
+        file_log = self._file_log(
+            LogManager.open_share(self._data_dir, SETTINGS, topic_id, self._nodes, self._disk)
+        )
+        assert isinstance(file_log, ShareLog)
+        file_log.shared = self._directory
+        file_log.prepare = file_log.adopt
+        return file_log
+
+    async def close(self) -> None:
+        """End the nodes, and unlock the directory."""
+        await super().close()
+        self._directory.close(clean=False)
+
+    async def successor(self, *partitions: Partition) -> GroupLog:
+        """A second node beside the first."""
+        return self.watched(self.open())
+
+    async def plant(self, partition: Partition, batch: bytes) -> None:
+        """Append as a node that has the partition."""
+        assert isinstance(self.log, ShareLog)
+        await self.log.adopt(partition)
+        await super().plant(partition, batch)
+
+    async def restart(self) -> GroupLog:
+        """End the node, settle what it has left, and start another one."""
+        await self.log.close()
+        self._directory.settle(self._nodes, [Partition(number) for number in range(5)])
         self.log = self.watched(self.open())
         return self.log
