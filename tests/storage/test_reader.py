@@ -13,6 +13,7 @@ from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
+from storage.format.batch_format import TRANSACTIONAL
 from storage.log_manager import LogManager
 from storage.partition.reader import (
     NOWHERE,
@@ -28,6 +29,7 @@ from storage.partition.reader import (
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay
 from tests.storage.faulty import FaultyFileSystem
+from tests.storage.test_cleaner import Bench
 from tests.support.files_in_memory import ROOT
 
 SMALL = LogSettings(segment_bytes=2_000, index_interval_bytes=200, journal_step_bytes=8192)
@@ -38,9 +40,14 @@ EPOCH = 3
 class Reading:
     """A log of one partition, and a reader of it."""
 
-    def __init__(self, fs: FaultyFileSystem | None = None, read_bytes_max: int = READ_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        fs: FaultyFileSystem | None = None,
+        read_bytes_max: int = READ_BYTES_MAX,
+        manager: LogManager | None = None,
+    ) -> None:
         self.fs = fs or FaultyFileSystem(ROOT)
-        self.manager = LogManager.open(ROOT, SMALL, self.fs)
+        self.manager = manager or LogManager.open(ROOT, SMALL, self.fs)
         self.history = History(self.manager, 0)
         self.reader = LogReader(read_bytes_max)
 
@@ -266,6 +273,29 @@ def consumed(reading: Reading) -> dict[bytes, bytes]:
     return state
 
 
+def test_a_transaction_whose_marker_was_compacted_away_is_forgotten() -> None:
+    """Else it would hide what its producer commits later: no marker would end it."""
+    bench = Bench()
+    reading = Reading(manager=bench.manager)
+    bench.history.transaction(9, {"a": "aborted"})
+    bench.history.end(9, MarkerKind.ABORT)
+    told = []
+    for _ in range(4):
+        told.append([each.first_offset for each in reading.found(0, committed=True).aborted])
+        bench.now_ms += RETENTION + 86_400_000
+        for _ in range(40):
+            bench.history.value("other", "x" * 40)
+        bench.roll()
+        reading.found(0)  # the segment that is written to next was looked at, and stays
+        bench.clean()
+    assert any(batch.producer_id == 9 for batch in bench.batches()) is False
+    bench.history.transaction(9, {"a": "committed"})
+    bench.history.end(9, MarkerKind.COMMIT)
+    assert told[0] == [0]
+    assert reading.found(0, committed=True).aborted == ()
+    assert consumed(reading) == bench.history.state
+
+
 # --- leader epochs
 
 
@@ -329,6 +359,15 @@ def test_the_end_for_who_reads_committed_data_is_where_the_first_open_transactio
     assert reading.locate(Place.END, committed=True) == (-1, 7, EPOCH)
     assert reading.locate(Place.END) == (-1, 9, EPOCH)
     assert reading.locate(Place.TIME, NOW, committed=True) == (NOW, 0, 0)
+
+
+def test_a_record_of_an_open_transaction_is_not_found_by_who_reads_committed_data() -> None:
+    reading = with_times(0)
+    batch = build(1, [(b"k", b"v")], timestamp=NOW + 5, attributes=TRANSACTIONAL, producer_id=9)
+    reading.manager.append([(Partition(0), 1, batch)], sync=True)
+    for place, timestamp in ((Place.NEWEST, -1), (Place.TIME, NOW + 1)):
+        assert reading.locate(place, timestamp) == (NOW + 5, 1, 0)
+        assert reading.locate(place, timestamp, committed=True) == NOWHERE
 
 
 def test_the_newest_record_is_the_first_with_the_largest_timestamp() -> None:
