@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests: how hard hypothesis tries, and a real Kafka for those that ask for one."""
 
+import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from coordinator.telemetry import logs  # noqa: F401 - before anything else imports structlog, see its head
 from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
+from tests.support.idle import IdleLoop
 from tests.support.log_lines import LogLines, captured
 
 __all__ = ["kafka_broker"]  # here, so that all tests of a run share one broker
@@ -36,6 +38,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip `kafka` tests where Java 17 or Maven is missing, with the reason; fail them if that is in CI."""
     if item.get_closest_marker("kafka") is not None:
         require_kafka_classpath()
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Every test's loop says when it has nothing to do."""
+    return {"idle": IdleLoop}
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from tests.log_contract.subject import (
     values,
 )
 from tests.partitions.running import turns
+from tests.support.idle import idle
 
 
 async def append(writer: LogWriter, *numbers: int) -> Ticket:
@@ -175,7 +176,7 @@ async def test_a_ticket_is_pending_until_its_flush_is_durable(subject: Subject) 
     ticket = writer.append([offset(1)])
     assert ticket.is_pending
     await subject.until_held(Partition(0))
-    await turns()
+    await idle()
     assert ticket.is_pending
     subject.let_go(Partition(0))
     await ended(ticket)
@@ -295,7 +296,7 @@ async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subj
     with pytest.raises(LogUnavailable):
         await subject.log.claim(Partition(0), 0)
     available = asyncio.create_task(subject.log.available(Partition(0)))
-    await turns()
+    await idle()
     assert not available.done()
     subject.mend(Partition(0))
     await available
@@ -393,7 +394,7 @@ async def test_a_claim_waits_for_what_was_appended_and_its_former_writer_writes_
     await subject.until_held(Partition(0))
     gathering = former.append([offset(2)])
     claiming = asyncio.create_task(subject.log.claim(Partition(0), 2))
-    await turns()
+    await idle()
     assert not claiming.done()
     refused = former.append([offset(3)])
     assert refused.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -417,7 +418,7 @@ async def test_a_released_partition_has_all_that_was_appended_and_another_node_g
     ticket = writer.append([offset(1)])
     await subject.until_held(Partition(0))
     releasing = asyncio.create_task(subject.log.release(Partition(0)))
-    await turns()
+    await idle()
     assert not releasing.done()
     subject.let_go(Partition(0))
     await releasing

@@ -42,6 +42,7 @@ from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
 from tests.support.apis import APIS
 from tests.support.files_in_memory import AtOnce, memory_log
+from tests.support.idle import idle
 from tests.support.ids import new_topic_id
 
 CAPABILITIES = Capabilities(APIS.values())
@@ -360,5 +361,14 @@ class Client:
 
 async def settle() -> None:
     """Let everything run that was called soon, and what that calls soon."""
-    for _ in range(20):
+    await idle()
+
+
+async def turns_until_answered(client: Client) -> tuple[int, bytes]:
+    """How many turns of the loop an answer takes, and the answer."""
+    for turn in range(100_000):
+        answers = client.answers()
+        if answers:
+            return turn, answers[0]
         await asyncio.sleep(0)
+    raise AssertionError("no answer")

@@ -20,7 +20,8 @@ from protocol.errors import ErrorCode
 from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.process import Peer
-from tests.partitions.running import node, turns
+from tests.partitions.running import node
+from tests.support.idle import idle
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
@@ -39,7 +40,7 @@ async def test_a_heartbeat_that_waits_in_the_socket_keeps_the_session(tmp_path: 
         running.app.deadlines._fire()  # as the loop does, before it has looked at its sockets
         beat = requests.answer(ApiKey.HEARTBEAT, 4, await member.receive())
         assert beat.error_code == ErrorCode.NONE
-        await turns()
+        await idle()
         assert await member.heartbeat("speaks", member_id, generation) is ErrorCode.NONE
         assert await silent.heartbeat("is-silent", gone_id, gone_generation) is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -96,7 +97,7 @@ async def test_requests_that_the_end_of_a_turn_cut_off_are_heard_too() -> None:
     for name in "abc":
         turns_of_one.go_on_later(lambda name=name: three(name))  # type: ignore[misc]
     hearing.listen(lambda: heard.append("judged"))
-    await turns()
+    await idle()
     assert all(
         heard.index("judged") > [at for at, who in enumerate(heard) if who == name][1] for name in "abc"
     )

@@ -171,8 +171,8 @@ async def eventually(condition: Callable[[], object], what: str) -> None:
         await asyncio.sleep(TICK_S)
 
 
-async def turns(count: int = 50) -> None:
-    """Let the event loop go round, so that whatever could happen now has happened."""
+async def turns(count: int) -> None:
+    """Let the event loop go round so often; `tests.support.idle` waits until it has nothing more to do."""
     for _ in range(count):
         await asyncio.sleep(0)
 

@@ -17,9 +17,10 @@ from protocol.errors import ErrorCode
 from protocol.names import Partition
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
-from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node, turns
+from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node
 from tests.support.clocks import SlowLook
 from tests.support.groups import classic
+from tests.support.idle import idle
 
 NONE = ErrorCode.NONE
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -36,7 +37,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
 async def io_is_idle(running: Running) -> None:
     """Whatever could be read from the disk without waiting has been."""
     for _ in range(5):
-        await turns()
+        await idle()
         await running.app.io.run(lambda: None)
 
 
@@ -227,7 +228,7 @@ async def test_an_old_epoch_changes_nothing(running: Running) -> None:
     assert await client.fetch(group) == {0: 1}
     leadership.resign(Partition(2), 6)
     leadership.become_leader(Partition(2), 5)
-    await turns()
+    await idle()
     with pytest.raises(Refused, match="NOT_COORDINATOR"):
         await client.fetch(group)
 

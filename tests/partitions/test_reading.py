@@ -14,7 +14,8 @@ from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import iter_batches
 from tests.net import requests
 from tests.partitions.disk import READS
-from tests.partitions.running import Client, Running, commit_error, eventually, node, turns
+from tests.partitions.running import Client, Running, commit_error, eventually, node
+from tests.support.idle import idle
 
 NONE = ErrorCode.NONE
 P = 1
@@ -111,7 +112,7 @@ async def test_while_a_read_waits_for_the_disk_others_are_served(running: Runnin
         await eventually(lambda: running.disk.waiting, "the read to reach the disk")
         for offset in range(2, 5):
             assert await writer.commit(group, 0, offset) is NONE
-        await turns()
+        await idle()
         assert running.disk.waiting == 1
     assert fetched(await reader.receive()).high_watermark >= 1
 
