@@ -218,7 +218,7 @@ MUTANTS: Final = (
     Mutant(
         "a commit is taken in a rebalance",
         "coordinator.groups.classic.group",
-        "        if state is GroupState.COMPLETING_REBALANCE:\n            return ErrorCode.REBALANCE_IN_PROGRESS\n",
+        "        if state is _COMPLETING:\n            return ErrorCode.REBALANCE_IN_PROGRESS\n",
         "",
     ),
     Mutant(
