@@ -18,7 +18,7 @@ from audit.source.read import read_range
 from audit.source.remote import is_url
 from audit.source.segments import list_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import Job, Result, Source
+from storage.cleaner.work import Job, OldSegment, Result
 from storage.columns.walk import Chunk
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import segment_name
@@ -130,7 +130,7 @@ def _compact_from(
     file_system = RealFileSystem()
     job = Job(
         directory=str(copy.directory),
-        groups=[[Source(found.base_offset, found.size_bytes)] for found in list_segments(copy.directory)],
+        groups=[[OldSegment(found.base_offset, found.size_bytes)] for found in list_segments(copy.directory)],
         first_dirty_offset=first_dirty_offset,
         bound=copy.end,
         now_ms=now_ms,

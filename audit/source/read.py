@@ -13,7 +13,7 @@ from audit.source.journals import JournalDamage, JournalPart
 from audit.source.plan import Range
 from audit.source.segments import Segment, list_segments, opened
 from storage.columns.decode import decode
-from storage.columns.walk import CHUNK_BYTES, Chunk, Damage, Read, check_at, walk
+from storage.columns.walk import CHUNK_BYTES, BadPiece, Chunk, Read, check_at, walk
 from storage.format.batch_format import EXTENT_BYTES, Extent, batch_extent
 from storage.journal.journal import ENTRY
 
@@ -48,7 +48,7 @@ def rows(path: str, partition: int | None, chunk: Chunk, columns: Sequence[str])
 
 def damaged(position: int, reason: str) -> Chunk:
     """A piece without bytes, of which there is only something to say."""
-    return Chunk(b"", position, [0], [0], {0: Damage(reason, False)})
+    return Chunk(b"", position, [0], [0], {0: BadPiece(reason, False)})
 
 
 def read_range(part: Range) -> Iterator[FileChunk]:

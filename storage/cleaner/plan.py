@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from storage.cleaner.work import Job, Source
+from storage.cleaner.work import Job, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled import RolledLog
 from storage.partition.segment import Segment
@@ -108,13 +108,13 @@ def job(
     )
 
 
-def _groups(found: Candidate, segment_bytes: int) -> list[list[Source]]:
+def _groups(found: Candidate, segment_bytes: int) -> list[list[OldSegment]]:
     """Neighbours that fit in one segment by their size now, and by their offsets (Cleaner.groupSegmentsBySize)."""
     ends = [*(segment.base_offset for segment in found.segments[1:]), found.bound]
-    groups: list[list[Source]] = []
+    groups: list[list[OldSegment]] = []
     size = 0
     for segment, end in zip(found.segments, ends, strict=True):
-        source = Source(segment.base_offset, segment.size_bytes)
+        source = OldSegment(segment.base_offset, segment.size_bytes)
         fits = (
             groups
             and size + source.size_bytes <= segment_bytes

@@ -27,7 +27,7 @@ class _Producer:
         self.timestamp = -1
 
 
-class Transactions:
+class CleanedTransactions:
     """All batches of a range are shown to `scan`, in order; then all again to `on_data` and `on_marker`."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
-from storage.cleaner.transactions import Transactions
+from storage.cleaner.transactions import CleanedTransactions
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
@@ -38,7 +38,7 @@ from storage.partition.segment import Run, Segment
 _CHUNK_BYTES: Final = 1 << 20
 
 
-class Source(msgspec.Struct, frozen=True):
+class OldSegment(msgspec.Struct, frozen=True):
     """A segment to be cleaned, as it was when the job was made; nobody writes to it."""
 
     base_offset: int
@@ -49,7 +49,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to clean: all segments of a partition up to the offset `bound`, and how. Sizes in bytes."""
 
     directory: str
-    groups: list[list[Source]]
+    groups: list[list[OldSegment]]
     """Each becomes one segment; in order, together without a gap from the log's first segment on."""
     first_dirty_offset: int
     bound: int
@@ -132,7 +132,7 @@ class Cleaner:
         self._directory = Path(job.directory)
         self._bound = job.bound
         self.map = OffsetMap(job.dedupe_buffer_bytes)
-        self.transactions = Transactions()
+        self.transactions = CleanedTransactions()
         self._horizon: int | None = None
 
     def run(self) -> Result:
@@ -154,7 +154,7 @@ class Cleaner:
 
     # --- the three walks ---
 
-    def _find_transactions(self) -> list[list[Source]]:
+    def _find_transactions(self) -> list[list[OldSegment]]:
         """See which transactions there are; returns the segments before the first that is still open."""
         groups = self._job.groups
         for group in groups:
@@ -173,7 +173,7 @@ class Cleaner:
         kept = [[source for source in group if source.base_offset < self._bound] for group in groups]
         return [group for group in kept if group]
 
-    def _fill_map(self, sources: list[Source]) -> bool:
+    def _fill_map(self, sources: list[OldSegment]) -> bool:
         """Note the keys of the dirty part; True when there was no room for all."""
         start = self._job.first_dirty_offset
         self.transactions.restart()
@@ -198,7 +198,7 @@ class Cleaner:
                 return False
         return True
 
-    def _clean_group(self, group: list[Source]) -> Cleaned:
+    def _clean_group(self, group: list[OldSegment]) -> Cleaned:
         base_offset = group[0].base_offset
         output = Segment(
             self._fs,
@@ -279,7 +279,7 @@ class Cleaner:
 
     # --- reading ---
 
-    def _batches(self, source: Source, *, only_of_producers: bool = False) -> Iterator[tuple[int, Batch]]:
+    def _batches(self, source: OldSegment, *, only_of_producers: bool = False) -> Iterator[tuple[int, Batch]]:
         """The batches of a segment and where they are, checked; perhaps only those with a producer id."""
         path = self._directory / segment_name(source.base_offset)
         file = self._fs.open_read(path)
@@ -313,7 +313,7 @@ class Cleaner:
             file.close()
 
     @contextmanager
-    def _damage_at(self, source: Source, position: int) -> Iterator[None]:
+    def _damage_at(self, source: OldSegment, position: int) -> Iterator[None]:
         """Damage of a batch is damage of the log, at that place."""
         try:
             yield

@@ -37,7 +37,7 @@ Read = Callable[[int, int], bytes]
 """(position, size): so many bytes of the file from there on, fewer only at its end."""
 
 
-class Damage(msgspec.Struct, frozen=True):
+class BadPiece(msgspec.Struct, frozen=True):
     """Why a piece is no good batch.
 
     `reason` is None for the tail of the newest segment, which is no damage. `header` says whether the piece starts
@@ -60,7 +60,7 @@ class Chunk(msgspec.Struct):
     position: int
     starts: list[int]
     ends: list[int]
-    damages: dict[int, Damage]
+    damages: dict[int, BadPiece]
     positions: list[int] | None = None
 
     @property
@@ -199,7 +199,7 @@ class _Walker:
         fits = not following or (len(following) == EXTENT_BYTES and batch_extent(following, 0) is not None)
         if not fits or _find(data[1:]) is not None:
             return self._no_batch(position, len(data), reason)
-        return Chunk(data, position, [0], [len(data)], {0: Damage(reason, _has_header(data), False)})
+        return Chunk(data, position, [0], [len(data)], {0: BadPiece(reason, _has_header(data), False)})
 
     def _no_batch(self, position: int, head_bytes: int, reason: str) -> Chunk:
         """The bytes up to the next good batch, or to the end of the file."""
@@ -209,14 +209,14 @@ class _Walker:
         readable = _has_header(head)
         incomplete = reason.startswith("the file ends") or head_bytes < EXTENT_BYTES
         if found is None and self._newest and (incomplete or zeros):
-            damage = Damage(None, readable)
+            damage = BadPiece(None, readable)
         else:
             after = (
                 f"the next good batch is {size} bytes on"
                 if found
                 else f"none follows in the last {size} bytes"
             )
-            damage = Damage(f"{reason}; {after}", readable, False if readable else None)
+            damage = BadPiece(f"{reason}; {after}", readable, False if readable else None)
         # The bytes themselves are of no use to anybody; there may be too many of them to hold.
         return Chunk(head, position, [0], [size], {0: damage})
 

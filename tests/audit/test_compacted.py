@@ -24,7 +24,7 @@ from protocol.names import Partition
 from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.transactions import Transactions
+from storage.cleaner.transactions import CleanedTransactions
 from storage.cleaner.work import Job, Result
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
@@ -133,7 +133,7 @@ def keeps_the_oldest(file_system: FileSystem, job: Job) -> Result:
     return cleaner.run()
 
 
-class _AllCommitted(Transactions):
+class _AllCommitted(CleanedTransactions):
     def on_data(self, batch: Batch) -> bool:
         return False
 
