@@ -76,6 +76,7 @@ class GroupMetadataManager:
         # those before, and the tickets of their tombstones
         self._dropped: list[tuple[Ticket, frozenset[str]]] = []
         self._timers = timers
+        self._wake_one: Callable[[KeptGroup], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
@@ -223,7 +224,7 @@ class GroupMetadataManager:
         wakeup_ms = kept.group.wakeup_ms
         if wakeup_ms < kept.armed_ms:
             kept.armed_ms = wakeup_ms
-            self._timers.at(wakeup_ms, self._wake, (kept, wakeup_ms))
+            self._timers.at(wakeup_ms, self._wake_one, kept)
         ticket = kept.ticket
         for reply in outcome.replies:
             self._deliver(reply, ticket)
@@ -279,13 +280,12 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[:middle])
         self._append_in_parts(shard, records[middle:])
 
-    def _wake(self, armed: tuple[KeptGroup, int]) -> None:
-        kept, armed_ms = armed
-        if kept.armed_ms != armed_ms or kept.group.is_dead or kept.shard.is_lost:
-            return  # an earlier deadline took over, or the group is gone
+    def _wake(self, kept: KeptGroup) -> None:
+        if kept.armed_ms > self._timers.due_ms or kept.group.is_dead or kept.shard.is_lost:
+            return  # an earlier deadline took over and armed another one, or the group is gone
         if kept.shard.appender is None:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
-            self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake, armed)
+            self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake_one, kept)
             return
         kept.armed_ms = NEVER
         self.run(kept, kept.group.expire(self.env, self.clock.now(), self._timers.due_ms))

@@ -113,7 +113,7 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
         cluster.manager.remove_groups_for_partition(Partition(0))
         cluster.shard.groups["g"] = kept
     else:
-        cluster.group().pending_members[members.pending] = 1 << 40
+        cluster.group().expect(members.pending, 1 << 40)
     assert cluster.shard.groups["g"].classic.state is state
     return cluster, members
 

@@ -4,6 +4,8 @@
 The caller has checked what needs no group: the group id and the limits of the session timeout.
 """
 
+from sys import intern
+
 from coordinator.groups.classic.member import MemberMetadata, protocols_bytes
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
@@ -42,7 +44,7 @@ def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
     """The request's protocols in order; of a name that comes twice only the first counts."""
     first: dict[str, bytes] = {}
     for protocol in request.protocols:
-        first.setdefault(protocol.name, protocol.metadata)
+        first.setdefault(intern(protocol.name), protocol.metadata)
     return list(first.items())
 
 
@@ -130,11 +132,11 @@ class _Join:
         member = MemberMetadata(
             member_id=member_id,
             group_instance_id=request.group_instance_id,
-            client_id=self.caller.client_id,
+            client_id=intern(self.caller.client_id),  # as many members have
             client_host=self.caller.client_host,
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
-            protocol_type=request.protocol_type,
+            protocol_type=intern(request.protocol_type),
             supported_protocols=self.protocols,
             awaiting_join=self.caller,
             is_new=True,

@@ -2,6 +2,7 @@
 """A group's books: its members, its generation and its votes."""
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 import msgspec
 
@@ -47,6 +48,24 @@ def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
         else:
             raise KeyError(f"none of {sorted(candidates)} is offered by all members")
     return max(hash_map_order(votes), key=lambda name: votes[name])
+
+
+# Most groups have nothing of these. They share what is empty, which is replaced and never changed.
+NO_STATIC_MEMBERS: Final[dict[str, str]] = {}
+NO_PENDING_MEMBERS: Final[dict[str, int]] = {}
+NOBODY: Final[set[str]] = set()
+
+SHARED_TOPICS_MAX: Final = 1_000
+_shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
+
+
+def shared(topics: frozenset[str]) -> frozenset[str]:
+    """An equal set, the same one for all groups with these few subscriptions."""
+    if len(topics) > 10:
+        return topics
+    if len(_shared_topics) >= SHARED_TOPICS_MAX:
+        _shared_topics.clear()
+    return _shared_topics.setdefault(topics, topics)
 
 
 class GroupMetadata:
@@ -98,9 +117,9 @@ class GroupMetadata:
         self.generation_id = 0
         self.leader_id: str | None = None
         self.members: dict[str, MemberMetadata] = {}
-        self.static_members: dict[str, str] = {}  # group.instance.id -> member id
-        self.pending_members: dict[str, int] = {}  # ids given out, not yet joined -> deadline
-        self.pending_sync_members: set[str] = set()
+        self.static_members: dict[str, str] = NO_STATIC_MEMBERS  # group.instance.id -> member id
+        self.pending_members: dict[str, int] = NO_PENDING_MEMBERS  # ids given out, not yet joined -> deadline
+        self.pending_sync_members: set[str] = NOBODY
         self.num_members_awaiting_join = 0
         self.supported_protocols: dict[str, int] = {}  # protocol -> how many members offer it
         self.new_member_added = False
@@ -167,6 +186,8 @@ class GroupMetadata:
             assert member.group_instance_id not in self.static_members, (
                 f"static member {member.group_instance_id} joins {self.group_id} twice"
             )
+            if not self.static_members:
+                self.static_members = {}
             self.static_members[member.group_instance_id] = member.member_id
         if not self.members:
             self.protocol_type = member.protocol_type
@@ -202,6 +223,8 @@ class GroupMetadata:
     def expect(self, member_id: str, deadline_ms: int) -> None:
         """An id was given out: its member may join with it until `deadline_ms`."""
         assert member_id not in self.pending_members, f"{member_id} is given out twice"
+        if not self.pending_members:
+            self.pending_members = {}
         self.pending_members[member_id] = deadline_ms
         self.usage.pending_members += 1
         self._add_member_bytes(text_bytes(member_id))
@@ -211,6 +234,8 @@ class GroupMetadata:
         if self.pending_members.pop(member_id, None) is not None:
             self.usage.pending_members -= 1
             self._add_member_bytes(-text_bytes(member_id))
+            if not self.pending_members:
+                self.pending_members = NO_PENDING_MEMBERS
 
     def forget_all_pending(self) -> None:
         """No id that was given out may join any more."""
@@ -344,7 +369,7 @@ class GroupMetadata:
             if subscribed is None:
                 return None
             topics |= subscribed
-        return frozenset(topics)
+        return shared(frozenset(topics))
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member consumes `topic` now; when it cannot be known, consumers are taken to do so."""

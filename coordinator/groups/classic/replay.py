@@ -7,6 +7,7 @@ formed is soft, and gone after a restart. Rest is entered by a record alone.
 """
 
 from collections.abc import Mapping
+from sys import intern
 
 from msgspec import structs
 
@@ -125,12 +126,12 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
     return MemberMetadata(
         member_id=recorded.member_id,
         group_instance_id=recorded.group_instance_id,
-        client_id=recorded.client_id,
-        client_host=recorded.client_host,
+        client_id=intern(recorded.client_id),
+        client_host=intern(recorded.client_host),
         rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
         session_timeout_ms=recorded.session_timeout,
-        protocol_type=value.protocol_type,
-        supported_protocols=[(value.protocol or "", recorded.subscription)],
+        protocol_type=intern(value.protocol_type),
+        supported_protocols=[(intern(value.protocol or ""), recorded.subscription)],
         assignment=recorded.assignment,
     )
 

@@ -8,6 +8,8 @@ from coordinator.groups.usage import Usage, text_bytes
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 _NONE: Final[dict[int, OffsetAndMetadata]] = {}
+_NOTHING: Final[dict[str, dict[int, OffsetAndMetadata]]] = {}
+"""What all groups without offsets share; it is replaced and never changed."""
 
 
 class CommittedOffsets:
@@ -21,7 +23,7 @@ class CommittedOffsets:
     def __init__(self, usage: Usage) -> None:
         """Nothing yet; what there will be counts into `usage`, the node's books."""
         self.usage = usage
-        self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = {}
+        self.by_topic: dict[str, dict[int, OffsetAndMetadata]] = _NOTHING
         self.count = 0
         self.metadata_bytes = 0
 
@@ -56,7 +58,7 @@ class CommittedOffsets:
             if partitions is not None and partitions.pop(partition, None) is not None and not partitions:
                 del self.by_topic[topic]
         elif partitions is None:
-            self.by_topic[topic] = {partition: value}
+            self._begin(topic, {partition: value})
         else:
             partitions[partition] = value
 
@@ -65,7 +67,7 @@ class CommittedOffsets:
         values = commits.values
         partitions = self.by_topic.get(commits.topic)
         if partitions is None:
-            self.by_topic[commits.topic] = values
+            self._begin(commits.topic, values)
             self._count(len(values), commits.metadata_bytes)
             return
         more_metadata_bytes = commits.metadata_bytes
@@ -77,6 +79,11 @@ class CommittedOffsets:
         count = len(partitions)
         partitions.update(values)
         self._count(len(partitions) - count, more_metadata_bytes)
+
+    def _begin(self, topic: str, values: dict[int, OffsetAndMetadata]) -> None:
+        if not self.by_topic:
+            self.by_topic = {}
+        self.by_topic[topic] = values
 
     def _count(self, more: int, more_metadata_bytes: int) -> None:
         self.count += more

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many groups have alike they share, and what one does not need is not made for it."""
+
+from coordinator.groups.classic import metadata
+from coordinator.partitions.shard import Shard
+from protocol.embedded import encode_subscription
+from tests.groups.harness import Cluster
+
+SUBSCRIPTION = encode_subscription(["orders"])
+
+
+def fresh(text: str) -> str:
+    """An equal text, decoded anew as from a frame."""
+    return text.encode().decode()
+
+
+def cluster_of(count: int) -> Cluster:
+    """As many groups of one member that subscribes to the same topic."""
+    cluster = Cluster()
+    for number in range(count):
+        joined = cluster.member(
+            group=f"g{number}",
+            client_id=fresh("client"),
+            protocols=[(fresh("range"), SUBSCRIPTION)],
+            protocol_type=fresh("consumer"),
+        ).response
+        cluster.sync(joined.member_id, 1, {joined.member_id: b"a"}, group=f"g{number}")
+    return cluster
+
+
+def assert_alike_is_shared(shard: Shard) -> None:
+    one, other = (shard.groups[group_id] for group_id in ("g0", "g1"))
+    (first,), (second,) = one.classic.members.values(), other.classic.members.values()
+    assert first.client_id is second.client_id
+    assert first.client_host is second.client_host
+    assert first.protocol_type is second.protocol_type is other.classic.protocol_type
+    assert first.supported_protocols[0][0] is second.supported_protocols[0][0]
+    assert one.classic.subscribed_topics is other.classic.subscribed_topics
+    assert one.classic.static_members is other.classic.static_members
+    assert one.classic.pending_members is other.classic.pending_members
+    assert one.offsets.by_topic is other.offsets.by_topic
+
+
+def test_what_groups_have_alike_is_there_once() -> None:
+    cluster = cluster_of(2)
+    assert_alike_is_shared(cluster.shard)
+    assert cluster.group("g0").pending_sync_members is cluster.group("g1").pending_sync_members
+    assert_alike_is_shared(cluster.log.replay())
+
+
+def test_what_is_shared_is_not_changed_by_what_a_group_gets() -> None:
+    cluster = cluster_of(2)
+    cluster.join(group="g0", instance="i")
+    cluster.join(group="g0")
+    cluster.commit(1, group="g0", version=2, member_id=next(iter(cluster.group("g0").members)), generation=1)
+    other = cluster.kept("g1")
+    assert not other.classic.static_members
+    assert not other.classic.pending_members
+    assert not other.offsets.by_topic
+    assert cluster.group("g0").static_members
+
+
+def test_sets_of_topics_are_shared_up_to_a_bound() -> None:
+    for number in range(2 * metadata.SHARED_TOPICS_MAX):
+        metadata.shared(frozenset([f"t{number}"]))
+    assert len(metadata._shared_topics) <= metadata.SHARED_TOPICS_MAX
+    long = frozenset(map(str, range(11)))
+    assert metadata.shared(long) is long
+    assert long not in metadata._shared_topics
+
+
+def test_a_deadline_costs_no_more_than_its_timer() -> None:
+    """Its call and its argument are there already."""
+    cluster = cluster_of(3)
+    callbacks = {id(callback) for _, _, callback, _ in cluster.timers.heap}
+    assert len(callbacks) == 1
+    kept = {id(kept) for kept in cluster.shard.groups.values()}
+    assert {id(argument) for *_, argument in cluster.timers.heap} == kept
