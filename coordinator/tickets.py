@@ -112,11 +112,12 @@ class Waiting:
 
     def failure(self) -> ErrorCode | None:
         """Why a ticket has failed, if one has."""
-        tickets = [self.ticket, *(self.more or [])]
-        for ticket in tickets:
-            if ticket.error is not None:
-                return ticket.error
-        return None
+        error = self.ticket.error
+        if error is None and self.more is not None:
+            for ticket in self.more:
+                if ticket.error is not None:
+                    return ticket.error
+        return error
 
     def forget(self) -> None:
         """Wait for nothing any more."""

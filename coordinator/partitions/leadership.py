@@ -126,15 +126,13 @@ class Leadership:
         self._loads[partition] = asyncio.get_running_loop().create_task(self._load(partition))
 
     async def _load(self, partition: Partition) -> None:
-        while True:
-            shard = self._manager.loading_partitions[partition]
-            again = await self._load_once(partition, shard)
-            if not again:
-                break
+        while await self._load_once(partition):
+            pass
 
-    async def _load_once(self, partition: Partition, shard: Shard) -> bool:
+    async def _load_once(self, partition: Partition) -> bool:
         """Load a partition, or try to; whether it is to be tried again now."""
         manager = self._manager
+        shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
                 await self._log.available(partition)
