@@ -153,6 +153,7 @@ def ask(port: int, frame: bytes) -> bytes:
             return answer.read(*struct.unpack(">i", answer.read(4)))
 
 
+@pytest.mark.slow  # and needs the sources: the tests of what is installed leave it out
 def test_a_module_and_a_schema_are_all_that_an_api_needs(port: int) -> None:
     with RawConnection(f"127.0.0.1:{port}") as connection:
         offered = connection.call(ApiVersionsRequest(), 0).api_keys

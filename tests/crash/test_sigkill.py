@@ -61,8 +61,8 @@ def run_until_killed(target: Target, ledger: Ledger, rng: random.Random, acknowl
     def enough() -> bool:
         return ledger.acknowledged >= acknowledged or any(each.failure for each in traffic)
 
-    wait_until(enough, 60, what=f"{acknowledged} answers", interval_s=0.001)
-    time.sleep(rng.uniform(0, 0.02))
+    # How often it looks decides at which moment of a commit the server is killed.
+    wait_until(enough, 60, what=f"{acknowledged} answers", interval_s=rng.uniform(0.0005, 0.02))
     target.kill9()
     for each in traffic:
         each.join(60)

@@ -9,6 +9,7 @@ from typing import Any
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from tests.support import raw
+from tests.support.waiting import wait_until
 
 TOPIC = "traffic"
 PASSING = frozenset({14, 15, 16})
@@ -55,7 +56,7 @@ class Walker(threading.Thread):
             self._forget()
 
     def _step(self) -> None:
-        connection = self._connection or self._find()
+        connection = self._connection or self.find()
         if connection is None:
             self._stop_wanted.wait(0.01)
             return
@@ -82,7 +83,8 @@ class Walker(threading.Thread):
         self.longest_pause_s = max(self.longest_pause_s, now - self._last)
         self._last = now
 
-    def _find(self) -> raw.RawConnection | None:
+    def find(self) -> raw.RawConnection | None:
+        """A connection to the coordinator; None while no node is it."""
         for address in self._addresses:
             try:
                 with raw.RawConnection(address, timeout_s=5) as connection:
@@ -112,14 +114,17 @@ def read(connection: raw.RawConnection, group: str) -> int | None:
 
 def committed(addresses: Sequence[str], group: str) -> int:
     """The offset of a group, from whoever coordinates it."""
-    deadline = time.monotonic() + 60
     walker = Walker(group, addresses)
-    while time.monotonic() < deadline:
-        connection = walker._find()
+    found: list[int] = []
+
+    def is_told() -> bool:
+        connection = walker.find()
         if connection is not None:
             with connection:
-                found = read(connection, group)
-            if found is not None:
-                return found
-        time.sleep(0.02)
-    raise AssertionError(f"nobody coordinates {group}")
+                offset = read(connection, group)
+            if offset is not None:
+                found.append(offset)
+        return bool(found)
+
+    wait_until(is_told, 60, what=f"a node to coordinate {group}")
+    return found[0]
