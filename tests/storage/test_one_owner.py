@@ -7,7 +7,7 @@ from struct import Struct
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.columns.batches import BatchColumns
@@ -121,11 +121,13 @@ def damaged_batches(draw: st.DrawFn) -> bytes:
 
 
 every_batch = batches() | damaged_batches()
+slow_to_draw = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 # --- the records of a batch -----------------------------------------------------------------------------------------
 
 
+@slow_to_draw
 @given(every_batch)
 def test_the_unrolled_way_reads_what_the_plain_one_does(data: bytes) -> None:
     batch = of_version_2(data)
@@ -136,6 +138,7 @@ def test_the_unrolled_way_reads_what_the_plain_one_does(data: bytes) -> None:
     assert outcome(iter_body(batch, body)) == ([raw_with_time(batch, found) for found in plain], damage)
 
 
+@slow_to_draw
 @given(every_batch)
 def test_the_loader_finds_the_key_where_the_plain_way_does(data: bytes) -> None:
     batch = of_version_2(data)
@@ -164,6 +167,7 @@ def one_by_one(data: bytes) -> Outcome:
     )
 
 
+@slow_to_draw
 @given(every_batch)
 def test_the_loader_reads_what_the_ordinary_codecs_do(data: bytes) -> None:
     assert loaded(data) == one_by_one(data)
@@ -326,6 +330,7 @@ def test_the_header_of_an_old_message_is_read_in_every_way(magic: int, count: in
     read_alike(message, message.data)
 
 
+@slow_to_draw
 @given(st.lists(every_batch, min_size=1, max_size=5))
 def test_headers_read_in_bulk_are_those_read_one_by_one(data: list[bytes]) -> None:
     chunk = chunk_of(*data)
@@ -346,6 +351,7 @@ def test_headers_read_in_bulk_are_those_read_one_by_one(data: list[bytes]) -> No
             assert int(getattr(columns, name)[index]) == getattr(batch, name), name
 
 
+@slow_to_draw
 @given(every_batch)
 def test_records_found_in_bulk_are_those_found_one_by_one(data: bytes) -> None:
     batch = of_version_2(data)
