@@ -35,6 +35,7 @@ WARM_UP: Final = 50
 ROUNDS: Final = 500
 GROUP: Final = "group"
 TOPIC: Final = "orders"
+PARTITIONS: Final = 100
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
@@ -166,20 +167,37 @@ class Member:
 
     def commit(self, number: int) -> Iterator[bytes]:
         """One partition's next offset."""
-        partition = hot.OffsetCommitRequestPartition(partition_index=0, committed_offset=number)
+        yield self._commit(number, 1)
+
+    def commit_many(self, number: int) -> Iterator[bytes]:
+        """Those of all partitions."""
+        yield self._commit(number, PARTITIONS)
+
+    def _commit(self, number: int, partitions: int) -> bytes:
+        rows = [
+            hot.OffsetCommitRequestPartition(partition_index=index, committed_offset=number + index)
+            for index in range(partitions)
+        ]
         message = hot.OffsetCommitRequest(
             group_id=GROUP,
             member_id=self.member_id,
             generation_id_or_member_epoch=self.generation,
-            topics=[hot.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
+            topics=[hot.OffsetCommitRequestTopic(name=TOPIC, partitions=rows)],
         )
-        yield frame_of(ApiKey.OFFSET_COMMIT, 9, message, number)
+        return frame_of(ApiKey.OFFSET_COMMIT, 9, message, number)
 
     def fetch(self, number: int) -> Iterator[bytes]:
         """One partition's offset."""
-        topics = [hot.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])]
+        yield self._fetch(number, 1)
+
+    def fetch_many(self, number: int) -> Iterator[bytes]:
+        """Those of all partitions."""
+        yield self._fetch(number, PARTITIONS)
+
+    def _fetch(self, number: int, partitions: int) -> bytes:
+        topics = [hot.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(partitions)))]
         group = hot.OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
-        yield frame_of(ApiKey.OFFSET_FETCH, 9, hot.OffsetFetchRequest(groups=[group]), number)
+        return frame_of(ApiKey.OFFSET_FETCH, 9, hot.OffsetFetchRequest(groups=[group]), number)
 
     def rejoin(self, number: int) -> Iterator[bytes]:
         """A whole rebalance: a join and a sync; the generation is one higher each time."""
@@ -248,6 +266,8 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         ("heartbeat", member.heartbeat, ApiKey.HEARTBEAT, 4),
         ("commit", member.commit, ApiKey.OFFSET_COMMIT, 9),
         ("fetch", member.fetch, ApiKey.OFFSET_FETCH, 9),
+        ("commit_many", member.commit_many, ApiKey.OFFSET_COMMIT, 9),
+        ("fetch_many", member.fetch_many, ApiKey.OFFSET_FETCH, 9),
         ("join", member.rejoin, ApiKey.SYNC_GROUP, 5),
     )
     for name, make, api, version in checked:
@@ -264,7 +284,7 @@ async def create_topic(app: App) -> None:
     done = asyncio.get_running_loop().create_future()
 
     def create(draft: Catalogue) -> None:
-        draft.create(TOPIC, 1, topic_id=store.new_topic_id())
+        draft.create(TOPIC, PARTITIONS, topic_id=store.new_topic_id())
 
     store.change(create, done.set_result)
     assert await done is None

@@ -21,8 +21,8 @@ from typing import Final
 from bench.cluster import Unprepared
 from bench.installed import is_installed
 
-SCENARIOS: Final = ("heartbeat", "commit", "fetch", "join")
-"""As counted.py runs them; `join` is a join and a sync."""
+SCENARIOS: Final = ("heartbeat", "commit", "fetch", "commit_many", "fetch_many", "join")
+"""As counted.py runs them; `join` is a join and a sync, the two with many are of a hundred partitions."""
 
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 COUNTED: Final = Path(__file__).with_name("counted.py")
@@ -41,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     """Count, print, and compare with what is kept; returns the exit status. Raises Unprepared."""
     parser = argparse.ArgumentParser(
         prog="python -m bench instructions",
-        description="Count the instructions of a heartbeat, a commit, a fetch of offsets and a rejoin, from the bytes "
+        description="Count the instructions of a heartbeat, a commit, a fetch of offsets and a rejoin, "
+        "and of a commit and a fetch of a hundred partitions, from the bytes "
         f"of the request to those of the answer, and compare with bench/{FIGURES.name}.",
         epilog=f"Exit status: 0 good, {MORE} a request costs over {MORE_MAX:.0%} more than is kept, 3 no valgrind, "
         "or groupkeeper is not installed from this tree, compiled.",
@@ -58,20 +59,24 @@ def main(arguments: Sequence[str]) -> int:
     if before is None:
         print(f"nothing is kept for {this_python()}: --write does that")
     for name, instructions in counts.items():
-        print(line(name, instructions, None if before is None else before[name]))
+        print(line(name, instructions, None if before is None else before.get(name)))
     return MORE if before is not None and too_many(counts, before) and not options.write else GOOD
 
 
 def line(name: str, instructions: int, before: int | None) -> str:
     """One line of the output."""
     if before is None:
-        return f"{name:10} {instructions:9,}"
-    return f"{name:10} {instructions:9,}  {before:9,} kept  {instructions / before - 1:+7.1%}"
+        return f"{name:12} {instructions:9,}"
+    return f"{name:12} {instructions:9,}  {before:9,} kept  {instructions / before - 1:+7.1%}"
 
 
 def too_many(counts: Counts, before: Counts) -> list[str]:
     """The scenarios that cost more than they may."""
-    return [name for name, instructions in counts.items() if instructions > before[name] * (1 + MORE_MAX)]
+    return [
+        name
+        for name, instructions in counts.items()
+        if instructions > before.get(name, instructions) * (1 + MORE_MAX)
+    ]
 
 
 def this_python() -> str:
