@@ -58,7 +58,7 @@ class Register:
         if write.value == NOTHING:
             self.deletions.append(write)
             if len(self.deletions) > 16:
-                del self.deletions[:8]  # what they removed is removed, as the log has said
+                self.deletions = [each for each in self.deletions if not each.refused][-8:]
         else:
             self.writes[write.value] = write
 

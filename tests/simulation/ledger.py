@@ -233,11 +233,10 @@ class Ledger:
                 base_ms, why = value.current_state_timestamp, "the group became Empty"
             elif any(key.topic in serdes.topics_of(each.subscription) for each in value.members):
                 raise Broken("expiry by the rules only", f"{key}: a member consumes it")
-        clock = self._world.clock
         age_ms = at_ms - base_ms
-        since_jump_s = self._world.loop.time() - clock.jumped_at_s
-        # A jump that no check has confirmed yet counts for nothing, and that of this moment may come before the batch.
-        if since_jump_s * 1000 < EXPIRY_INTERVAL_MS and abs(clock.newest_jump_ms) > EXPIRY_INTERVAL_MS:
-            age_ms = min(age_ms, age_ms - clock.newest_jump_ms)
+        # A jump counts for nothing before a check has confirmed it; what went there and back no check has seen.
+        jump_ms = self._world.clock.jumped_within_ms(EXPIRY_INTERVAL_MS / 1000)
+        if abs(jump_ms) > EXPIRY_INTERVAL_MS:
+            age_ms = min(age_ms, age_ms - jump_ms)
         if age_ms < RETENTION_MS:
             raise Broken("expiry by the rules only", f"{key}: gone {age_ms} ms after {why}")

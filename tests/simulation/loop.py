@@ -47,10 +47,10 @@ class Process:
         self.runs = False
 
     def go_on(self) -> None:
-        """Run again, and first what was due meanwhile, in its order."""
+        """Run again, and first what was due meanwhile: timers before what lies in sockets, as libuv has it."""
         self.runs = self.is_alive
         late, self.late = self.late, []
-        for call in late:
+        for call in sorted(late, key=lambda each: each.from_outside):
             self._loop.call_again(call)
 
     def die(self) -> None:
@@ -65,10 +65,11 @@ PROCESS: ContextVar[Process | None] = ContextVar("PROCESS", default=None)
 class _Call:
     """One call of a process."""
 
-    __slots__ = ("args", "callback", "context", "handle", "process")
+    __slots__ = ("args", "callback", "context", "from_outside", "handle", "process")
 
     def __init__(self, process: Process, callback: Callable[..., Any], args: Any, context: Context) -> None:
         self.process = process
+        self.from_outside = PROCESS.get() is not process
         self.callback = callback
         self.args = args
         self.context = context

@@ -2,6 +2,7 @@
 """The machine that simulated nodes run on: its clocks and its threads."""
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +13,6 @@ from tests.simulation.loop import NS, SimulatedLoop
 from tests.storage.faulty import Crash
 
 WALL_START_MS: Final = 1_700_000_000_000
-JUMP_REMEMBERED_S: Final = 3_600.0
 
 
 class SimulatedClock:
@@ -23,9 +23,9 @@ class SimulatedClock:
         self._rng = rng or random.Random(0)
         self._jumped_ms = 0
         self._worked_ns = 0
-        self.jumped_at_s = -JUMP_REMEMBERED_S
+        self.jumped_at_s = -math.inf
         """The loop's time of the newest jump."""
-        self.newest_jump_ms = 0
+        self._jumps: list[tuple[float, int]] = []
 
     def mono_ms(self) -> int:
         return self._loop.now_ns // 1_000_000
@@ -44,8 +44,13 @@ class SimulatedClock:
     def jump(self, by_ms: int) -> None:
         """Set the wall clock."""
         self._jumped_ms += by_ms
-        self.newest_jump_ms = by_ms
         self.jumped_at_s = self._loop.time()
+        self._jumps.append((self.jumped_at_s, by_ms))
+
+    def jumped_within_ms(self, seconds: float) -> int:
+        """By how much it has jumped in so many seconds, in all: there and back again is nothing."""
+        since = self._loop.time() - seconds
+        return sum(by_ms for at, by_ms in self._jumps if at > since)
 
 
 class Slowness:
