@@ -163,6 +163,10 @@ class Committer:
         """Whether everything that was appended is durable (or has failed)."""
         return not self._dirty and not self._under_way
 
+    def is_under_way(self, writer: PartitionWriter) -> bool:
+        """Whether a flush of this writer's records has begun and not ended."""
+        return writer in self._under_way
+
     def enqueue(self, writer: PartitionWriter) -> None:
         """A writer has got its first record since the last flush."""
         self._dirty.append(writer)

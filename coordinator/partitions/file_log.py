@@ -204,7 +204,12 @@ class FileLog:
             self._lost(lost, why)
 
     def _is_in_step(self, writer: PartitionWriter) -> bool:
-        """Whether the repair has found all that this writer has appended."""
+        """Whether the repair has found all that this writer has appended.
+
+        An append that is on its way to the repaired log succeeds only where that ends as the writer believes.
+        """
+        if self.committer.is_under_way(writer):
+            return True
         try:
             return writer.next_offset == self.files.end_offset(writer.partition)
         except StorageError:
