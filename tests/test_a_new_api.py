@@ -19,7 +19,7 @@ from tests.support.processes import ServerProcess, environment
 from tests.support.raw import RawConnection
 from tests.support.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 KEY = 69
 """ConsumerGroupDescribe."""
 PACKAGES = ("coordinator", "protocol", "storage")
