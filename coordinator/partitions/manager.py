@@ -126,9 +126,10 @@ class GroupMetadataManager:
         """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
+        shard.deleted_topics = self._dropping  # what is dropped now does not look at it any more
         unreadable = self.unreadable_partitions.pop(partition, None)
         if unreadable is not None:
-            shard.deleted_topics = unreadable.deleted_topics
+            shard.deleted_topics |= unreadable.deleted_topics
         return shard
 
     def wait_for_log(self, partition: Partition) -> None:
@@ -393,7 +394,7 @@ class GroupMetadataManager:
         mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
         lost = [names for ticket, names in mine if not ticket.is_durable]
         self._dropped = [each for each in self._dropped if each not in mine]
-        shard.deleted_topics = self._dropping.union(*lost)
+        shard.deleted_topics = shard.deleted_topics.union(*lost)
 
     def load_anew(self, partition: Partition) -> None:
         """Begin the load of a partition again; what was loaded of it so far is dropped."""

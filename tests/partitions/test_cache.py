@@ -456,3 +456,16 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     assert waits.answered
     assert shard.groups == {}
     assert cluster.env.usage.groups == cluster.env.usage.offsets == cluster.env.usage.members == 0
+
+
+def test_a_partition_that_is_led_anew_while_a_topic_goes_loses_its_offsets_in_it(cluster: Cluster) -> None:
+    cluster.commit_all({"t": dict.fromkeys(range(60), 1), "u": {0: 1}})
+    steps = cluster.manager.delete_offsets_of_topics(frozenset({"t"}))
+    next(steps)
+    assert 0 < len(cluster.kept().offsets.of("t")) < 60
+    cluster.manager.remove_groups_for_partition(Partition(0))
+    loading = cluster.manager.begin_load(Partition(0))
+    cluster.log.replay(loading)
+    list(steps)
+    cluster.serve(loading)
+    assert list(cluster.kept().offsets.by_topic) == ["u"]
