@@ -132,4 +132,4 @@ def test_compiled_structs_are_what_their_source_says(tmp_path: Path) -> None:
     )
     assert installed == sources
     assert "storage.format.offset_record OffsetAndMetadata True" in sources
-    assert "protocol.hot.heartbeat HeartbeatRequest False" in sources
+    assert "protocol.hot.heartbeat HeartbeatRequest True" in sources
