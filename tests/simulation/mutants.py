@@ -258,40 +258,10 @@ MUTANTS: Final = (
         "",
     ),
     Mutant(
-        "a deleted topic's offsets stay where the partition loads",
-        "coordinator.partitions.manager",
-        "            shard.deleted_topics |= topics\n",
-        "            pass\n",
-    ),
-    Mutant(
         "a half-done swap is dropped though the old segments went",
         "storage.partition.swap",
         "        fs.rename(directory / name, directory / name.removesuffix(SWAP_SUFFIX))",
         "        fs.remove(directory / name)",
-    ),
-    Mutant(
-        "a new segment's name is not made durable",
-        "storage.partition.log",
-        "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",
-        "",
-    ),
-    Mutant(
-        "a new journal's name is not made durable",
-        "storage.journal.journal",
-        "            fs.fsync_dir(directory)\n            return cls(",
-        "            return cls(",
-    ),
-    Mutant(
-        "a repair is tried only once",
-        "coordinator.partitions.file_log",
-        "                await asyncio.sleep(self.retry_s)\n        self.repairs += 1",
-        "                return\n        self.repairs += 1",
-    ),
-    Mutant(
-        "a partition that could not be read is given up",
-        "coordinator.partitions.leadership",
-        "        await asyncio.sleep(self.retry_s)\n        del self.failed_partitions[partition]",
-        "        return False\n        del self.failed_partitions[partition]",
     ),
 )
 
