@@ -461,18 +461,21 @@ class App:
             self.listener.stop_accepting()
         self.scheduler.close()
         self.loop_watch.close()
+        deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
+        if self.server is not None:
+            # A topic that is deleted takes its offsets along only where partitions are served.
+            topics = self.server.node.catalogue_store
+            topics.close()
+            await self._until(lambda: topics.is_idle, deadline)
         groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
             self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
         tell("unloaded all partitions", groups=groups)
         if self.server is not None:
             server = self.server
-            deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000
-            # A stop happens once; an event would burden every request.
-            while (  # noqa: ASYNC110
-                server.busy or self.manager.is_unloading or not self.committer.idle
-            ) and self.loop.time() < deadline:
-                await asyncio.sleep(0.005)
+            await self._until(
+                lambda: not (server.busy or self.manager.is_unloading) and self.committer.idle, deadline
+            )
             for connection in list(server.connections):
                 connection.close()
         for task in self.tasks:
@@ -488,6 +491,11 @@ class App:
         self.flush_thread.close()
         self.io.close()
         tell("stopped")
+
+    async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
+        """Return once it is true, or at the deadline: a stop happens once, and an event would burden every request."""
+        while not condition() and self.loop.time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 def group_config(settings: Settings) -> GroupConfig:

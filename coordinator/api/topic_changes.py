@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
-from coordinator.catalogue.keeper import Steps
+from coordinator.catalogue.keeper import ChangesClosed, Steps
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.node import Node
@@ -32,12 +32,15 @@ def answer_after_change(
 
     What `respond` and `refuse` give may have generators in place of its lists.
 
-    A change that could not be kept is answered with `refuse(KAFKA_STORAGE_ERROR)`, on which clients try again.
+    A change that could not be kept is answered with `refuse(KAFKA_STORAGE_ERROR)`, one that comes while the
+    node stops with `refuse(NOT_CONTROLLER)`: on both clients try again.
     """
 
     def done(outcome: Result | BaseException) -> None:
         if isinstance(outcome, StorageError):
             response = refuse(ErrorCode.KAFKA_STORAGE_ERROR)
+        elif isinstance(outcome, ChangesClosed):
+            response = refuse(ErrorCode.NOT_CONTROLLER)
         elif isinstance(outcome, BaseException):
             response = refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:

@@ -44,6 +44,10 @@ class Change(msgspec.Struct):
     outcome: Any = None
 
 
+class ChangesClosed(Exception):
+    """The node stops, and takes no changes of topics any more: its partitions could not follow them."""
+
+
 class CatalogueKeeper(ABC):
     """The catalogue, and the changes on their way into it.
 
@@ -65,6 +69,7 @@ class CatalogueKeeper(ABC):
         self._under_way: list[Change] = []
         self._trying: list[Change] = []
         self._draft: Steps[Changes] | None = None
+        self.is_closed = False
         self._dropping: Iterator[None] | None = None  # what was committed in deleted topics
 
     @property
@@ -90,11 +95,25 @@ class CatalogueKeeper(ABC):
     ) -> None:
         """Change a draft of the catalogue as `change` does, with an edit that yields where it can give way to others.
 
-        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` nothing of it is kept.
+        It should yield after every `TOPICS_PER_STEP` topics. With `only_try` nothing of it is kept. After `close`
+        the outcome is ChangesClosed.
         """
+        if self.is_closed:
+            done(ChangesClosed())
+            return
         self._gathering.append(Change(edit, done, only_try))
         if not self._under_way and self._draft is None:
             self._tell(self._go_on())
+
+    def close(self) -> None:
+        """Take no more changes; those that have come already go on until `is_idle`."""
+        self.is_closed = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no change is under way, and what was committed in deleted topics has been dropped."""
+        waits = self._gathering or self._under_way or self._trying
+        return not waits and self._draft is None and self._dropping is None
 
     @abstractmethod
     def _keep(self, changes: Changes) -> None:
