@@ -192,17 +192,14 @@ class TopicKeeper(Client):
     async def _delete(self) -> None:
         from protocol.messages import DeleteTopicsRequest as Request
 
-        moves = self.world.moves
         writes = self.world.history.begin_topic_deletion()
         response = await self.ask(
             ApiKey.DELETE_TOPICS, Request(version=5, topic_names=[SIDE_TOPIC], timeout_ms=30_000)
         )
         error = ErrorCode(response.responses[0].error_code)
         if error is ErrorCode.NONE:
-            # Other nodes hear of it a little later, and one that is killed before that leaves its offsets, as in Kafka;
-            # so does a node that stops, and has given up its partitions when it answers.
-            all_went = self.world.is_alone and self.world.nodes[0].is_up and self.world.moves == moves
-            self.world.history.topic_is_gone(writes if all_went else {})
+            # Other nodes hear of it a little later, and one that is killed before that leaves its offsets, as in Kafka.
+            self.world.history.topic_is_gone(writes if self.world.is_alone else {})
         elif error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             for write in writes.values():
                 self.world.history.refused(write)
