@@ -207,7 +207,7 @@ class PartitionLog:
         if used:
             if used + batch.size_bytes > self._segment_bytes:
                 return True
-            first = active.first_timestamp() if active.size_bytes else run.summaries[0].max_timestamp
+            first = _first_timestamp(active) if active.size_bytes else run.summaries[0].max_timestamp
             # A message from before KIP-32 has no timestamp, and tells nothing about age.
             if first >= 0 and batch.max_timestamp - first >= self._segment_ms:
                 return True
@@ -459,3 +459,11 @@ def _whole_batches(data: bytes) -> tuple[int, int]:
             break
         next_offset, pos = extent.next_offset, extent.end
     return pos, next_offset
+
+
+def _first_timestamp(segment: Segment) -> int:
+    """The time of a segment's first batch, which is read once. Raises StorageError."""
+    try:
+        return segment.first_timestamp()
+    except OSError as error:
+        raise storage_error(segment.path, error, "reading the first batch") from error

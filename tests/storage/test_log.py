@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocol.names import Partition
 from storage.disk.properties import decode_uuid
-from storage.errors import CorruptLog, StorageFull
+from storage.errors import CorruptLog, StorageError, StorageFull
 from storage.format.batch import BatchBuilder, find_batch, iter_batches
 from storage.format.batch_format import next_offset_of
 from storage.format.records import UnknownRecord
@@ -257,3 +257,22 @@ def test_a_segment_is_followed_by_another_once_its_first_record_is_old_enough(re
     assert [segment.base_offset for segment in log.segments] == [0]
     log.append_all([at(3, 60_000), at(4, 119_999), at(5, 120_000)])
     assert [segment.base_offset for segment in log.segments] == [0, 3, 5]
+
+
+def test_where_the_first_batch_cannot_be_read_an_append_fails_and_succeeds_later() -> None:
+    """Its time says how old the segment is, and after a start it is read when something is appended."""
+    fs = FaultyFileSystem(ROOT)
+    first, second = batches_of([2, 2])
+    written = new_log(fs)
+    written.append(first)
+    written.close()
+    log = new_log(fs)
+    log.load()
+    log.end_offset = 2
+    name = str(DIRECTORY / f"{0:020d}.log")
+    fs.unreadable.add(name)
+    with pytest.raises(StorageError, match="reading the first batch failed: Input/output error"):
+        log.append(second)
+    fs.unreadable.clear()
+    log.append(second)
+    assert log.read(0, 10_000)[0] == first + second
