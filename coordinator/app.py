@@ -260,7 +260,7 @@ class App:
         await self.listener.start()
         self._schedule()
         metrics = await self._start_admin()
-        self.loop_watch.start()  # after the imports, the one long pause, in which nobody is served yet
+        self.loop_watch.start()  # after the imports, the one long pause, in which no client is served yet
         log.info(
             "serving",
             kafka=f"{settings.listen.host}:{port}",
@@ -300,7 +300,7 @@ class App:
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
-        """The nodes that clients are told of: this one, which leads all that it leads from the start."""
+        """The nodes that clients hear of: this one, which leads all that it leads from the start."""
         epochs = self.leadership.epochs
         leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
         return Cluster(View((broker,), leaders))

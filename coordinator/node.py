@@ -35,7 +35,7 @@ class Ends(Protocol):
     """Knows what groups of other nodes have committed; a node that is alone has none."""
 
     def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
-        """Call `done` with what the group has committed in these partitions; None where that cannot be told now."""
+        """Call `done` with what the group has committed in these partitions; None where that is not known now."""
 
 
 @dataclass(slots=True)
@@ -54,5 +54,5 @@ class Node:
     new_producer_id: Callable[[], int]
     reads: "LogReads"
     offers: tuple[Offer, ...]
-    """What ApiVersions tells: the apis and versions that this node serves."""
+    """What ApiVersions answers: the apis and versions that this node serves."""
     ends: "Ends | None" = None

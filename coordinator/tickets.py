@@ -3,7 +3,7 @@
 
 An append is answered with a ticket at once; everything of one partition that becomes durable together shares one.
 A reply carries the tickets that it depends on and leaves when they are durable. Where one fails, the reply becomes
-an error: what it tells was lost, or may be.
+an error: what it says was lost, or may be.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@
 v1: throttle time. v3: flexible body (the header never is), client software name and version (KIP-511).
 v4: features whose range starts at 0.
 
-No features are told. Kafka's `group.version` 1 stands for the consumer protocol of KIP-848 and
+No features are offered. Kafka's `group.version` 1 stands for the consumer protocol of KIP-848 and
 `transaction.version` 2 for transactions; a node that names neither is talked to in the classic protocol.
 """
 
@@ -26,7 +26,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(node: Node, request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
-    """Tell every api and version that the node offers."""
+    """Answer with every api and version that the node offers."""
     version = ctx.api_version
     if version >= SOFTWARE_FROM and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -44,7 +44,7 @@ def error_response(request: ApiVersionsRequest, error: ErrorCode, version: int) 
 
 
 def refuse_version(node: Node) -> ApiVersionsResponse:
-    """UNSUPPORTED_VERSION, told in version 0, with the versions of this api alone."""
+    """UNSUPPORTED_VERSION, answered in version 0, with the versions of this api alone."""
     ours = tuple(offer for offer in node.offers if offer.key == ApiKey.API_VERSIONS)
     return ApiVersionsResponse(version=0, error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_told(ours, 0))
 

@@ -108,13 +108,13 @@ class RequestContext(Waiting):
         """What to do when the client goes away while this is parked, where that saves work."""
 
     def abandon(self) -> None:
-        """The client is gone: nobody reads the answer."""
+        """The client is gone: the answer is not read."""
         if self.on_abandoned is not None:
             self.on_abandoned()
 
     @property
     def is_first(self) -> bool:
-        """Whether nobody has asked this about a request of the same api on this connection before."""
+        """Whether this is asked for the first time about a request of the same api on this connection before."""
         return self.sink.is_first(self.api_key)
 
     def in_slices(self, work: Work) -> Parked:

@@ -41,7 +41,7 @@ def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) ->
 def error_response(
     request: CreatePartitionsRequest, error: ErrorCode, version: int
 ) -> CreatePartitionsResponse:
-    """The same error for every topic."""
+    """The response with one error for every topic."""
     response = _refused(request, error, version)
     response.results = list(response.results)
     return response

@@ -53,7 +53,7 @@ def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Par
 
 
 def error_response(request: CreateTopicsRequest, error: ErrorCode, version: int) -> CreateTopicsResponse:
-    """The same error for every topic."""
+    """The response with one error for every topic."""
     response = _refused(request, error, version)
     response.topics = list(response.topics)
     return response

@@ -42,7 +42,7 @@ class Api(Generic[Request, Response]):
     refuse_version: Callable[[Node], Response] | None = None
     """Answers, in version 0, versions that are not served. Without it they end the connection, as in Kafka."""
     told_from: int | None = None
-    """The version from which on ApiVersions tells of it, where that is not the first one that is served."""
+    """The version from which on ApiVersions lists it, where that is not the first one that is served."""
     error_parts: tuple[str, ...] = ()
     """The lists of a response, one inside the other, whose items may have an `error_code`."""
     counts_part_errors: bool = False

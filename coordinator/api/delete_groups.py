@@ -32,7 +32,7 @@ def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGr
 
 
 def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGroupsResponse:
-    """The same error for every group."""
+    """The response with one error for every group."""
     return DeleteGroupsResponse(results=[_result(group_id, error) for group_id in request.groups_names])
 
 

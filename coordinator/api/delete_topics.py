@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeleteTopics v1-v6. v4: flexible. v5: error message. v6: by topic id (KIP-516).
 
-Kafka shuffles the answers, to hide from those who may not see them which topics exist; nobody is kept from seeing
+Kafka shuffles the answers, to hide from those who may not see them which topics exist; no client is kept from seeing
 topics here, so they come in the order of the request.
 """
 
@@ -59,7 +59,7 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
 
 
 def error_response(request: DeleteTopicsRequest, error: ErrorCode, version: int) -> DeleteTopicsResponse:
-    """The same error for every topic."""
+    """The response with one error for every topic."""
     response = _refused_all(request, error, version)
     response.responses = list(response.responses)
     return response

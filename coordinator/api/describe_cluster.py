@@ -18,7 +18,7 @@ CONTROLLERS: Final = 2
 
 
 def handle(node: Node, request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
-    """Tell the nodes of this cluster."""
+    """Answer with the nodes of this cluster."""
     version = ctx.api_version
     endpoint_type = request.endpoint_type if version >= ENDPOINT_TYPES_FROM else BROKERS
     if endpoint_type == CONTROLLERS:

@@ -90,7 +90,7 @@ def _error(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedG
 
 
 def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: int) -> DescribeGroupsResponse:
-    """The same error for every group."""
+    """The response with one error for every group."""
     return DescribeGroupsResponse(groups=[_error(group_id, error) for group_id in request.groups])
 
 

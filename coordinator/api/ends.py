@@ -2,7 +2,7 @@
 """Where partitions end: what the group that makes their work has committed.
 
 Topics hold no data, so nothing here knows by itself how far the work in them goes. A topic may name the group that
-does (`groupkeeper.end.group`, or `end.group` for the whole node): whoever makes the work commits there how far it
+does (`groupkeeper.end.group`, or `end.group` for the whole node): the maker of the work commits there how far it
 is, with any client. Where no group is named, or it has committed nothing in a partition, the end is unknown.
 """
 
@@ -19,7 +19,7 @@ from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 
 Known = Mapping[str, Mapping[int, End] | None]
-"""By topic, the known ends by partition; None where they cannot be told now, since their group is not served."""
+"""By topic, the known ends by partition; None where they are not known now, since their group is not served."""
 
 NO_END: Final[Mapping[int, End]] = {}
 
@@ -30,7 +30,7 @@ def with_ends(
     wanted: Partitions,
     respond: Callable[[Known], Any],
 ) -> Parked:
-    """Respond to a request with the ends of these partitions: at once, or once other nodes have told theirs.
+    """Respond to a request with the ends of these partitions: at once, or once other nodes have sent theirs.
 
     What `respond` gives may have generators in place of its lists. The reply waits until the commits that it shows
     are durable.

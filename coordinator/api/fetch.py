@@ -5,10 +5,10 @@ v5: log start offset. v7: sessions (KIP-227). v9: leader epoch (KIP-320). v11: r
 v13: topic ids (KIP-516). v15: replica state (KIP-903). v16: where the leader is now (KIP-951). v17: directory id
 (KIP-853). v18: high watermark (KIP-1166).
 
-No session is ever opened: the session id 0 in every answer tells clients to name all partitions each time.
+No session is ever opened: the session id 0 in every answer makes clients name all partitions each time.
 
 Kafka says OFFSET_OUT_OF_RANGE for any offset but 0 of an empty partition, on which consumers jump to its end and, with
-auto commit on, overwrite what was committed. Here committed offsets count the work of whoever commits them, not
+auto commit on, overwrite what was committed. Here committed offsets count the work of the clients that commit them, not
 records of ours; so any offset may be fetched from, and is the end of the partition.
 """
 
@@ -48,7 +48,7 @@ CONSUMER: Final = -1  # as replica id: somebody who is no broker
 
 
 def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchResponse | Parked:
-    """Answer after the time that the client is ready to wait, or at once when there is an error to tell."""
+    """Answer after the time that the client is ready to wait, or at once when there is an error."""
     version = ctx.api_version
     if request.session_epoch not in (SESSION_STARTS, SESSIONLESS):
         return _refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, version)
@@ -62,7 +62,7 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return response
     if node.stats.requests[ApiKey.FETCH] - node.stats.log_fetches == 1:
-        # Once in a node's life: the members of every group poll, and whoever wonders what he gets has one beside him.
+        # Once in a node's life: the members of every group poll, and one line is enough to wonder.
         log.info(
             "a client fetches, and gets nothing: topics hold no records here",
             client_id=ctx.client_id,
@@ -118,7 +118,7 @@ def _is_log(node: Node, wanted: Any, version: int) -> bool:
 
 
 def _fetch_log(node: Node, request: FetchRequest, ctx: RequestContext, errors: set[ErrorCode]) -> Parked:
-    """Answer with records; at once where there is an error to tell."""
+    """Answer with records; at once where there is an error."""
     version = ctx.api_version
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "it was found a moment ago, and is never deleted"
@@ -157,7 +157,7 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
 
 
 def _answer(node: Node, request: FetchRequest, version: int) -> tuple[FetchResponse, bool]:
-    """The response, and whether it is to wait: there is a partition, and no error to tell."""
+    """The response, and whether it is to wait: there is a partition, and no error."""
     errors: set[ErrorCode] = set()
     responses = []
     for response in _topics(node, request, version, errors):
@@ -226,7 +226,7 @@ def _error(node: Node, topic: Topic | ErrorCode, partition: Any, *, is_follower:
     epoch = max(partition.current_leader_epoch, NO_EPOCH)
     error = partition_error(node.cluster, topic, partition.partition, epoch)
     if error is ErrorCode.NONE and is_follower:
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # nobody replicates from here
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # no broker replicates from here
     if error is ErrorCode.NONE and not is_led_here(node, topic, partition.partition):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error is ErrorCode.NONE and partition.fetch_offset < 0:

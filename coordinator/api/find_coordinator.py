@@ -37,7 +37,7 @@ NOWHERE_PORT: Final = -1
 def handle(
     node: Node, request: FindCoordinatorRequest, ctx: RequestContext
 ) -> FindCoordinatorResponse | Parked:
-    """Tell the node that coordinates each key. The empty key is a key, and repeats are answered again."""
+    """Name the node that coordinates each key. The empty key is a key, and repeats are answered again."""
     version = ctx.api_version
     if request.key_type == TRANSACTION and ctx.is_first:
         log.warning(
@@ -68,7 +68,7 @@ def handle(
 def error_response(
     request: FindCoordinatorRequest, error: ErrorCode, version: int
 ) -> FindCoordinatorResponse:
-    """The same error for every key."""
+    """The response with one error for every key."""
     refusal = Refusal(error)
     if version >= SEVERAL_KEYS_FROM:
         return FindCoordinatorResponse(

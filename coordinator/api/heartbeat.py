@@ -15,7 +15,7 @@ from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 
 
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
-    """Prolong a session; the answer tells the member when it must rejoin."""
+    """Prolong a session; the answer says when the member must rejoin."""
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)
     if isinstance(kept, ErrorCode):

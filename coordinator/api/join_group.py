@@ -48,7 +48,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
 
 
 def _fits_the_answers(request: JoinGroupRequest, client_id: str) -> bool:
-    """Whether others can be told of the member and its group.
+    """Whether answers to others can hold the member and its group.
 
     What was not UTF-8 has become longer by being read, and the id of a new member is longer than its prefix. In Kafka
     one such member keeps everybody from listing the groups.

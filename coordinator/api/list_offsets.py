@@ -6,11 +6,11 @@ v8: the earliest local offset (KIP-405). v9: the latest tiered offset (KIP-1005)
 v11: the earliest offset that waits for upload (KIP-1023).
 
 The partitions hold no data. They start at offset 0, and end where the group says that makes their work (`ends.py`).
-Where nobody says that, the end is unknown, and two kinds of clients ask for it:
+Where that is not declared, the end is unknown, and two kinds of clients ask for it:
 
 - Consumers without a committed offset want a place to start at, and get the start.
 - Tools take the end for the largest offset that a group may be set to, and for what its lag counts from. A number
-  would make them write what nobody asked for. So they get UNSUPPORTED_FOR_MESSAGE_FORMAT, Kafka's word for an offset
+  would make them write what was not asked for. So they get UNSUPPORTED_FOR_MESSAGE_FORMAT, Kafka's word for an offset
   that cannot be found, which they report. Those in Java get -1, which is no offset: whatever would set a group to it
   is an error there, while `kafka-consumer-groups.sh --describe`, which gives up at an error, goes on.
 
@@ -74,13 +74,13 @@ Asked = dict[str, list[Any]]
 """What is asked of the partitions of each topic."""
 
 Found = int | ErrorCode
-"""An offset, or why there is none to tell."""
+"""An offset, or why there is none."""
 InLog = Mapping[int, Offset | ErrorCode]
 """What was found in the log, by partition."""
 
 
 def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Parked:
-    """Tell where each partition starts or ends."""
+    """Answer where each partition starts or ends."""
     asked = _merged(request)
     if OFFSETS_TOPIC in asked:
         return _look_into_log(node, request, ctx, asked)
@@ -90,7 +90,7 @@ def handle(node: Node, request: ListOffsetsRequest, ctx: RequestContext) -> Park
 def handle_in_steps(
     node: Node, request: ListOffsetsRequest, ctx: RequestContext
 ) -> InSteps[ListOffsetsResponse]:
-    """Tell where each of many partitions starts or ends."""
+    """Answer where each of many partitions starts or ends."""
     asked = _merged(request)
     yield
     if OFFSETS_TOPIC in asked:
@@ -170,7 +170,7 @@ def _respond(
 
 
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
-    """The same error for every partition."""
+    """The response with one error for every partition."""
     topics = [
         ListOffsetsResponse.ListOffsetsTopicResponse(
             version=version,
@@ -266,9 +266,9 @@ def _without_end(row: Any, ctx: RequestContext) -> Found:
 
 
 def _is_consumer(row: Any, ctx: RequestContext) -> bool:
-    """Whether a consumer asks. It tells the leader epoch that it knows; Kafka's tools never do.
+    """Whether a consumer asks. It names the leader epoch that it knows; Kafka's tools never do.
 
-    Below v4 nobody can tell it: those who speak no newer version are consumers (aiokafka, KafkaJS).
+    Below v4 it cannot be named: those who speak no newer version are consumers (aiokafka, KafkaJS).
     """
     return (
         ctx.api_version < LEADER_EPOCH_FROM

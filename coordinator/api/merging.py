@@ -14,7 +14,7 @@ K = TypeVar("K", bound=Hashable)
 def merge_topics(refused: dict[K, Any], answered: Iterable[tuple[K, Any]]) -> list[Any]:
     """The topics of a response, each with its `partitions`: the refused ones first.
 
-    A topic that is on both sides, or came twice where something was refused, is told of once.
+    A topic that is on both sides, or came twice where something was refused, is answered once.
     """
     if not refused:
         return [topic for _, topic in answered]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata v0-v13.
 
-v0: the empty list means all topics; from v1 on null does, and the controller is told. v2: cluster id. v3: throttle
+v0: the empty list means all topics; from v1 on null does, and the controller is named. v2: cluster id. v3: throttle
 time. v4: the client may forbid auto creation. v5: offline replicas, of which there are none. v7: leader epoch.
 v8: authorized operations (KIP-430), those of the cluster until v10. v9: flexible. v10: topic ids in the answer.
 v12: topics by id (KIP-516). v13: an error on top (KIP-1102).
@@ -42,7 +42,7 @@ Asked = tuple[bool, dict[uuid.UUID, None], dict[str, None]]
 
 
 def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
-    """Tell the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
+    """Answer with the cluster's nodes and the topics asked for; create those that are missing where that is wanted."""
     version = ctx.api_version
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
@@ -114,7 +114,7 @@ def _answer(
 
 
 def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
-    """The same error for every topic, and from v13 on on top; nothing else."""
+    """The response with one error for every topic, and from v13 on on top; nothing else."""
     response = _refused(request, error, version)
     response.topics = list(response.topics)
     return response
@@ -144,7 +144,7 @@ def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> li
 
 
 def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[str, Refusal]]:
-    """Create what is still missing, as far as one request may; the others are told to ask again."""
+    """Create what is still missing, as far as one request may; clients ask again for the others."""
     partitions = node.settings.num_partitions
     budget = catalogue.limits.partitions_per_request
     refused: dict[str, Refusal] = {}

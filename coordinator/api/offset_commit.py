@@ -271,7 +271,7 @@ def _refuse_topic(topic: OffsetCommitResponseTopic, error: ErrorCode) -> OffsetC
 
 
 def error_response(request: OffsetCommitRequest, error: ErrorCode, version: int) -> OffsetCommitResponse:
-    """The same error for every partition of the request."""
+    """The response with one error for every partition of the request."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

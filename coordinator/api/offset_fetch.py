@@ -37,11 +37,11 @@ NO_TOPIC_ID = bytes(16)
 
 
 MANY_OFFSETS: Final = 500
-"""From so many on all the offsets of a group are told in slices."""
+"""From so many on all the offsets of a group are answered in slices."""
 
 
 def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse | Parked:
-    """Tell committed offsets: -1 for partitions that have none, and for groups that do not exist."""
+    """Answer with committed offsets: -1 for partitions that have none, and for groups that do not exist."""
     if ctx.api_version >= GROUPS_FROM:
         for wanted in request.groups:
             if wanted.topics is None:

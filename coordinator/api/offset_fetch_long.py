@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetFetch of many offsets, answered in slices: of groups with thousands of them, and of many groups at once.
 
-What is told of a group are its offsets at the moments at which its topics are read, one after the other; a client sees
+The answer has a group's offsets at the moments at which its topics are read, one after the other; a client sees
 the same when it asks while somebody commits. A group that goes away meanwhile ends the answer.
 """
 
@@ -36,7 +36,7 @@ Response: Any = OffsetFetchResponse  # the topics of the hot codec are put into 
 
 
 def answer_in_slices(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Parked:
-    """Tell the committed offsets of every group that is named (v8 and later), or of the one that was found."""
+    """Answer with the committed offsets of every group that is named (v8 and later), or of the one that was found."""
     if ctx.api_version >= GROUPS_FROM:
         groups = _groups(node, request, ctx)
         return in_slices(node, ctx, Response(version=ctx.api_version, groups=groups))

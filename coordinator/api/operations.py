@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client is told that it may do (KIP-430): everything, as there is no authorizer yet to ask."""
+"""What an answer says that a client may do (KIP-430): everything, as there is no authorizer yet to ask."""
 
 from collections.abc import Mapping
 from enum import Enum, IntEnum
@@ -66,7 +66,7 @@ SUPPORTED: Final[Mapping[Resource, frozenset[Operation]]] = {
 }
 
 NOT_ASKED: Final = cast("set[int]", None)
-"""The place of operations that nobody has asked for; kafka-python's stubs do not know that it may be None."""
+"""The place of operations that were not asked for; kafka-python's stubs do not know that it may be None."""
 
 
 _CODES: Final = {resource: {int(each) for each in operations} for resource, operations in SUPPORTED.items()}

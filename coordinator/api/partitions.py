@@ -16,9 +16,9 @@ NO_EPOCH: Final = -1
 
 
 def partition_error(cluster: Cluster, topic: Topic | None, index: int, client_epoch: int) -> ErrorCode:
-    """Why a client cannot be told about a partition; `client_epoch` is the leader epoch it believes in (KIP-320).
+    """Why a client gets no answer about a partition; `client_epoch` is the leader epoch it believes in (KIP-320).
 
-    Not because another node leads it: where no node has data of it, each tells the same (else `is_led_here`).
+    Not because another node leads it: where no node has data of it, each answers alike (else `is_led_here`).
     """
     if topic is None or not topic.has_partition(index):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Produce v3-v13: told of, and refused. v5: log start offset. v8: messages (KIP-467). v9: flexible. v10: where the
+"""Produce v3-v13: offered, and refused. v5: log start offset. v8: messages (KIP-467). v9: flexible. v10: where the
 leader is now (KIP-951). v13: topic ids (KIP-516).
 
-Topics hold no records here, so why serve this at all? librdkafka takes a server that does not tell of Produce v3 for
+Topics hold no records here, so why serve this at all? librdkafka takes a server that does not offer Produce v3 for
 one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself again and again, on a whole core.
 """
 
@@ -25,7 +25,7 @@ log = get_logger("api")
 
 TOPIC_IDS_FROM: Final = 13
 TOLD_FROM: Final = 0
-"""Kafka tells of v0-v2, too, which it does not serve: librdkafka compresses only for servers that do (KAFKA-18659)."""
+"""Kafka offers v0-v2, too, which it does not serve: librdkafka compresses only for servers that do (KAFKA-18659)."""
 
 NO_ACKS: Final = 0
 ACKS: Final = frozenset({-1, NO_ACKS, 1})
@@ -38,8 +38,8 @@ WHY: Final = (
 def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked | Silent:
     """Refuse every partition with POLICY_VIOLATION, on which clients give up at once.
 
-    Raises ProtocolError for acks=0: nobody waits for an answer, so Kafka closes the connection on an error
-    (KafkaApis.handleProduceRequest). Where there is no partition there is no error to tell.
+    Raises ProtocolError for acks=0: no answer is awaited, so Kafka closes the connection on an error
+    (KafkaApis.handleProduceRequest). Where there is no partition there is no error to give.
     """
     if request.acks == NO_ACKS:
         if not any(topic.partition_data for topic in request.topic_data):
@@ -70,7 +70,7 @@ def _refused(node: Node, request: ProduceRequest, wanted: Any, version: int) -> 
 
 
 def error_response(request: ProduceRequest, error: ErrorCode, version: int) -> ProduceResponse:
-    """The same error for every partition."""
+    """The response with one error for every partition."""
     responses = [
         _topic(
             topic, [_refusal(partition.index, error, version) for partition in topic.partition_data], version

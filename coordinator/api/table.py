@@ -76,7 +76,7 @@ class Capabilities:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """What ApiVersions tells, in the order of the keys."""
+        """What ApiVersions answers, in the order of the keys."""
         return tuple(
             Offer(
                 int(api.key), api.versions.min if api.told_from is None else api.told_from, api.versions.max

@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_members_bytes: int = 512 * _MIB
     max_pending_members: int = 100_000
     group_members_max_bytes: int = 64 * _MIB
-    """Of one group: its leader is told the metadata of all members in one answer."""
+    """Of one group: its leader gets the metadata of all members in one answer."""
     max_offsets: int = 10_000_000
     max_offsets_metadata_bytes: int = 512 * _MIB
 

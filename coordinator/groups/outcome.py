@@ -72,7 +72,7 @@ class Outcome:
     `answer` is for the request itself: None where a reply to it is among the `replies`, or comes later. The records
     are taken all or none, in one batch, unless they are `independent` of each other, as tombstones are. Where the log
     takes none because they are too large, replies say so; the group then begins a rebalance if it `starts_over`.
-    Without replies and that, RecordTooLarge is raised to whoever asked for the decision.
+    Without replies and that, RecordTooLarge is raised to the caller of the decision.
     """
 
     __slots__ = ("answer", "events", "independent", "records", "replies", "starts_over")

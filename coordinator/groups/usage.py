@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node keeps for its groups, counted as it changes: nobody has to walk a million offsets to know."""
+"""What a node keeps for its groups, counted as it changes: a million offsets need not be walked to know."""
 
 from collections import Counter
 

@@ -34,7 +34,7 @@ class DiskJobs:
             self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
 
     def _write_segments(self) -> int:
-        # Where nothing waits for the disk, nobody else would see that the files are gone.
+        # Where nothing waits for the disk, nothing else would show that the files are gone.
         if self._log.failed is None:
             self._log.check_there()
         return self._log.write_behind() if self._log.pending_bytes else 0

@@ -73,7 +73,7 @@ class Preview(msgspec.Struct):
 
 
 def preview_of(groups: Iterable[KeptGroup], preview: Preview) -> Preview:
-    """Look at groups that nobody else uses."""
+    """Look at groups that are used here alone."""
     for kept in groups:
         preview.add(kept)
     return preview

@@ -17,9 +17,9 @@ FAR_PERCENT: Final = 70
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """What may be used of something: `name` is the setting that says how much, `used` tells how much there is.
+    """What may be used of something: `name` is the setting that says how much, `used` gives how much there is.
 
-    None stands for a limit of single things, such as groups, of which nobody asks for the largest.
+    None stands for a limit of single things, such as groups, of which the largest is not asked for.
     """
 
     name: str

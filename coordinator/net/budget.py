@@ -5,7 +5,7 @@ A few bytes can ask for megabytes, on as many connections as there may be. What 
 that wait for their turn or for the disk, and what is in its transport once that asks for no more (a transport keeps
 64 KiB without saying so).
 
-While the budget is used up, requests are handled only if their answers are small: members go on, whoever asks for more
+While the budget is used up, requests are handled only if their answers are small: members go on, those who ask for more
 waits. If it stays used up, connections that take nothing are closed, those that owe most first, and at last also those
 that take little. A connection that takes nothing at all is closed in any case, later.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One client connection: frames in, replies out in the order of their requests.
 
-A request is handled as soon as it is read. Its reply may have to wait: for a flush that makes what it tells
+A request is handled as soon as it is read. Its reply may have to wait: for a flush that makes what it says
 durable, or, when it was parked (a join, a sync, a long poll), for the rest of the group. Later requests go on
 being handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a
 connection one at a time, and clients rely on a request behind a join seeing what the join did.
@@ -418,7 +418,7 @@ class Connection:
         """The parked request has its answer: what came behind it is handled now."""
         if self._parked is ctx and self._replies and self._replies[-1] is ctx:
             self._parked = None
-            # Not now: whoever completes this is in the middle of a step of the same group, perhaps.
+            # Not now: what completes this is in the middle of a step of the same group, perhaps.
             self.go_on_soon()
 
     def release(self) -> None:

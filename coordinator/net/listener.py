@@ -20,7 +20,7 @@ class Listener:
         self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Serve whoever connects, and whoever waits in the socket's queue."""
+        """Serve those who connect, and those who wait in the socket's queue."""
         self._listening = await self._loop.create_server(self._connect, sock=self._sock, backlog=BACKLOG)
 
     def _connect(self) -> asyncio.BaseProtocol:

@@ -2,7 +2,7 @@
 """Answering requests in slices: each share of a turn does some of the work, and others go on between them.
 
 What is made of a long answer is in no budget before it is whole. So those that take long are few at a time, and none
-begins while the budget of unsent bytes is used up: the others wait, and are told to go on when there is a place.
+begins while the budget of unsent bytes is used up: the others wait, and go on when there is a place.
 """
 
 from typing import Any, Final, Protocol
@@ -60,7 +60,7 @@ class LongWork:
             self._go_on()
 
     def drop(self) -> None:
-        """Nobody wants the answer any more."""
+        """The answer is not wanted any more."""
         work, self._work = self._work, None
         self._forget()
         self._longest.leave(self)
@@ -146,7 +146,7 @@ class Longest:
         return len(self._places)
 
     def admit(self, work: LongWork) -> bool:
-        """Whether this work has a place, or gets one now; else it waits, and is told to go on when it has."""
+        """Whether this work has a place, or gets one now; else it waits until it has."""
         if work in self._places:
             return True
         if self._unsent.over:

@@ -23,7 +23,7 @@ class Turns:
     """Gives out the loop's time; connections that got none, or not enough, go on in the next turn, in order.
 
     Those who have had a share already, and want more, come after all who have not: so what one client asks in
-    plenty, or what takes long, keeps nobody's heartbeat waiting. They get half of a turn at most.
+    plenty, or what takes long, keeps no heartbeat waiting. They get half of a turn at most.
     """
 
     def __init__(self, nanos: Nanos, turn_ns: int = TURN_NS) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client is told when an append fails."""
+"""What a client hears when an append fails."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -111,7 +111,7 @@ class Door:
         if self._manager.owned_partitions.get(shard.partition) is not shard:
             raise RequestRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    # --- what tells nothing of a group's state ---
+    # --- what says nothing of a group's state ---
 
     def serves(self, group_id: str) -> bool:
         """Whether the partition that holds such a group is served here now."""

@@ -178,7 +178,7 @@ class FileLog:
     # --- repairing ---
 
     def start_repair(self) -> None:
-        """See to it that the log can be written again, unless that is being done."""
+        """Begin to make the log writable again, unless that is under way."""
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
             self._repair = asyncio.get_running_loop().create_task(self._repair_log())

@@ -59,7 +59,7 @@ class Leadership:
     ) -> None:
         """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
 
-        What it holds of `deleted_topics`, which went while nobody led it, goes when it is loaded.
+        What it holds of `deleted_topics`, which went while no node led it, goes when it is loaded.
         """
         if leader_epoch <= self.epochs.get(partition, -1):
             return

@@ -143,5 +143,5 @@ class Loader:
         while more and still_wanted():
             async with self._slice:
                 more = self._slices.take(steps)
-                # Still holding the lock, so that nobody else's slice is in the same turn.
+                # Still holding the lock, so that no other slice is in the same turn.
                 await asyncio.sleep(0)

@@ -87,7 +87,7 @@ class Reading:
             self._done()
             return
         if self._held_bytes and self._reads.budget.over:
-            self._left = 0  # of the rest only the ends are told
+            self._left = 0  # of the rest only the ends are answered
             self.is_cut = True
         self._reads.budget.add(READ_BYTES_MAX)
         self._reads.io.submit(self._read_some, self._took)

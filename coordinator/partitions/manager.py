@@ -163,7 +163,7 @@ class GroupMetadataManager:
         self.run(kept, kept.group.on_loaded(self.env, self.clock.now()))
 
     def remove_groups_for_partition(self, partition: Partition) -> None:
-        """The partition is lost: its groups leave memory, Dead, and whoever waits in them is sent on.
+        """The partition is lost: its groups leave memory, Dead, and those who wait in them are sent on.
 
         A partition that is loading is dropped as well. Many groups take several turns of the loop; until then
         nothing more happens to them, as their shard is lost.
@@ -218,7 +218,7 @@ class GroupMetadataManager:
     def run(self, kept: KeptGroup, outcome: Outcome) -> None:
         """Carry out a decision: append, apply, arm the deadline, and give the replies their ticket.
 
-        Raises RecordTooLarge where the records do not fit, and nobody waits for a reply that could say so.
+        Raises RecordTooLarge where the records do not fit, and no reply can say so.
         """
         if outcome.records and not self._append(kept, outcome):
             return
@@ -313,7 +313,7 @@ class GroupMetadataManager:
     def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
 
-        Meanwhile it is Dead: who joins or commits is told to try again, so that a group that is refused to be deleted
+        Meanwhile it is Dead: who joins or commits is to try again, so that a group that is refused to be deleted
         has lost nothing. It is as it was, but for the offsets that are gone, where the steps are not taken to the end.
         """
         kept = self.find(group_id)
@@ -387,7 +387,7 @@ class GroupMetadataManager:
     def reload(self, partition: Partition) -> None:
         """Load a partition anew of which appends were lost.
 
-        With them went tombstones of offsets in deleted topics, perhaps. Nobody has committed to new topics of these
+        With them went tombstones of offsets in deleted topics, perhaps. No client has committed to new topics of these
         names and heard that it is durable: that would have come after them, and is lost, too.
         """
         shard = self.begin_load(partition)

@@ -154,7 +154,7 @@ class Shard:
             (self.other_groups.discard if record.value is None else self.other_groups.add)(group_id)
 
     def mark_other_groups(self) -> None:
-        """Once the log has been applied: tell the offsets of groups that are not served from a simple consumer's."""
+        """Once the log has been applied: which offsets are of groups not served, and which of simple consumers."""
         for group_id in self.other_groups & self.groups.keys():
             self.groups[group_id].classic.of_other_protocol = True
 

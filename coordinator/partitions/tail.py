@@ -36,7 +36,7 @@ class Tail:
     """Those who wait, by partition. Each is woken once."""
 
     def __init__(self, end_offset: Callable[[Partition], int], timers: Delays) -> None:
-        """`end_offset` tells where a partition's log ends, or raises StorageError."""
+        """`end_offset` says where a partition's log ends, or raises StorageError."""
         self._end_offset = end_offset
         self._timers = timers
         self._waiting: dict[Partition, dict[Waiting, None]] = {}

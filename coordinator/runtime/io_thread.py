@@ -73,4 +73,4 @@ class IoThread:
             try:
                 self._loop.call_soon_threadsafe(on_done, result)
             except RuntimeError:
-                return  # the loop is closed: nobody is left to hear it
+                return  # the loop is closed: there is no one left to hear it

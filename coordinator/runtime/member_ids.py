@@ -18,7 +18,7 @@ class MemberIdSuffixes:
         self._at = 0
 
     def next(self) -> str:
-        """One that nobody has seen before."""
+        """One that was never given out."""
         if self._at == len(self._drawn):
             self._drawn = self._random_bytes(DRAWN_AT_ONCE * UUID_BYTES)
             self._at = 0

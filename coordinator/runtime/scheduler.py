@@ -46,7 +46,7 @@ class Scheduler:
         self.every_until_ended(name, interval_ms, run_and_end)
 
     def every_until_ended(self, name: str, interval_ms: int, run: Callable[[End], None]) -> None:
-        """The same for what goes on in a thread or a task: `run` gets a function to call on the loop at its end."""
+        """Repeat what goes on in a thread or a task: `run` gets a function to call on the loop at its end."""
         job = Job(name, interval_ms, run)
         self.jobs[name] = job
         job.timer = self._timers.after(interval_ms, self._begin, job)

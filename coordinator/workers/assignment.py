@@ -3,10 +3,10 @@
 
 A partition has at most one *owner*, the node that may have its log open. It gets one by a `Lead`, under an
 epoch that was never used before, and is without one again only after that node has released it, or after its
-process has ended and its journal has been settled. Whoever runs this machine must have its epochs on disk
+process has ended and its journal has been settled. Its caller must have its epochs on disk
 before it sends a `Lead`, and must be certain that a process has ended before it says `lost`.
 
-Steps change the state; `commands` says what is to be told to the nodes then, and takes it for told.
+Steps change the state; `commands` says which orders the nodes get then, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from protocol.names import Partition
 
 
 class Lead(NamedTuple):
-    """Tell `node` to lead a partition."""
+    """Order `node` to lead a partition."""
 
     node: int
     partition: Partition
@@ -27,7 +27,7 @@ class Lead(NamedTuple):
 
 
 class Resign(NamedTuple):
-    """Tell `node` to release a partition that it leads under this epoch."""
+    """Order `node` to release a partition that it leads under this epoch."""
 
     node: int
     partition: Partition
@@ -38,7 +38,7 @@ Command = Lead | Resign
 
 
 class Unmovable(ValueError):
-    """An order that cannot be carried out; the text says why, for whoever gave it."""
+    """An order that cannot be carried out; the text says why, for the operator who gave it."""
 
 
 class Place(msgspec.Struct):
@@ -48,11 +48,11 @@ class Place(msgspec.Struct):
     """The highest that anybody was given."""
     owner: int | None = None
     leads: bool = False
-    """Whether its owner was told to lead it, and not to release it since."""
+    """Whether its owner was ordered to lead it, and not to release it since."""
     target: int | None = None
     """Who is to lead it, where that is not its owner, or anybody."""
     failed: bool = False
-    """Nobody may have it: its log is damaged."""
+    """No node may have it: its log is damaged."""
 
 
 class Assignment:
@@ -123,7 +123,7 @@ class Assignment:
             raise Unmovable(f"node {to} does not serve; those that do are {_listed(self.up - self.draining)}")
         place = self.places[partition]
         if place.failed:
-            raise Unmovable(f"partition {partition} is damaged, so nobody can lead it")
+            raise Unmovable(f"partition {partition} is damaged, so no node can lead it")
         place.target = to
 
     def drain(self, node: int) -> None:
@@ -134,9 +134,7 @@ class Assignment:
                 f"node {node} does not serve; those that do are {_listed(self.up - self.draining)}"
             )
         if not others:
-            raise Unmovable(
-                f"node {node} is the last one that serves: there is nobody to take its partitions"
-            )
+            raise Unmovable(f"node {node} is the last one that serves: no other node can take its partitions")
         self.draining.add(node)
 
     def is_empty(self, node: int) -> bool:
@@ -150,7 +148,7 @@ class Assignment:
     # --- what follows
 
     def commands(self) -> list[Command]:
-        """What is to be told now; epochs are given out here."""
+        """The orders of now; epochs are given out here."""
         told: list[Command] = []
         loads = self._loads()
         for partition, place in self._numbered():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supervisor's socket for operators, in the data directory: whoever may read that directory's files may use it."""
+"""The supervisor's socket for operators, in the data directory: who may read that directory's files may use it."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ log = get_logger("control")
 
 
 class ControlSocket:
-    """Takes orders for a supervisor, whose data directory's lock is held: nobody else's socket can be there."""
+    """Takes orders for a supervisor, whose data directory's lock is held: no other socket can be there."""
 
     def __init__(self, supervisor: "Supervisor", data_dir: Path) -> None:
         self._supervisor = supervisor
@@ -45,7 +45,7 @@ class ControlSocket:
         """Listen. Raises OSError."""
         self._path.unlink(missing_ok=True)  # of a supervisor that was killed
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)  # it is nobody else's from its first moment on
+        before = os.umask(0o177)  # closed to others from its first moment on
         try:
             sock.bind(str(self._path))
         finally:

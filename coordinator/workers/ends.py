@@ -22,7 +22,7 @@ class Ends:
         self._next = 0
 
     def ask(self, asker: int, question: AskEnds, leader: int | None) -> None:
-        """A worker wants to know what a group of `leader` has committed. None: nobody serves the group now."""
+        """A worker wants to know what a group of `leader` has committed. None: no node serves the group now."""
         if leader is None:
             self._tell(asker, EndsAnswer(question.request, None))
             return
@@ -38,7 +38,7 @@ class Ends:
             self._tell(question.asker, EndsAnswer(question.request, answer.ends))
 
     def forget(self, node: int) -> None:
-        """A node is gone: what it was asked cannot be told now, and nobody waits for what it has asked.
+        """A node is gone: what it was asked stays unknown now, and what it has asked is not waited for.
 
         The next process of that node counts its questions from the beginning.
         """

@@ -43,5 +43,5 @@ class Launcher(Protocol):
         """Start the worker of a node; both protocols are connected to it on return. Raises OSError.
 
         Over `channel` go the messages of `messages.py`, the first of which (Welcome) says what the worker is. Over
-        `pulse` go PING and ANSWER; whoever simulates a worker answers as `liveness.py` expects of one that is well.
+        `pulse` go PING and ANSWER; a simulated worker answers as `liveness.py` expects of one that is well.
         """

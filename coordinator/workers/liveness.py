@@ -77,7 +77,7 @@ class Liveness:
             self._cpu_ns_at_turn = loop_cpu_ns
 
     def pinged(self, facts: ProcessFacts | None) -> Verdict:
-        """One more ping is due; `facts` are of this moment, None where the system does not tell."""
+        """One more ping is due; `facts` are of this moment, None where the system does not say."""
         self._silent += 1
         self._still += 1
         self._seen.append(facts)

@@ -58,7 +58,7 @@ class Lead(_Message, frozen=True):
 
 
 class DeletedMeanwhile(_Message, frozen=True):
-    """These topics were deleted while nobody led the partition: their offsets are to go when it is led next."""
+    """These topics were deleted while no node led the partition: their offsets are to go when it is led next."""
 
     partition: Partition
     topics: Sequence[str]
@@ -113,7 +113,7 @@ class EndsWanted(_Message, frozen=True):
 
 
 class EndsAnswer(_Message, frozen=True):
-    """What the group's node says, for the worker that asked; None if that cannot be told now."""
+    """What the group's node says, for the worker that asked; None if that is not known now."""
 
     request: int
     ends: EndsByTopic | None
@@ -141,7 +141,7 @@ class CannotServe(_Message, frozen=True):
 
 
 class Loaded(_Message, frozen=True):
-    """A partition that the worker was told to lead is served; or it cannot be, and why."""
+    """A partition that the worker is to lead is served; or it cannot be, and why."""
 
     partition: Partition
     leader_epoch: int
@@ -266,13 +266,13 @@ class Channel(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that nobody is there any more."""
+        """Say that the other end is gone."""
         self._transport = None
         self._room.set()
         self._on_lost(self._problem if exc is None else str(exc))
 
     def send(self, message: msgspec.Struct) -> None:
-        """Send one message; nobody hears it once the other end is gone."""
+        """Send one message; it is lost once the other end is gone."""
         self.write(encode(message))
 
     def write(self, frame: bytes) -> None:

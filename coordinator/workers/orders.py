@@ -41,7 +41,7 @@ Order = ListPartitions | Move | Drain
 
 
 class PartitionState(msgspec.Struct, frozen=True):
-    """One partition; `leader` -1 is nobody; `state` is online, loading, moving or failed."""
+    """One partition; `leader` -1 is none; `state` is online, loading, moving or failed."""
 
     partition: Partition
     leader: int

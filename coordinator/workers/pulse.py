@@ -51,11 +51,11 @@ class Pulse:
             while self._sock.recv(4096):
                 self._sock.sendall(ANSWER.pack(self._turns, self._loop_cpu_ns()))
         except OSError:
-            return  # the supervisor is gone; the other socket tells the loop
+            return  # the supervisor is gone; the other socket wakes the loop
 
 
 def cpu_clock_of(thread: threading.Thread) -> Callable[[], int]:
-    """Tells the processor time that a thread has used, in ns; that of the process where threads have no such clock."""
+    """The processor time that a thread has used, in ns; that of the process where threads have no such clock."""
     clock_id_of = getattr(time, "pthread_getcpuclockid", None)
     if clock_id_of is None:  # macOS
         return time.process_time_ns

@@ -12,7 +12,7 @@ PAUSE_S_MAX: Final = 10.0
 
 
 class Restarts:
-    """The deaths of each node; `clock` tells monotonic seconds."""
+    """The deaths of each node; `clock` gives monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -24,7 +24,7 @@ class Restarts:
         return self._totals.get(node, 0)
 
     def died(self, node: int) -> float | None:
-        """Count a death; returns the seconds until the next start, or None where nobody should wait for that."""
+        """Count a death; returns the seconds until the next start, or None where that is not to be waited for."""
         now = self._clock()
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
         self._deaths[node] = [*recent, now]

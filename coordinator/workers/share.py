@@ -41,7 +41,7 @@ class Share:
         leadership.on_loaded = self._loaded
 
     def deleted_meanwhile(self, deleted: DeletedMeanwhile) -> None:
-        """Topics went while nobody led a partition; comes before its Lead."""
+        """Topics went while no node led a partition; comes before its Lead."""
         self._deleted.setdefault(deleted.partition, set()).update(deleted.topics)
 
     def lead(self, lead: Lead) -> None:

@@ -108,7 +108,7 @@ class Supervisor:
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
         self._untold: set[Partition] = set()  # partitions whose Lead was decided and not sent yet
-        self._deletions: dict[Partition, set[str]] = {}  # topics that went while nobody led the partition
+        self._deletions: dict[Partition, set[str]] = {}  # topics that went while no node led the partition
         self._outbox: list[Command] = []
         self._sending = False
         self._view_changes = False
@@ -191,7 +191,7 @@ class Supervisor:
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_exception(WorkerFailed(f"worker {node} ended with status {status} while it started"))
-            starting.exception()  # seen, whoever waits for it or not
+            starting.exception()  # seen, whether it is awaited or not
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
             self.ended.add(node)
@@ -294,7 +294,7 @@ class Supervisor:
             self.advance()
 
     def _leader_of(self, group_id: str) -> int | None:
-        """The node that was told to lead a group's partition, None while nobody is."""
+        """The node that is to lead a group's partition, None while there is none."""
         place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
         return place.owner if place.leads else None
 
@@ -321,7 +321,7 @@ class Supervisor:
             self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
 
     def _topics_deleted(self, names: Any) -> None:
-        """Leaders hear of it by themselves; whoever leads the other partitions next must be told then."""
+        """Leaders hear of it by themselves; the next leaders of the other partitions hear of it then."""
         for number, leader in enumerate(self.assignment.leaders()):
             partition = Partition(number)
             if leader.node_id == NOBODY or partition in self._untold:
@@ -330,7 +330,7 @@ class Supervisor:
     # --- who leads what
 
     def view(self) -> View:
-        """What all nodes tell their clients."""
+        """What all nodes answer their clients."""
         draining = self.assignment.draining
         brokers = [
             Broker(node, *serves.advertised)

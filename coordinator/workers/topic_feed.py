@@ -30,11 +30,11 @@ class Reader(Protocol):
         """Send an encoded message."""
 
     async def drained(self) -> None:
-        """Return once there is room for more, or nobody reads any more."""
+        """Return once there is room for more, or it is not read any more."""
 
 
 class TopicFeed:
-    """What there is to send; whoever owns the catalogue calls `changed` after each change."""
+    """What there is to send; the owner of the catalogue calls `changed` after each change."""
 
     def __init__(self, catalogue: Callable[[], Catalogue]) -> None:
         self._catalogue = catalogue
@@ -100,7 +100,7 @@ class Subscription:
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Send what there is, as fast as it is read, until nobody reads any more."""
+        """Send what there is, as fast as it is read, until it is not read any more."""
         while self._reader.is_open:
             self._wakeup.clear()
             if self._sent is None:

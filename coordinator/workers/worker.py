@@ -104,7 +104,7 @@ class RemoteEnds:
         self._next = 0
 
     def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
-        """Call `done` with what the group has committed in these partitions; None where that cannot be told now."""
+        """Call `done` with what the group has committed in these partitions; None where that is not known now."""
         self._next += 1
         self._waiting[self._next] = done
         asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
@@ -193,7 +193,7 @@ class Worker:
         if waiting.blocker() is None:
             self.channel.send(told)
             return
-        # Nobody may be told of an offset that a crash can take back.
+        # No node may hear of an offset that a crash can take back.
         task = self._loop.create_task(self._tell_once_durable(app, wanted, waiting, told))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)

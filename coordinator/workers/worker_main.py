@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's process, which `subprocesses` starts as `python -m ... SOCKET PULSE PARENT NODE`.
 
-It ends when its supervisor does: at once and without giving anything back, as in a crash, since whoever comes next
+It ends when its supervisor does: at once and without giving anything back, as in a crash, since the next process
 settles its journal.
 """
 
@@ -60,7 +60,7 @@ def exit_at_once(status: int) -> NoReturn:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket tells."""
+    """Let the kernel kill this process when its parent ends; where it cannot, the closed socket says so."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it was faster
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the worker that these arguments describe; returns its exit status."""
     descriptor, pulse, parent, node_id = map(int, arguments)
     die_with(parent)
-    # Whoever wants to stop a worker asks its supervisor; Ctrl-C and a service manager reach both.
+    # A worker is stopped through its supervisor; Ctrl-C and a service manager reach both.
     ignore_stop_signals()
     gc.set_threshold(*GC_THRESHOLDS)
     return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))

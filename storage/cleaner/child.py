@@ -58,7 +58,7 @@ class GivenFiles(RealFileSystem):
         self._files = files
 
     def open(self, path: Path, *, create: bool = False) -> File:
-        """See FileSystem."""
+        """A file by its name, through the descriptor of the parent where it has given one."""
         number = self._files.get(str(path))
         if number is None:
             return super().open(path, create=create)
@@ -81,7 +81,10 @@ class ChildRunner:
                 self._process.kill()
 
     def __call__(self, job: Job) -> Result:
-        """See `work.clean`; raises the same, and OSError with what the child said when it failed otherwise."""
+        """Clean a log in a child process.
+
+        Raises what `work.clean` does, and OSError with what the child said when it failed otherwise.
+        """
         files: dict[str, int] = {}
         try:
             for group in job.groups:

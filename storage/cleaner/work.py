@@ -155,7 +155,7 @@ class Cleaner:
     # --- the three walks ---
 
     def _find_transactions(self) -> list[list[OldSegment]]:
-        """See which transactions there are; returns the segments before the first that is still open."""
+        """Find which transactions there are; returns the segments before the first that is still open."""
         groups = self._job.groups
         for group in groups:
             for source in group:
@@ -270,7 +270,7 @@ class Cleaner:
         return not is_tombstone or self._horizon is None or self._job.now_ms < self._horizon
 
     def _keeps_old(self, message: Batch, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
-        """The same of a record before v2, which has no room for a horizon: its own time stands for it."""
+        """Whether a record before v2 stays. It has no room for a tombstone's horizon: its own time stands for it."""
         self._horizon = None
         if not self._keeps(offset, key, is_tombstone):
             return False

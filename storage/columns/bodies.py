@@ -127,7 +127,7 @@ def record_bounds(
 
 
 def _bounds_of_one(data: bytes, position: int, end: int, starts: Longs, stops: Longs) -> int:
-    """The same for one space; returns where the last record ends, or -1."""
+    """The bounds within one space; returns where the last record ends, or -1."""
     found_starts: list[int] = []
     found_stops: list[int] = []
     try:

@@ -137,9 +137,9 @@ class ClassicGroup(GroupMetadata):
         | group                                 | the retention time counts from            |
         |---------------------------------------|-------------------------------------------|
         | Empty, with a protocol type           | the moment it became Empty                |
-        | Stable consumers, known subscriptions | the commit, for topics nobody consumes    |
+        | Stable consumers, known subscriptions | the commit, for topics none consumes      |
         | no protocol type (simple consumers)   | the commit                                |
-        | of a protocol not served, in the log  | never: nobody here knows what it consumes |
+        | of a protocol not served, in the log  | never: unknown here what it consumes      |
         | any other                             | never                                     |
         """
         if self.protocol_type is None:

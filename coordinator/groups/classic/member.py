@@ -66,7 +66,7 @@ class MemberMetadata(msgspec.Struct):
         """Whether a session deadline that has passed is forgiven.
 
         Members that wait in a join or a sync cannot send heartbeats. New members can expire while they wait:
-        their client may be gone, and nobody else would notice (ClassicGroupMember.hasSatisfiedHeartbeat).
+        their client may be gone, and nothing else would show it (ClassicGroupMember.hasSatisfiedHeartbeat).
         """
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 

@@ -156,7 +156,7 @@ class GroupMetadata:
             )
 
     def wake_at(self, deadline_ms: int) -> None:
-        """See to it that the group is looked at no later than `deadline_ms`."""
+        """Have the group looked at no later than `deadline_ms`."""
         self.wakeup_ms = min(self.wakeup_ms, deadline_ms)
 
     # --- members ---
@@ -336,7 +336,7 @@ class GroupMetadata:
 
         Of several with as many votes it is the one that Kafka's hash map lists first (ClassicGroup.selectProtocol).
         """
-        assert self.members, f"group {self.group_id} has nobody to vote"
+        assert self.members, f"group {self.group_id} has no member to vote"
         offers = [member.supported_protocols for member in self.members.values()]
         return _winner(offers, self.candidate_protocols)
 

@@ -34,7 +34,7 @@ def answer_join(
 
 
 def join_response(group: GroupMetadata, member_id: str, *, with_members: bool) -> JoinGroupResponse:
-    """The current generation as one member is told of it; only a leader gets the members."""
+    """The current generation as one member hears of it; only a leader gets the members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
@@ -102,7 +102,7 @@ def prepare_rebalance(
 
 
 def set_join_deadline(group: GroupMetadata, deadline_ms: int) -> None:
-    """End the join phase at `deadline_ms` whoever is missing then."""
+    """End the join phase at `deadline_ms` with those who are there then."""
     group.join_deadline_ms = deadline_ms
     group.wake_at(deadline_ms)
 
@@ -130,7 +130,7 @@ def maybe_complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> Non
 def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """End the join phase: drop the dynamic members that did not come and form the next generation.
 
-    Static members stay although they did not rejoin, until their session ends (KIP-345). When nobody came at
+    Static members stay although they did not rejoin, until their session ends (KIP-345). When no member came at
     all the phase is prolonged. A group that has lost all its members becomes Empty, which goes to the log.
     """
     group.join_deadline_ms = NEVER

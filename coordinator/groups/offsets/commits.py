@@ -92,7 +92,7 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
 
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
-    """The same as OffsetFetch up to v7 shows it."""
+    """A committed offset as OffsetFetch up to v7 shows it."""
     committed: Any = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", 0)
