@@ -146,7 +146,10 @@ class Shard:
 
     def new_group(self, group_id: str) -> KeptGroup:
         """A group without anything, which is not in the cache."""
-        return KeptGroup(self, ClassicGroup(group_id, self.usage))
+        kept = KeptGroup(self, ClassicGroup(group_id, self.usage))
+        # One of this name may have been deleted just now: what is said of the new one waits for that.
+        kept.ticket = self.absence_ticket
+        return kept
 
     def _note_other_group(self, record: UnknownRecord) -> None:
         group_id = other_group(record)

@@ -157,6 +157,13 @@ def with_deletion(edge: Edge) -> None:
     assert classic(edge.manager, GROUP) is None
 
 
+def made_anew(edge: Edge) -> None:
+    """The group is there again, after a deletion that is not durable."""
+    with_deletion(edge)
+    edge.connect().send(requests.join(GROUP, version=3))
+    assert classic(edge.manager, GROUP) is not None
+
+
 def with_generation(edge: Edge) -> None:
     """The group is Stable by a sync that is not durable."""
     client = edge.connect()
@@ -169,7 +176,12 @@ def with_generation(edge: Edge) -> None:
     assert group.state is GroupState.STABLE
 
 
-CHANGES: Final = {"a commit": with_commit, "a deletion": with_deletion, "a sync": with_generation}
+CHANGES: Final = {
+    "a commit": with_commit,
+    "a deletion": with_deletion,
+    "made anew": made_anew,
+    "a sync": with_generation,
+}
 
 
 async def answered_early(edge: Edge, request: Request) -> bool:
