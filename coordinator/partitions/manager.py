@@ -282,8 +282,11 @@ class GroupMetadataManager:
         self._append_in_parts(shard, records[middle:])
 
     def _wake(self, kept: KeptGroup) -> None:
-        if kept.armed_ms > self._timers.due_ms or kept.group.is_dead or kept.shard.is_lost:
-            return  # an earlier deadline took over and armed another one, or the group is gone
+        if kept.armed_ms > self._timers.due_ms:
+            return  # an earlier deadline took over and armed another one
+        if kept.group.is_dead or kept.shard.is_lost:
+            kept.armed_ms = NEVER  # a deletion in steps that is broken off arms it again
+            return
         if kept.shard.appender is None:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
             self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake_one, kept)
@@ -327,6 +330,7 @@ class GroupMetadataManager:
             finally:
                 if self.is_served(kept):
                     kept.group.end_deletion()
+                    self.run(kept, Outcome())
         return self.delete_group(group_id)
 
     def cleanup_group(self, kept: KeptGroup, now_wall_ms: int) -> int:

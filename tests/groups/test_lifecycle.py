@@ -273,3 +273,20 @@ def test_leader_rejoin_rebalances_and_follower_rejoin_with_the_same_metadata_doe
     assert cluster.group().state is GroupState.STABLE
     cluster.join(leader)
     assert cluster.group().state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_deletion_that_is_broken_off_leaves_the_groups_deadlines() -> None:
+    """The client of DeleteGroups goes away between two of its steps, while a pending member's time is over."""
+    cluster = Cluster(initial_rebalance_delay_ms=3_000)
+    for partition in range(6):
+        cluster.commit(partition, partition=partition)
+    cluster.join(session_ms=10_000)  # an id is given out, and never used
+    deletion = cluster.manager.delete_in_steps("g", 2)
+    next(deletion)
+    cluster.advance(10_001)
+    deletion.close()
+    named = cluster.join()
+    joined = cluster.join(named.response.member_id)
+    cluster.advance(600_000)
+    assert joined.answered
+    assert joined.response.generation_id == 1
