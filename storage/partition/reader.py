@@ -165,6 +165,8 @@ class LogReader:
         extent = batch_extent(data, 0) if len(data) >= EXTENT_BYTES else None
         if extent is None:
             raise CorruptLog(segment.path, "no whole record batch starts here", position=position)
+        if extent.base_offset >= bound:
+            return b"", offset, False  # compaction has left a gap up to the bound
         if extent.end > at_once:
             if extent.end > max_bytes and not at_least_one:
                 return b"", offset, False

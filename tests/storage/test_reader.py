@@ -15,6 +15,7 @@ from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.batch_format import TRANSACTIONAL
 from storage.log_manager import LogManager
+from storage.partition.log import PartitionLog
 from storage.partition.reader import (
     NOWHERE,
     READ_BYTES_MAX,
@@ -404,3 +405,19 @@ def test_damage_is_an_error_with_its_place() -> None:
     inode.data[content(reading.manager, 0)[0].size_bytes + 16] = 99  # no magic
     with pytest.raises(CorruptLog, match=rf"{segment.path} at byte {second.position}: "):
         reading.fetch(1)
+
+
+def test_who_reads_committed_data_waits_at_a_gap_before_an_open_transaction() -> None:
+    """Compaction may have taken everything between a reader's offset and a transaction that never ended."""
+    fs = FaultyFileSystem(ROOT)
+    log = PartitionLog(fs, ROOT / "__consumer_offsets-0", Partition(0), SMALL, bytes(16))
+    log.append(build(0, [(b"a", b"1")]))
+    log.append(build(10, [(b"k", b"v")], attributes=TRANSACTIONAL, producer_id=9))
+    reader = LogReader()
+    for offset in (1, 5, 10):
+        asked = Wanted(
+            partition=Partition(0), offset=offset, max_bytes=MUCH, committed=True, leader_epoch=EPOCH
+        )
+        found = reader.fetch(log, asked, MUCH, at_least_one=True)
+        assert isinstance(found, Found)
+        assert (found.records, found.stable_offset) == (b"", 10)
