@@ -18,6 +18,7 @@ from coordinator.net import connection
 from protocol.apis import ApiKey
 from tests.net import requests
 from tests.net.edge import Edge, settle
+from tests.support.idle import IdleLoop
 
 DELAY_MS: Final = 3_000
 
@@ -141,7 +142,8 @@ def _say_all(first: int, last: int) -> None:
     _say({"connection": connection.__file__})
     with tempfile.TemporaryDirectory() as work:
         for seed in range(first, last):
-            heard = asyncio.run(hear(plan(seed), Path(work) / str(seed)))
+            with asyncio.Runner(loop_factory=IdleLoop) as runner:
+                heard = runner.run(hear(plan(seed), Path(work) / str(seed)))
             answers = [answer.hex() for answer in heard.answers]
             _say([seed, answers, heard.closed, heard.error, heard.counted])
 
