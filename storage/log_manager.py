@@ -128,9 +128,9 @@ class LogManager:
         with self._io_lock, self._journals.sync_lock, self._journals.lock:
             health = self._health
             health.check_open()
-            self._close_files()
             health.failed = health.failed or StorageFailed(self.data_dir, "a repair did not finish")
             try:
+                self._close_files()
                 # What must be there is known here, and not by what somebody has left of the directory.
                 in_use = self._directory.in_use.journals
                 self._recover(Circumstances(last_flush=self._journals.flush, in_use=in_use))

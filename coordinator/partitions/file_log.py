@@ -190,7 +190,9 @@ class FileLog:
                 break
             except StorageError as error:
                 log.error("the journal is still not writable", reason=str(error))
-                await asyncio.sleep(self.retry_s)
+            except Exception:
+                log.exception("the repair of the journal failed")
+            await asyncio.sleep(self.retry_s)
         self.repairs += 1
         self._repair = None
         self._stats.log_refusing_since_ms = 0

@@ -258,8 +258,8 @@ class RealFile:
     def close(self) -> None:
         """Give the descriptor back; closing twice is allowed."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1  # after an error of close() the number may be another file's
+            os.close(fd)
 
 
 def _sync(fd: int) -> None:

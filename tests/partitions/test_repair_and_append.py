@@ -2,8 +2,11 @@
 """An append that is on its way while a log is repaired."""
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import pytest
 
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.file_log import FileLog
@@ -43,46 +46,90 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
+class Node:
+    """A FileLog whose threads run when the test says so."""
+
+    def __init__(self, mode: FlushMode = FlushMode.ALWAYS) -> None:
+        self.fs = FaultyFileSystem(ROOT)
+        self.files = LogManager.open(ROOT, LogSettings(), self.fs)
+        self.flushes, self.io = HeldThread(), HeldThread()
+        clock, stats = FakeClock(), Stats()
+        committer = Committer(
+            asyncio.get_running_loop(),
+            self.files,
+            self.flushes,
+            clock,
+            stats,
+            mode,
+            batch_bytes_max=1_024,
+            offset_value_version=3,
+            compression=0,
+        )
+        self.log = FileLog(self.files, committer, self.io, clock, stats, 1 << 20)
+        self.log.retry_s = 0
+        self.log.on_failed = self._failed
+        self.lost: list[int] = []
+
+    def _failed(self, writers: Sequence[LogWriter], _error: LogError) -> None:
+        self.lost.extend(writer.partition for writer in writers)
+
+    async def repaired(self) -> None:
+        """Let the io thread do what it is given until the log takes appends again."""
+        available = asyncio.ensure_future(self.log.available(Partition(0)))
+        for _ in range(10):
+            await turn()
+            self.io.run_all()
+        await turn()
+        assert available.done()
+        await available
+
+
 async def test_an_append_on_its_way_when_a_repair_ends_is_not_taken_for_lost() -> None:
-    fs = FaultyFileSystem(ROOT)
-    files = LogManager.open(ROOT, LogSettings(), fs)
-    flushes, io = HeldThread(), HeldThread()
-    clock, stats = FakeClock(), Stats()
-    committer = Committer(
-        asyncio.get_running_loop(),
-        files,
-        flushes,
-        clock,
-        stats,
-        FlushMode.ALWAYS,
-        batch_bytes_max=1_024,
-        offset_value_version=3,
-        compression=0,
-    )
-    log = FileLog(files, committer, io, clock, stats, 1 << 20)
-    lost: list[int] = []
+    node = Node()
+    files, flushes = node.files, node.flushes
+    failing, other = node.log.new_writer(Partition(0), 0), node.log.new_writer(Partition(1), 0)
 
-    def on_failed(writers: Sequence[LogWriter], _error: LogError) -> None:
-        lost.extend(writer.partition for writer in writers)
-
-    log.on_failed = on_failed
-    failing, other = log.new_writer(Partition(0), 0), log.new_writer(Partition(1), 0)
-
-    fs.fail(Fault.IO_ERROR, only="pwrite_durable")
+    node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     refused = failing.append([record("a")])
     await turn()
     flushes.run_all()
     await turn()
     assert refused.error
-    assert lost == [0]
+    assert node.lost == [0]
 
     # The append begins before the repair has ended, and reaches the log after it.
     taken = other.append([record("b")])
     await turn()
-    io.run_all()
+    node.io.run_all()
     await turn()
     flushes.run_all()
     await ended(taken)
     assert taken.is_durable
-    assert lost == [0]
+    assert node.lost == [0]
     assert files.end_offset(Partition(1)) == 1
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "close failed"), RuntimeError("a bug")])
+async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    node = Node()
+    node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
+    refused = node.log.new_writer(Partition(0), 0).append([record("a")])
+    await turn()
+    node.flushes.run_all()
+    assert refused.error
+
+    close, errors = node.files._close_files, [error]
+
+    def closing() -> None:
+        if errors:
+            raise errors.pop()
+        close()
+
+    monkeypatch.setattr(node.files, "_close_files", closing)
+    await node.repaired()
+    taken = node.log.new_writer(Partition(0), 1).append([record("b")])
+    await turn()
+    node.flushes.run_all()
+    assert taken.is_durable
