@@ -67,6 +67,7 @@ class RequestContext(Waiting):
         "client_id",
         "correlation_id",
         "frame",
+        "is_counted",
         "is_large",
         "is_void",
         "on_abandoned",
@@ -102,6 +103,8 @@ class RequestContext(Waiting):
         """What follows `frame` of an answer that is too long to be one piece."""
         self.is_large = False
         """Whether the request itself is long, and is handled in slices."""
+        self.is_counted = False
+        """Whether what the answer is made of is in the budget of unsent bytes already, until it is answered."""
         self.is_void = False
         """Whether what was found out for the answer may never become true: an error is answered instead."""
         self.on_abandoned: Callable[[], None] | None = None

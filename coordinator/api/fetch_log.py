@@ -156,6 +156,7 @@ class LogFetch:
             self._timer = None
         if self._reading is not None:
             self._node.stats.log_fetched_bytes += self._reading.held_bytes
+            self._ctx.is_counted = True
         self._ctx.in_slices(self._encode())
 
     def _encode(self) -> Work:

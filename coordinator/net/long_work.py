@@ -2,7 +2,9 @@
 """Answering requests in slices: each share of a turn does some of the work, and others go on between them.
 
 What is made of a long answer is in no budget before it is whole. So those that take long are few at a time, and none
-begins while the budget of unsent bytes is used up: the others wait, and go on when there is a place.
+begins while the budget of unsent bytes is used up: the others wait, and go on when there is a place. Work on what is in
+that budget already (`RequestContext.is_counted`) waits for a place alone: if it waited for the budget as well, that
+could be used up by what only this work gives back.
 """
 
 from typing import Any, Final, Protocol
@@ -40,6 +42,11 @@ class LongWork:
         self._shares = 0  # so many it has had
         self._running = False  # whether it is being worked on now
         self._scheduled = False  # whether `_go_on` will be called
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether what it works on is in the budget of unsent bytes already."""
+        return self._ctx is not None and self._ctx.is_counted
 
     @property
     def is_under_way(self) -> bool:
@@ -149,7 +156,7 @@ class Longest:
         """Whether this work has a place, or gets one now; else it waits until it has."""
         if work in self._places:
             return True
-        if self._unsent.over:
+        if self._waits_for_budget(work):
             self._unsent.hold(work)
         elif len(self._places) < LONG_AT_ONCE:
             self._places.add(work)
@@ -166,8 +173,11 @@ class Longest:
         while self._waiting and len(self._places) < LONG_AT_ONCE:
             first = next(iter(self._waiting))
             del self._waiting[first]
-            if self._unsent.over:
+            if self._waits_for_budget(first):
                 self._unsent.hold(first)
             else:
                 self._places.add(first)
                 first.go_on_soon()
+
+    def _waits_for_budget(self, work: LongWork) -> bool:
+        return self._unsent.over and not work.is_counted

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading the offsets topic of a whole node: nothing is read before it is durable, and reading holds up nobody."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,14 @@ from typing import Any
 import pytest
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.net.long_work import LONG_AT_ONCE
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import iter_batches
 from tests.net import requests
 from tests.partitions.disk import READS
-from tests.partitions.running import Client, Running, commit_error, eventually, node
+from tests.partitions.running import GIVE_UP_S, Client, Running, commit_error, eventually, node
 from tests.support.idle import idle
 
 NONE = ErrorCode.NONE
@@ -140,6 +142,28 @@ async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Run
     for each in readers:
         for _ in range(10):
             assert fetched(await each.receive()).error_code == NONE
+    await eventually(lambda: unsent.total_bytes == 0, "all to be taken")
+
+
+async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(running: Running) -> None:
+    """More readers than there are places for long answers, whose reads are all in the budget when it is used up."""
+    unsent = running.app.unsent
+    assert running.app.server is not None
+    running.app.server.longest.short_shares = 0  # as if each answer were a long one
+    writer = await running.client()
+    group = running.group_in(P)
+    for offset in range(60):
+        assert await writer.commit(group, 0, offset, metadata="m" * 4_000) is NONE
+    await end_of(writer)
+    readers = [await running.client() for _ in range(LONG_AT_ONCE + 4)]
+    with running.disk.hold(READS, f"{OFFSETS_TOPIC}-{P}/"):
+        for each in readers:
+            each.send(fetch((P, 0)))
+        await eventually(lambda: unsent.total_bytes == len(readers) << 20, "all of them to be reading")
+        unsent.bytes_max = 100_000  # less than one answer
+    async with asyncio.timeout(GIVE_UP_S):
+        for each in readers:
+            assert len(fetched(await each.receive()).records) > 200_000
     await eventually(lambda: unsent.total_bytes == 0, "all to be taken")
 
 
