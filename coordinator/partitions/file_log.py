@@ -254,4 +254,7 @@ class FileClaim:
     def writer(self) -> PartitionWriter:
         """Begin to write at the end."""
         self._log.check_claim(self.partition, self._repairs)
-        return self._log.new_writer(self.partition, self.leader_epoch)
+        try:
+            return self._log.new_writer(self.partition, self.leader_epoch)
+        except StorageError as error:
+            raise log_error(error) from error

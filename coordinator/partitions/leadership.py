@@ -147,6 +147,9 @@ class Leadership:
             return True
         except (LogError, ValueError) as error:
             return await self._load_failed(shard, error)
+        except Exception as error:
+            log.exception("a load ended as no load should", partition=partition)
+            return await self._load_failed(shard, LogError(str(error) or repr(error)))
         if writer is not None:
             manager.finish_load(shard, writer)
             self._loads.pop(partition, None)

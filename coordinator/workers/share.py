@@ -73,9 +73,11 @@ class Share:
                 break
             except LogError as error:
                 log.error("cannot release partition", partition=resign.partition, reason=str(error))
-                if self._log.files.failed is not None:
-                    self._log.start_repair()
-                await asyncio.sleep(RETRY_S)
+            except Exception:
+                log.exception("cannot release partition", partition=resign.partition)
+            if self._log.files.failed is not None:
+                self._log.start_repair()
+            await asyncio.sleep(RETRY_S)
         self._send(Released(resign.partition, resign.leader_epoch, position))
 
     def close(self) -> None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands above the log port, on a log that fails and is late in each partition by itself."""
 
+import errno
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter
+from coordinator.partitions.group_log import Claim, LogError, LogUnavailable, LogWriter
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from protocol import hot
@@ -268,4 +269,34 @@ async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tm
     other = reader.edge.connect()
     assert await reader.commit(other, 0, 2) is NOT_COORDINATOR
     assert await reader.commit(other, 1, 2) is NONE
+    await reader.leadership.close()
+
+
+async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(
+    led: Led, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = led.edge.connect()
+    assert await led.commit(client, 0, 1) is NONE
+    reader = Led(tmp_path / "other", led.topic)
+    reader.leadership.retry_s = 3_600
+    claim, errors = reader.log.claim, [OSError(errno.EIO, "nobody converts this")]
+
+    async def claiming(partition: Partition, leader_epoch: int) -> Claim:
+        if errors:
+            raise errors.pop()
+        return await claim(partition, leader_epoch)
+
+    monkeypatch.setattr(reader.log, "claim", claiming)
+    reader.leadership.become_leader(P0, 1)
+    await eventually(lambda: P0 in reader.leadership.failed_partitions, "the load to fail")
+    assert "nobody converts this" in reader.leadership.failed_partitions[P0]
+    assert reader.edge.stats.partition_load_failures == 1
+    await reader.leadership.close()
+
+    reader.leadership.retry_s = 0
+    errors.append(OSError(errno.EIO, "nobody converts this"))
+    reader.leadership.become_leader(P0, 2)
+    await eventually(lambda: not errors, "the claim")
+    await reader.loaded()
+    assert await reader.fetch(reader.edge.connect(), 0) == {0: 1}
     await reader.leadership.close()
