@@ -123,9 +123,13 @@ class FileLog:
 
     # --- appending ---
 
-    def new_writer(self, partition: Partition, leader_epoch: int) -> PartitionWriter:
-        """Let a claimed partition be written to from its end on."""
-        end_offset = self.files.end_offset(partition)
+    def new_writer(self, partition: Partition, leader_epoch: int, end_offset: int) -> PartitionWriter:
+        """Let a claimed partition be written to from its end on, which must be where it ended when claimed.
+
+        Raises LogUnavailable where that is not so, and StorageError.
+        """
+        if end_offset != self.files.end_offset(partition):
+            raise LogUnavailable("the log does not end where it ended", {"partition": partition})
         writer = self._writers[partition] = self.committer.writer(partition, end_offset, leader_epoch)
         return writer
 
@@ -163,6 +167,8 @@ class FileLog:
         self._check_open()
         if self.files.failed is not None:
             raise LogUnavailable(self.files.failed.reason, {"partition": partition})
+        if self._repair is not None:  # the files may be whole again by now, and who hears of it is yet to run
+            raise LogUnavailable("the log is being repaired", {"partition": partition})
 
     def _check_open(self) -> None:
         if self._closed:
@@ -255,6 +261,6 @@ class FileClaim:
         """Begin to write at the end."""
         self._log.check_claim(self.partition, self._repairs)
         try:
-            return self._log.new_writer(self.partition, self.leader_epoch)
+            return self._log.new_writer(self.partition, self.leader_epoch, self.end_offset)
         except StorageError as error:
             raise log_error(error) from error

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import LogError, LogWriter, ended
+from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, ended
 from coordinator.telemetry.stats import Stats
 from protocol.names import Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
@@ -87,7 +87,7 @@ class Node:
 async def test_an_append_on_its_way_when_a_repair_ends_is_not_taken_for_lost() -> None:
     node = Node()
     files, flushes = node.files, node.flushes
-    failing, other = node.log.new_writer(Partition(0), 0), node.log.new_writer(Partition(1), 0)
+    failing, other = node.log.new_writer(Partition(0), 0, 0), node.log.new_writer(Partition(1), 0, 0)
 
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     refused = failing.append([record("a")])
@@ -115,7 +115,7 @@ async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
 ) -> None:
     node = Node()
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
-    refused = node.log.new_writer(Partition(0), 0).append([record("a")])
+    refused = node.log.new_writer(Partition(0), 0, 0).append([record("a")])
     await turn()
     node.flushes.run_all()
     assert refused.error
@@ -129,7 +129,44 @@ async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
 
     monkeypatch.setattr(node.files, "_close_files", closing)
     await node.repaired()
-    taken = node.log.new_writer(Partition(0), 1).append([record("b")])
+    taken = node.log.new_writer(Partition(0), 1, 0).append([record("b")])
     await turn()
     node.flushes.run_all()
     assert taken.is_durable
+
+
+async def test_what_was_claimed_before_a_repair_gets_no_writer_though_the_end_of_the_repair_is_not_known() -> (
+    None
+):
+    node = Node()
+    claiming = asyncio.ensure_future(node.log.claim(Partition(0), 1))
+    await turn()
+    claim = claiming.result()
+    node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
+    node.log.new_writer(Partition(1), 0, 0).append([record("a")])
+    await turn()
+    node.flushes.run_all()
+    await turn()
+
+    node.io.run_all()  # in the io thread the repair has ended; the loop's next turn will say so
+    assert node.files.failed is None
+    assert node.log.repairs == 0
+    with pytest.raises(LogUnavailable, match="is being repaired"):
+        claim.writer()
+    with pytest.raises(LogUnavailable, match="is being repaired"):
+        await node.log.claim(Partition(0), 2)
+    await turn()
+    with pytest.raises(LogUnavailable, match="was repaired"):
+        claim.writer()
+
+
+async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer() -> None:
+    node = Node(FlushMode.OS)
+    claiming = asyncio.ensure_future(node.log.claim(Partition(0), 1))
+    await turn()
+    claim = claiming.result()
+    ticket = claim.writer().append([record("a")])
+    await turn()
+    assert ticket.is_durable
+    with pytest.raises(LogUnavailable, match="does not end"):
+        claim.writer()
