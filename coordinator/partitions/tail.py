@@ -5,8 +5,8 @@ It looks at the ends every `LOOK_MS` while anybody waits, and hears of no append
 and a reader that follows the log asks ten times a second at most, however many commits there are.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final
 
 from coordinator.runtime.timers import Delays
@@ -41,7 +41,7 @@ class Tail:
         self._timers = timers
         self._waiting: dict[Partition, dict[Waiting, None]] = {}
         self._seen: dict[Partition, int] = {}  # the ends that all who wait there have seen
-        self._woken: deque[Waiting] = deque()
+        self._woken: dict[Waiting, None] = {}  # a set that keeps their order
         self._is_looking = False
 
     def wait(self, ends: Mapping[Partition, int], wake: Callable[[], None]) -> Waiting:
@@ -68,8 +68,7 @@ class Tail:
                 if not others:
                     del self._waiting[partition]
                     self._seen.pop(partition, None)
-        if waiting in self._woken:
-            self._woken.remove(waiting)
+        self._woken.pop(waiting, None)
 
     def _look(self, _argument: object) -> None:
         for partition, others in list(self._waiting.items()):
@@ -78,7 +77,7 @@ class Tail:
                 self._seen[partition] = end
                 for waiting in [each for each in others if each.ends[partition] != end]:
                     self.cancel(waiting)
-                    self._woken.append(waiting)
+                    self._woken[waiting] = None
         self._wake_some(None)
         self._is_looking = bool(self._waiting)
         if self._is_looking:
@@ -91,7 +90,9 @@ class Tail:
             return GONE
 
     def _wake_some(self, _argument: object) -> None:
-        for _ in range(min(len(self._woken), WOKEN_AT_ONCE)):
-            self._woken.popleft().wake()
+        for waiting in list(islice(self._woken, WOKEN_AT_ONCE)):
+            if waiting in self._woken:  # else one before it has made it go away
+                del self._woken[waiting]
+                waiting.wake()
         if self._woken:
             self._timers.after(1, self._wake_some)
