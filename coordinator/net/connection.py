@@ -335,7 +335,7 @@ class Connection:
         if rest is not None:
             more_bytes += _size(rest)
         if ctx.frame is not None:
-            more_bytes -= len(ctx.frame) + _size(ctx.rest)
+            self._owed.replaced(len(ctx.frame) + _size(ctx.rest))
         self._owed.add(more_bytes)
         ctx.frame = frame
         ctx.rest = rest

@@ -22,9 +22,14 @@ class Owed:
         self.is_full = False
 
     def add(self, count: int) -> None:
-        """Answers of so many bytes more are owed; fewer where negative."""
+        """Answers of so many bytes more are owed."""
         self.answers_bytes += count
         self._unsent.add(count)
+
+    def replaced(self, count: int) -> None:
+        """Answers of so many bytes will not be sent: others take their place."""
+        self.answers_bytes -= count
+        self._unsent.remove(count)
 
     def written(self, count: int) -> None:
         """So many bytes were given to the transport."""
@@ -37,8 +42,11 @@ class Owed:
     def settle(self, kept_bytes: int) -> bool:
         """The full transport keeps so many bytes; returns whether that is less than was known."""
         known_bytes, self.buffered_bytes = self.buffered_bytes, kept_bytes
+        if kept_bytes < known_bytes:
+            self._unsent.remove(known_bytes - kept_bytes)
+            return True
         self._unsent.add(kept_bytes - known_bytes)
-        return kept_bytes < known_bytes
+        return False
 
     def emptied(self) -> None:
         """The transport has room again, or is gone."""

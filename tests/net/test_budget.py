@@ -97,6 +97,20 @@ async def test_while_it_is_used_up_those_that_read_nothing_are_closed_the_larges
     assert edge.unsent.total_bytes == unsent_bytes(left) <= BUDGET_BYTES
 
 
+async def test_what_a_slow_peer_takes_lets_those_go_on_who_wait(edge: Edge) -> None:
+    """It is seen at the next check, though the peer's transport is still full."""
+    slow = [deaf(edge) for _ in range(10)]
+    waiting = edge.connect()
+    waiting.send(requests.fetch_offsets("big", 1))
+    assert edge.unsent.over
+    assert waiting.correlation_ids() == []
+    for client in slow:
+        client.transport.unsent_bytes = min(client.transport.unsent_bytes, 70_000)
+    await check(edge)
+    assert waiting.correlation_ids() == [1]
+    assert edge.unsent.total_bytes == unsent_bytes([*slow, waiting]) <= BUDGET_BYTES
+
+
 async def test_who_takes_a_little_again_and_again_is_closed_as_well_in_the_end(edge: Edge) -> None:
     clients = [deaf(edge) for _ in range(60)]
     await settle()
