@@ -62,11 +62,14 @@ class Ticket:
         else:
             self.error = error
 
-    def _wake(self) -> None:
+    def _wake(self, failures: list[Exception]) -> None:
         waiters, self._waiters = self._waiters, None
         if waiters is not None:
             for waiter in waiters:
-                waiter.release()
+                try:
+                    waiter.release()
+                except Exception as failure:  # noqa: BLE001 - the other waiters must hear; `settle` raises it
+                    failures.append(failure)
 
 
 def _durable() -> Ticket:
@@ -129,12 +132,15 @@ def settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
     """Bring pending tickets to their end: durable, or failed with `error`.
 
     All of them have their end before the first waiter is released, so that one that waits for several has to look
-    only once.
+    only once. Raises ExceptionGroup, when all were released, with what single waiters raised.
     """
     for ticket in tickets:
         ticket._end(error)
+    failures: list[Exception] = []
     for ticket in tickets:
-        ticket._wake()
+        ticket._wake(failures)
+    if failures:
+        raise ExceptionGroup("waiters failed", failures)
 
 
 def later(one: Ticket, other: Ticket) -> Ticket:

@@ -226,7 +226,7 @@ class Committer:
             self._fail(writers, tickets, log_error(result))
             return
         self._stats.flushed(self._nanos() - self._began_ns, self._began_wall_ms)
-        settle(tickets)
+        _settle(tickets)
         self._flush_soon()
 
     def _fail(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
@@ -237,10 +237,21 @@ class Committer:
         self._lose(lost, tickets, error)
 
     def _lose(self, writers: list[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
+        self._stats.flush_failures += 1
+        self._end(writers, tickets, error)
+        self.on_failed(writers, error)
+
+    def _end(self, writers: Sequence[PartitionWriter], tickets: list[Ticket], error: LogError) -> None:
         for writer in writers:
             writer.end(error.code)
             writer.ticket = None
             writer.builder = self._new_builder()
-        self._stats.flush_failures += 1
-        settle(tickets, error.code)
-        self.on_failed(writers, error)
+        _settle(tickets, error.code)
+
+
+def _settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
+    """Bring tickets to their end; a waiter that fails is logged, and the flushes go on."""
+    try:
+        settle(tickets, error)
+    except Exception:
+        log.exception("what waited for a flush failed")

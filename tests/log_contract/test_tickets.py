@@ -84,3 +84,22 @@ def test_an_error_says_where_in_words_and_in_fields() -> None:
     assert error.fields() == {"topic": "offsets", "offset": 7, "reason": "it burns"}
     assert str(LogFenced("gone")) == "gone"
     assert LogFenced("gone").code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class Broken:
+    """Fails when it is released."""
+
+    def release(self) -> None:
+        raise RuntimeError("a bug")
+
+
+def test_a_waiter_that_fails_keeps_no_other_from_its_release() -> None:
+    tickets = [Ticket(Partition(partition), 1) for partition in range(2)]
+    waiter = Waiter(*tickets)
+    tickets[0].wait(Broken())
+    for ticket in tickets:
+        ticket.wait(waiter)
+    with pytest.raises(ExceptionGroup) as raised:
+        settle(tickets)
+    assert [str(error) for error in raised.value.exceptions] == ["a bug"]
+    assert waiter.found == [[False, False]] * 2

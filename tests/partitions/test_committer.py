@@ -274,3 +274,17 @@ async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: B
     await bench.flush()
     assert [ticket.is_durable for ticket in late] == [True]
     assert bench.committer.idle
+
+
+async def test_a_waiter_that_fails_does_not_stop_the_flushes(bench: Bench) -> None:
+    class Broken:
+        def release(self) -> None:
+            raise RuntimeError("a bug")
+
+    writer = bench.committer.writer(Partition(0), 0, 0)
+    writer.append([offset()]).wait(Broken())
+    await turns(2)
+    late = writer.append([offset()])  # gathers while the first is on its way
+    await bench.flush()
+    await bench.flush()
+    assert late.is_durable
