@@ -173,6 +173,12 @@ class Committer:
         if not self._under_way:
             self._flush_soon()
 
+    def lose(self, writers: Sequence[PartitionWriter], error: LogError) -> None:
+        """End writers whose records are lost, and what they have gathered with them; `on_failed` is not called."""
+        tickets = [writer.ticket for writer in writers if writer.ticket is not None]
+        self._dirty = [writer for writer in self._dirty if writer not in writers]
+        self._end(writers, tickets, error)
+
     def _flush_soon(self) -> None:
         if self._dirty and not self._scheduled:
             self._scheduled = True

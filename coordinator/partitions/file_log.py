@@ -207,8 +207,7 @@ class FileLog:
         if lost:
             why = LogUnavailable("what was accepted, and never synced, was lost")
             log.error("the log has lost records", partitions=[writer.partition for writer in lost])
-            for writer in lost:
-                writer.end(why.code)
+            self.committer.lose(lost, why)
             self._lost(lost, why)
 
     def _is_in_step(self, writer: PartitionWriter) -> bool:

@@ -12,6 +12,7 @@ from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, ended
 from coordinator.telemetry.stats import Stats
+from protocol.errors import ErrorCode
 from protocol.names import Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
@@ -170,3 +171,26 @@ async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer(
     assert ticket.is_durable
     with pytest.raises(LogUnavailable, match="does not end"):
         claim.writer()
+
+
+async def test_what_a_writer_gathers_that_a_repair_has_ended_takes_no_other_partition_with_it() -> None:
+    node = Node(FlushMode.OS)
+    behind, other = node.log.new_writer(Partition(0), 0, 0), node.log.new_writer(Partition(1), 0, 0)
+    taken = behind.append([record("a")])
+    await turn()
+    assert taken.is_durable
+    node.fs.fail(Fault.IO_ERROR, only="pwrite")
+    refused = node.log.new_writer(Partition(2), 0, 0).append([record("b")])
+    await turn()
+    assert refused.error
+    assert node.lost == [2]
+
+    # Without a sync a repair may find less than was accepted.
+    node.io.run_all()
+    node.files._partitions._ends[Partition(0)] = 0
+    gathered, beside = behind.append([record("c")]), other.append([record("d")])
+    await turn()
+    assert gathered.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert beside.is_durable
+    assert node.lost == [2, 0]
+    assert node.log.committer.idle
