@@ -192,8 +192,11 @@ class Committer:
         self._began_ns = self._nanos()
         self._began_wall_ms = self._clock.wall_ms()
         entries = self._entries(writers)
-        if not entries:  # no batch could be built
-            self._flush_soon()
+        if not entries:  # no batch could be built, or there was nothing to put in one
+            if self._under_way:
+                self._done(None)
+            else:
+                self._flush_soon()
         elif self._synced:
             self._io.submit(lambda: self._log.append(entries, sync=True), self._done)
         else:

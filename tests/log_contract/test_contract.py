@@ -461,3 +461,14 @@ async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject:
         False,
         True,
     ]
+
+
+async def test_an_append_of_nothing_is_durable_and_others_go_on(subject: Subject) -> None:
+    writer = await lead(subject.log, Partition(0))
+    nothing = writer.append_offsets([OffsetCommits("g", "t", {})])
+    await idle()
+    assert not nothing.is_pending
+    assert nothing.error is None
+    assert (await append(await lead(subject.log, Partition(1)), 1)).is_durable
+    assert (await append(writer, 2)).is_durable
+    assert await read_values(subject.log, Partition(0)) == [2]
