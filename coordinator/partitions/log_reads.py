@@ -29,6 +29,11 @@ log = get_logger("reads")
 T = TypeVar("T")
 
 PARTITIONS_PER_SLICE: Final = 10
+SLICE_BYTES_MAX: Final = 2 * READ_BYTES_MAX
+"""A slice ends once it has `READ_BYTES_MAX`: what it had before its last partition was less, and that adds as much.
+
+Only a single batch that is larger than `READ_BYTES_MAX` takes more.
+"""
 
 ERRORS: Final = {
     Missed.OUT_OF_RANGE: ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -89,7 +94,7 @@ class Reading:
         if self._held_bytes and self._reads.budget.over:
             self._left = 0  # of the rest only the ends are answered
             self.is_cut = True
-        self._reads.budget.add(READ_BYTES_MAX)
+        self._reads.budget.add(SLICE_BYTES_MAX)
         self._reads.io.submit(self._read_some, self._took)
 
     def _read_some(self) -> list[Found | ErrorCode]:
@@ -114,7 +119,7 @@ class Reading:
 
     def _took(self, result: list[Found | ErrorCode] | BaseException) -> None:
         budget = self._reads.budget
-        budget.remove(READ_BYTES_MAX)
+        budget.remove(SLICE_BYTES_MAX)
         if self._is_released:
             return
         if isinstance(result, BaseException):

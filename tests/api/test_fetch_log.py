@@ -15,6 +15,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
 from protocol.names import Partition
 from storage.format.batch import iter_batches
+from storage.partition.reader import Wanted
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
 from tests.storage.cleaning import History, MarkerKind
 from tests.storage.foreign import NOW
@@ -355,6 +356,22 @@ def test_reads_end_with_what_they_have_when_the_memory_for_answers_is_used_up(tm
     assert read == [True] * 10 + [False] * 10  # a slice of ten partitions, and of the others their ends
     assert [each.high_watermark for each in partitions(answers)] == [1] * 20
     assert node.unsent.total_bytes == (1 << 20) - 10
+
+
+def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode) -> None:
+    for partition in (0, 1):
+        History(node.log, partition).value("k", "v" * 900_000)
+    node.log.write_behind()
+    wanted = [Wanted(partition=Partition(partition), offset=0, max_bytes=MUCH) for partition in (0, 1)]
+    done: list[bool] = []
+    reading = node.reads.fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)
+    reading.go_on()
+    kept_bytes = node.unsent.total_bytes
+    node.thread.run_all()
+    assert done
+    assert MUCH < reading.held_bytes <= kept_bytes
+    reading.release()
+    assert node.unsent.total_bytes == 0
 
 
 def test_who_waits_is_not_read_for_while_the_memory_for_answers_is_used_up(node: FakeNode) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.net.long_work import LONG_AT_ONCE
+from coordinator.partitions.log_reads import SLICE_BYTES_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, ListOffsetsRequest
@@ -159,7 +160,9 @@ async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(run
     with running.disk.hold(READS, f"{OFFSETS_TOPIC}-{P}/"):
         for each in readers:
             each.send(fetch((P, 0)))
-        await eventually(lambda: unsent.total_bytes == len(readers) << 20, "all of them to be reading")
+        await eventually(
+            lambda: unsent.total_bytes == len(readers) * SLICE_BYTES_MAX, "all of them to be reading"
+        )
         unsent.bytes_max = 100_000  # less than one answer
     async with asyncio.timeout(GIVE_UP_S):
         for each in readers:
