@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.partitions.group_log import Claim, LogError, LogUnavailable, LogWriter
+from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from protocol import hot
@@ -272,21 +272,13 @@ async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tm
     await reader.leadership.close()
 
 
-async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(
-    led: Led, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led: Led, tmp_path: Path) -> None:
     client = led.edge.connect()
     assert await led.commit(client, 0, 1) is NONE
     reader = Led(tmp_path / "other", led.topic)
     reader.leadership.retry_s = 3_600
-    claim, errors = reader.log.claim, [OSError(errno.EIO, "nobody converts this")]
-
-    async def claiming(partition: Partition, leader_epoch: int) -> Claim:
-        if errors:
-            raise errors.pop()
-        return await claim(partition, leader_epoch)
-
-    monkeypatch.setattr(reader.log, "claim", claiming)
+    errors = reader.log.claim_errors
+    errors.append(OSError(errno.EIO, "nobody converts this"))
     reader.leadership.become_leader(P0, 1)
     await eventually(lambda: P0 in reader.leadership.failed_partitions, "the load to fail")
     assert "nobody converts this" in reader.leadership.failed_partitions[P0]

@@ -112,7 +112,7 @@ async def test_an_append_on_its_way_when_a_repair_ends_is_not_taken_for_lost() -
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "close failed"), RuntimeError("a bug")])
 async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
+    error: Exception,
 ) -> None:
     node = Node()
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
@@ -121,15 +121,9 @@ async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
     node.flushes.run_all()
     assert refused.error
 
-    close, errors = node.files._close_files, [error]
-
-    def closing() -> None:
-        if errors:
-            raise errors.pop()
-        close()
-
-    monkeypatch.setattr(node.files, "_close_files", closing)
+    node.fs.close_errors.append(error)
     await node.repaired()
+    assert not node.fs.close_errors
     taken = node.log.new_writer(Partition(0), 1, 0).append([record("b")])
     await turn()
     node.flushes.run_all()

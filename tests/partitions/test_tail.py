@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.partitions import tail
-from coordinator.partitions.tail import LOOK_MS, WOKEN_AT_ONCE, Tail, Waiting
+from coordinator.partitions.tail import LOOK_MS, WOKEN_AT_ONCE, Tail
 from coordinator.runtime.timers import Timer
 from protocol.names import Partition
 from storage.errors import NotOwned
@@ -153,29 +152,6 @@ def test_who_wakes_may_wait_again(ends: Ends) -> None:
         ends.timers.fire()
         ends.timers.fire()
     assert ends.woken == ["woken", "woken"]
-
-
-def test_one_of_many_is_woken_without_a_look_at_the_others(
-    ends: Ends, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looks = 0
-
-    class Counting(Waiting):
-        def __eq__(self, other: object) -> bool:
-            nonlocal looks
-            looks += 1
-            return self is other
-
-        __hash__ = object.__hash__
-
-    monkeypatch.setattr(tail, "Waiting", Counting)
-    count = 10 * WOKEN_AT_ONCE
-    for number in range(count):
-        ends.wait(str(number), p0=5)
-    ends.ends[0] = 6
-    while len(ends.woken) < count:
-        ends.timers.fire()
-    assert looks <= count
 
 
 def test_who_is_woken_may_let_all_others_go_away(ends: Ends) -> None:

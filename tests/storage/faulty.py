@@ -108,9 +108,9 @@ def _directory(name: str) -> str:
 class FaultyFileSystem:
     """See the module; `operations` counts what could fail, and `fail_at` chooses one of them."""
 
-    def __init__(self, root: Path, rng: random.Random | None = None) -> None:
+    def __init__(self, root: Path, rng: random.Random | None = None, *, machine: int = 0) -> None:
         self.rng = rng or random.Random(0)
-        self._ids = random.Random(0)
+        self._ids = random.Random(machine)  # other machines draw other ids and salts
         self.operations = 0
         self.fail_at: int | None = None
         self.fault = Fault.IO_ERROR
@@ -120,6 +120,8 @@ class FaultyFileSystem:
         self.log: list[str] = []
         self.unreadable: set[str] = set()
         """Paths of files that the disk has lost: reading them is an error until they are taken out."""
+        self.close_errors: list[Exception] = []
+        """What the next closes of a file raise, the last one first."""
         self.bytes_read: Counter[str] = Counter()
         """By path."""
         self._root = str(root)
@@ -429,3 +431,5 @@ class FaultyFile:
             del self._fs.locks[id(self._inode)]
         self._fs.unlock_dir(self)
         self._closed = True
+        if self._fs.close_errors:
+            raise self._fs.close_errors.pop()

@@ -49,9 +49,11 @@ def life(manager: LogManager, first: int, count: int, *, sync: bool = True) -> O
     return acknowledged
 
 
-def killed(*, after_checkpoint: int = 12, sync: bool = True) -> tuple[FaultyFileSystem, Offsets]:
+def killed(
+    *, after_checkpoint: int = 12, sync: bool = True, machine: int = 0
+) -> tuple[FaultyFileSystem, Offsets]:
     """What SIGKILL leaves of a node with several segments and a checkpoint, and what it had acknowledged."""
-    fs = FaultyFileSystem(ROOT)
+    fs = FaultyFileSystem(ROOT, machine=machine)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     before = life(manager, 0, 20, sync=sync)
     manager.checkpoint()
@@ -142,7 +144,7 @@ def test_a_directory_of_journals_that_is_gone_is_missed() -> None:
 
 
 def test_a_journal_of_another_node_is_refused_in_the_place_of_ones_own_and_beside_it() -> None:
-    other, _ = killed(after_checkpoint=5)
+    other, _ = killed(after_checkpoint=5, machine=1)
     stranger = bytes(other.inode(the_journal(other)).data)
     fs, acknowledged = killed()
     path = the_journal(fs)
@@ -154,7 +156,7 @@ def test_a_journal_of_another_node_is_refused_in_the_place_of_ones_own_and_besid
     assert all_of(manager) == acknowledged
 
     fs, acknowledged = killed(after_checkpoint=0)
-    other, _ = killed(after_checkpoint=5)
+    other, _ = killed(after_checkpoint=5, machine=1)
     moved = JOURNALS / f"{9:020d}.journal"
     fs.open(moved, create=True).pwrite([bytes(other.inode(the_journal(other)).data)], 0)
     refused(fs, str(moved), "it says that it is journal 2")
@@ -183,7 +185,7 @@ def test_the_journal_of_an_earlier_life_is_refused() -> None:
 
 
 def test_a_journal_from_elsewhere_is_refused_after_a_clean_stop() -> None:
-    other, _ = killed(after_checkpoint=30)
+    other, _ = killed(after_checkpoint=30, machine=1)
     fs, _ = killed(after_checkpoint=0)
     LogManager.open(ROOT, SETTINGS, fs).close()
     fs.mkdir(JOURNALS)

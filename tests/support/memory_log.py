@@ -169,6 +169,8 @@ class MemoryLog:
         self._failures: dict[Partition, _Failure] = {}
         self._broken: dict[Partition, asyncio.Event] = {}
         self._closed = False
+        self.claim_errors: list[Exception] = []
+        """What the next claims raise, the last one first."""
 
     # --- what a test asks for ---
 
@@ -210,6 +212,8 @@ class MemoryLog:
 
     async def claim(self, partition: Partition, leader_epoch: int) -> MemoryClaim:
         """Lead a partition."""
+        if self.claim_errors:
+            raise self.claim_errors.pop()
         self.topic.check_epoch(partition, leader_epoch)
         await self._end(partition, _fenced(partition))
         self.check_usable(partition)

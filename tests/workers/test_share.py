@@ -2,7 +2,6 @@
 """A worker's node under a supervisor that is played by the test: partitions gained and lost in every order."""
 
 import asyncio
-import errno
 import random
 import sys
 from collections import Counter
@@ -226,23 +225,3 @@ async def test_a_node_refuses_what_it_does_not_lead(tmp_path: Path) -> None:
         played.resign(0)
         assert await client.commit(group_of(0), 0, 2) is ErrorCode.NOT_COORDINATOR
         await played.released(0)
-
-
-async def test_a_release_is_tried_again_whatever_ended_the_last_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("coordinator.workers.share.RETRY_S", 0)
-    async with played_worker(tmp_path) as played:
-        played.lead(0)
-        await played.all_loaded()
-        release, errors = played.app.group_log.release, [OSError(errno.EIO, "nobody converts this")]
-
-        async def releasing(partition: Partition) -> Any:
-            if errors:
-                raise errors.pop()
-            return await release(partition)
-
-        monkeypatch.setattr(played.app.group_log, "release", releasing)
-        played.resign(0)
-        await played.released(0)
-        assert not errors
