@@ -341,6 +341,8 @@ def test_headers_read_in_bulk_are_those_read_one_by_one(data: list[bytes]) -> No
             batch = read_batch(chunk.data[start:end])
         except CorruptBatch:
             continue  # a header of nonsense, which the bulk path reads as it stands
+        if batch.last_offset >> 63:
+            continue  # beyond what a log can have: 64 bits wrap, as Java's do, and Python's numbers do not
         names = [
             "base_offset",
             "last_offset",
