@@ -215,7 +215,7 @@ async def test_scrapes_at_the_same_time_share_one_collection(running: Running) -
     asked = [asyncio.create_task(status(running, "/metrics")) for _ in range(50)]
     waiting = guarded(running).connections
     await eventually(lambda: [c.clock for c in waiting.values()].count(None) == 50, "all requests")
-    assert page.collections == 1
+    await eventually(lambda: page.collections == 1, "the first of them to begin")
     go_on.set()
     assert await asyncio.gather(*asked) == [200] * 50
     assert page.collections == 1

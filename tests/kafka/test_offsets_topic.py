@@ -184,7 +184,9 @@ def seen_of(bootstrap: str, group: str, topic: str) -> list[Any]:
         end = batches[-1].next_offset
         for offset in (begin.offset + 1, end, end + 1):
             (answer,) = fetch(connection, {partition: offset}).responses[0].partitions
-            seen.append((answer.error_code, len(bytes(answer.records)) > 0, answer.high_watermark - end))
+            # An error comes with -1, which must not depend on how far others have brought the partition.
+            watermark = answer.high_watermark - end if answer.error_code == 0 else answer.high_watermark
+            seen.append((answer.error_code, len(bytes(answer.records)) > 0, watermark))
         seen += bounded(connection, partition, begin.offset)
     return seen
 
