@@ -27,7 +27,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 def sightings_of(check: str) -> Callable[[Facts], str]:
     """For a check whose rows the fold has seen on its way: one finding for each file."""
-    return lambda _: f"select {FOUND_COLUMNS} from sightings where check = '{check}'"
+    return lambda _: _sightings(check)
+
+
+def _sightings(check: str) -> str:
+    return f"select {FOUND_COLUMNS} from sightings where check = '{check}'"
 
 
 def ranges_where(where: str, message: str) -> str:
@@ -37,9 +41,7 @@ def ranges_where(where: str, message: str) -> str:
 
 def sightings_or_ranges(check: str, where: str, message: str) -> str:
     """For what can stand within a file, where the fold has seen it, or between one range and the next."""
-    return by_file(
-        f"select {FOUND_COLUMNS} from sightings where check = '{check}'", ranges_where(where, message)
-    )
+    return by_file(_sightings(check), ranges_where(where, message))
 
 
 def differences_of(kind: str) -> Callable[[Facts], str]:

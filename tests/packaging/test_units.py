@@ -92,10 +92,10 @@ def lines_of(unit: Path) -> dict[str, list[str]]:
 
 
 def test_the_command_takes_the_flags_of_the_unit() -> None:
-    lines = (UNITS / "groupkeeper-audit.service").read_text().splitlines()
-    given = dict(line.split("=", 1) for line in lines if line.startswith(("Environment=", "ExecStart=")))
-    environment = dict(pair.split("=", 1) for pair in shlex.split(given["Environment"]))
-    _, name, *flags = shlex.split(Template(given["ExecStart"]).substitute(environment))
+    given = lines_of(UNITS / "groupkeeper-audit.service")
+    ((pairs,), (command,)) = given["Environment"], given["ExecStart"]
+    environment = dict(pair.split("=", 1) for pair in shlex.split(pairs))
+    _, name, *flags = shlex.split(Template(command).substitute(environment))
     taken = parser("groupkeeper audit").parse_args(flags)
     assert (name, taken.log_dirs, taken.out) == (
         "audit",
