@@ -27,6 +27,7 @@ SECTIONS: Final = {
     "log.cleaner.enable": "Compaction",
     "group.min.session.timeout.ms": "Groups and offsets",
     "auto.create.topics.enable": "Topics",
+    "upstream.bootstrap.servers": "In front of a Kafka cluster (docs/gateway.md)",
     "max.connections": "Connections",
     "log.format": "Logs",
 }

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from coordinator.config.values import Address
+from coordinator.config.values import Address, Host, Text
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
@@ -29,6 +29,10 @@ RATE_MAX: Final = 1.7976931348623157e308
 Rate = Annotated[float, Meta(ge=1, le=RATE_MAX)]
 Ratio = Annotated[float, Meta(ge=0, le=1)]
 BufferSize = Annotated[int, Meta(ge=1_024, le=INT_MAX)]
+Port = Annotated[int, Meta(ge=1, le=65_535)]
+
+GATEWAY_NODE_ID: Final = 1_000_000
+"""In front of a Kafka cluster clients see our nodes under `node.id` and this much: ids that no broker has."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", ".")):
@@ -199,6 +203,89 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "`groupkeeper.end.group`; empty means that it is not known where those end.",
     ] = None
 
+    # --- In front of a Kafka cluster
+    upstream_bootstrap_servers: Annotated[
+        tuple[Address, ...] | None,
+        "Brokers of the Kafka cluster that this is a gateway to; empty means that there is none, and topics are kept "
+        "here.",
+    ] = None
+    upstream_security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        "How the cluster's listener is spoken to, for clients and by the gateway itself; clients log in by themselves.",
+    ] = "PLAINTEXT"
+    upstream_sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
+        "How the gateway itself logs in to the cluster, with a SASL protocol.",
+    ] = None
+    upstream_sasl_username: Annotated[
+        Text | None, "The cluster's user that the gateway itself is, with PLAIN and SCRAM."
+    ] = None
+    upstream_sasl_password_file: Annotated[
+        Path | None, "The file that holds that user's password, and nothing else."
+    ] = None
+    upstream_sasl_oauthbearer_token_file: Annotated[
+        Path | None,
+        "The file that holds the gateway's token with OAUTHBEARER; it is read again for each login.",
+    ] = None
+    upstream_ssl_ca_location: Annotated[
+        Path | None,
+        "The PEM file of the authorities that the brokers' certificates are checked with; empty means the system's.",
+    ] = None
+    upstream_ssl_endpoint_identification: Annotated[
+        bool, "Whether a broker's certificate has to name the host that was connected to."
+    ] = True
+    upstream_metadata_refresh_ms: Annotated[
+        Annotated[int, Meta(ge=100, le=INT_MAX)],
+        "How often the cluster is asked for its brokers and topics; what a client names and is not known is asked for "
+        "at once.",
+    ] = 5_000
+    upstream_request_timeout_ms: Annotated[
+        Annotated[int, Meta(ge=100, le=INT_MAX)], "How long the gateway itself waits for a broker's answer."
+    ] = 30_000
+    gateway_host: Annotated[
+        Host | None,
+        "The host at which clients find all ports of the gateway; empty means that of `advertise`, or of `listen`.",
+    ] = None
+    gateway_port_base: Annotated[
+        Port,
+        "The port of the cluster's broker 0; each broker has this one plus its id, on the host of `listen`.",
+    ] = 10_000
+    gateway_workers: Annotated[
+        Annotated[int, Meta(ge=1, le=64)],
+        "How many processes forward what clients and brokers say to each other.",
+    ] = 1
+    gateway_ssl_certificate_location: Annotated[
+        Path | None,
+        "The PEM file of the certificate that the gateway shows its clients, and of those above it; empty means "
+        "no TLS.",
+    ] = None
+    gateway_ssl_key_location: Annotated[Path | None, "The PEM file of that certificate's private key."] = None
+    gateway_sni_pattern: Annotated[
+        Text | None,
+        "A host name with {id} in it, such as broker-{id}.kafka.example: then clients find each node, by its id, "
+        "under a name of its own at `gateway.sni.port`, and not at a port of its own.",
+    ] = None
+    gateway_sni_port: Annotated[Port, "The one port of all nodes with `gateway.sni.pattern`."] = 9_093
+    gateway_authorization_cache_ms: Annotated[
+        LongNatural,
+        "How long a connection goes by what the cluster has said of its rights before it asks again.",
+    ] = 10_000
+    gateway_adopt: Annotated[
+        Literal["off", "first-use"],
+        "Whether a group's committed offsets are taken over from the cluster when it is first asked for.",
+    ] = "first-use"
+    gateway_adopt_live_groups: Annotated[
+        bool,
+        "Whether a group is taken over while it has members at the cluster; else its clients are made to wait.",
+    ] = False
+    metrics_lag: Annotated[
+        Literal["off", "group", "topic", "partition"],
+        "How fine the metrics of consumers' lag are; each step has many more series than the one before.",
+    ] = "group"
+    metrics_lag_interval_ms: Annotated[
+        Annotated[int, Meta(ge=1_000, le=INT_MAX)], "How often the cluster is asked where its partitions end."
+    ] = 15_000
+
     # --- Connections
     max_connections: Annotated[Natural, "The most connections at a time."] = INT_MAX
     max_connections_per_ip: Annotated[Natural, "The most connections at a time from one address."] = INT_MAX
@@ -237,6 +324,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], "The minimum level of the log lines that are written."
     ] = "info"
+
+    @property
+    def is_gateway(self) -> bool:
+        """Whether this is a gateway to a Kafka cluster, whose topics are the ones there are."""
+        return self.upstream_bootstrap_servers is not None
+
+    @property
+    def gateway_told_host(self) -> str:
+        """The host that clients of a gateway hear, for brokers and for our own nodes."""
+        return self.gateway_host or (self.advertise or self.listen).host
 
     def advertised(self, bound_port: int) -> Address:
         """The address that clients connect to, given the port that the listener has."""

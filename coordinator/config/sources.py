@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from coordinator.config.settings import Settings
+from coordinator.config.together import check_together
 from coordinator.config.values import ConfigError, Kind, kind_of
 
-PORT_MAX: Final = 65_535
 ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
 """Names the TOML file, as --config does."""
@@ -75,7 +75,7 @@ def load(
             raise ConfigError(f"{said}, expected {field.kind.expected}") from None
         origins[item.key] = item.origin
     settings = Settings(**values)
-    _check_together(settings, origins)
+    check_together(settings, origins)
     return settings
 
 
@@ -156,21 +156,3 @@ def _suggest(key: str, known: Iterable[str]) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:100]}…"
-
-
-def _check_together(settings: Settings, origins: Mapping[str, str]) -> None:
-    """What no value can break alone."""
-
-    def shown(key: str) -> str:
-        return f"{key} = {getattr(settings, key.replace('.', '_'))} ({origins.get(key, 'its default')})"
-
-    if settings.group_min_session_timeout_ms > settings.group_max_session_timeout_ms:
-        low, high = shown("group.min.session.timeout.ms"), shown("group.max.session.timeout.ms")
-        raise ConfigError(f"{low} is more than {high}")
-    for key in ("listen", "advertise", "metrics.listen"):
-        address = getattr(settings, key.replace(".", "_"))
-        if address and address.port and address.port + settings.workers - 1 > PORT_MAX:
-            raise ConfigError(f"{shown(key)} leaves no ports for {shown('workers')}")
-    told = "advertise" if settings.advertise else "listen"
-    if (settings.advertise or settings.listen).is_wildcard:
-        raise ConfigError(f"clients cannot connect to {shown(told)}: set advertise to the HOST:PORT they use")

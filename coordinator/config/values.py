@@ -5,11 +5,17 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Final, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Final, Literal, NamedTuple, NewType, get_args, get_origin
 
 import msgspec
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
+TEXT_CHARS_MAX: Final = 1_000
+
+Host = NewType("Host", str)
+"""The name or address of a machine, without a port; an IPv6 address without brackets."""
+Text = NewType("Text", str)
+"""Any text that can be printed, such as the name of a user."""
 
 
 class ConfigError(ValueError):
@@ -69,9 +75,13 @@ def kind_of(annotation: object) -> Kind:
         return _one_of(inner)
     if annotation in (int, float):
         return _number(int if annotation is int else float, low, high)
+    if get_origin(annotation) is tuple:
+        return Kind(_read_addresses, "HOST:PORT,HOST:PORT,... with ports from 1 to 65535")
     simple: dict[object, Kind] = {
         bool: Kind(_read_bool, "true or false"),
         str: Kind(_read_name, "1 to 200 characters out of a-z, A-Z, 0-9, '.', '_' and '-'"),
+        Host: Kind(_read_host, "a host, without a port"),
+        Text: Kind(_read_text, f"1 to {TEXT_CHARS_MAX} characters that can be printed"),
         Path: Kind(lambda value: Path(_text(value)), "a path"),
         Address: Kind(lambda value: Address.parse(_text(value)), "HOST:PORT with a port from 0 to 65535"),
     }
@@ -91,6 +101,28 @@ def _read_name(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", text):
         raise ValueError(text)
     return text
+
+
+def _read_host(value: object) -> str:
+    host = _text(value)
+    if any(c.isspace() or c in "/[]," for c in host) or (":" in host and host.count(":") < 2):
+        raise ValueError(host)
+    return host
+
+
+def _read_text(value: object) -> str:
+    text = _text(value)
+    if len(text) > TEXT_CHARS_MAX or not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def _read_addresses(value: object) -> tuple[Address, ...]:
+    """The list of Kafka's `bootstrap.servers`, in which a comma at the end is no mistake."""
+    addresses = tuple(Address.parse(part.strip()) for part in _text(value).split(",") if part.strip())
+    if not addresses or any(not address.host or not address.port for address in addresses):
+        raise ValueError(value)
+    return addresses
 
 
 def _read_bool(value: object) -> bool:
