@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The PROXY protocol, version 2 (HAProxy's proxy-protocol.txt, section 2.2): who the client at the far end is.
+
+A gateway writes one header in front of the frames of a connection that it opens for a client. Only TCP over IPv4 and
+IPv6 is written; other families are read and have no addresses. `PRINCIPAL` is of the range that the specification
+leaves to applications.
+"""
+
+import ipaddress
+from struct import Struct
+from typing import Final, NamedTuple
+
+from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError, Truncated
+from protocol.structs import Frozen
+
+SIGNATURE: Final = b"\r\n\r\n\0\r\nQUIT\n"
+HEAD_BYTES: Final = 16
+REST_BYTES_MAX: Final = 8 * 1024
+"""What may follow the head: addresses and values. The specification has 65,535; ours come to some dozens."""
+
+PRINCIPAL: Final = 0xE0
+"""The type of the value that holds the principal of the client, as UTF-8."""
+
+_HEAD: Final = Struct(">12sBBH")
+_PORTS: Final = Struct(">HH")
+_VALUE: Final = Struct(">BH")
+_LOCAL: Final = 0x20
+_PROXY: Final = 0x21
+_UNSPECIFIED: Final = 0x00
+_ADDRESS_BYTES: Final = {0x11: 4, 0x21: 16}
+"""By family and transport, TCP over IPv4 and over IPv6, how long one address is."""
+_OTHER_BYTES: Final = {_UNSPECIFIED: 0, 0x12: 12, 0x22: 36, 0x31: 216, 0x32: 216}
+"""Families that are passed over, with all of their addresses: none, UDP, and Unix sockets."""
+
+
+class Endpoint(NamedTuple):
+    """An address in the notation of IPv4 or IPv6, and a port."""
+
+    host: str
+    port: int
+
+
+class Value(NamedTuple):
+    """One further value of a header, by its type, which is a byte."""
+
+    kind: int
+    content: bytes
+
+
+class ProxyHeader(Frozen, frozen=True):
+    """Where a connection came from and where it went to; both None where the proxy speaks for itself."""
+
+    source: Endpoint | None = None
+    destination: Endpoint | None = None
+    values: tuple[Value, ...] = ()
+
+
+def encode_proxy_header(header: ProxyHeader) -> bytes:
+    """Return the header's bytes.
+
+    Raises ValueError for a host that is no address, and InvalidLength where its values are longer than may be.
+    """
+    family, rest = _addresses(header.source, header.destination)
+    for value in header.values:
+        if len(value.content) > REST_BYTES_MAX:
+            raise InvalidLength(f"a value of {len(value.content)} bytes in a PROXY header")
+        rest += _VALUE.pack(value.kind, len(value.content)) + value.content
+    if len(rest) > REST_BYTES_MAX:
+        raise InvalidLength(f"a PROXY header of {len(rest)} bytes")
+    command = _PROXY if header.source is not None else _LOCAL
+    return _HEAD.pack(SIGNATURE, command, family, len(rest)) + rest
+
+
+def decode_proxy_header(data: bytes) -> tuple[ProxyHeader, int] | None:
+    """Read the header at the start of `data`: it, and where the frames begin; None where more bytes are needed.
+
+    Raises ProtocolError as soon as the bytes cannot be a header: another beginning, another version, a length beyond
+    REST_BYTES_MAX (FrameTooLarge), addresses or values that do not fit into it (Truncated).
+    """
+    if not SIGNATURE.startswith(data[: len(SIGNATURE)]):
+        raise ProtocolError("no PROXY header, version 2")
+    if len(data) < HEAD_BYTES:
+        return None
+    _, command, family, size = _HEAD.unpack_from(data)
+    if command not in (_LOCAL, _PROXY):
+        raise ProtocolError(f"a PROXY header with version and command {command:#x}")
+    if size > REST_BYTES_MAX:
+        raise FrameTooLarge(f"a PROXY header of {size} bytes; the limit is {REST_BYTES_MAX}")
+    end = HEAD_BYTES + size
+    if len(data) < end:
+        return None
+    rest = bytes(data[HEAD_BYTES:end])
+    if command == _LOCAL:  # what addresses it has are to be ignored
+        return ProxyHeader(values=_read_values(rest, _skip_addresses(family, rest))), end
+    source, destination, pos = _read_addresses(family, rest)
+    return ProxyHeader(source=source, destination=destination, values=_read_values(rest, pos)), end
+
+
+def _addresses(source: Endpoint | None, destination: Endpoint | None) -> tuple[int, bytes]:
+    """The family and the bytes of two addresses; of different families both become IPv6."""
+    if source is None:
+        return _UNSPECIFIED, b""
+    hosts = [ipaddress.ip_address(end.host) for end in (source, destination or source)]
+    ports = _PORTS.pack(source.port, (destination or source).port)
+    if all(host.version == 4 for host in hosts):
+        return 0x11, b"".join(host.packed for host in hosts) + ports
+    return 0x21, b"".join(_as_ipv6(host) for host in hosts) + ports
+
+
+def _as_ipv6(host: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bytes:
+    return host.packed if host.version == 6 else bytes(10) + b"\xff\xff" + host.packed
+
+
+def _read_addresses(family: int, rest: bytes) -> tuple[Endpoint | None, Endpoint | None, int]:
+    size = _ADDRESS_BYTES.get(family)
+    if size is None:
+        return None, None, _skip_addresses(family, rest)
+    end = 2 * size + _PORTS.size
+    if len(rest) < end:
+        raise Truncated(f"the addresses of a PROXY header in {len(rest)} bytes")
+    hosts = (str(ipaddress.ip_address(rest[pos : pos + size])) for pos in (0, size))
+    ports = _PORTS.unpack_from(rest, 2 * size)
+    source, destination = (Endpoint(host, port) for host, port in zip(hosts, ports, strict=True))
+    return source, destination, end
+
+
+def _skip_addresses(family: int, rest: bytes) -> int:
+    """Where the values begin; behind addresses of an unknown family there are none that could be found."""
+    size = _ADDRESS_BYTES.get(family)
+    end = _OTHER_BYTES.get(family, len(rest)) if size is None else 2 * size + _PORTS.size
+    return min(end, len(rest))
+
+
+def _read_values(rest: bytes, pos: int) -> tuple[Value, ...]:
+    values = []
+    while pos < len(rest):
+        if len(rest) - pos < _VALUE.size:
+            raise Truncated("a value of a PROXY header")
+        kind, size = _VALUE.unpack_from(rest, pos)
+        pos += _VALUE.size
+        if len(rest) - pos < size:
+            raise Truncated(f"a value of {size} bytes in a PROXY header")
+        values.append(Value(kind, rest[pos : pos + size]))
+        pos += size
+    return tuple(values)
