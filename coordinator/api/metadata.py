@@ -46,7 +46,7 @@ def handle(node: Node, request: MetadataRequest, ctx: RequestContext) -> Parked:
     version = ctx.api_version
     wanted = request.topics
     if wanted is None or (version < NULL_IS_ALL_FROM and not wanted):
-        topics = (_known(node, request, topic, version) for topic in list(node.catalogue))
+        topics = (_known(node, request, topic, version) for topic in node.catalogue)
         return in_slices(node, ctx, _response(node, request, topics, version))
     return _answer(node, request, ctx, *_all_at_once(_asked(wanted, version)))
 

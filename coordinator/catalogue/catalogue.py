@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits, Totals
 from coordinator.catalogue.names import collision_key
+from coordinator.catalogue.ordered import OrderedNames
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft, Topics
 
@@ -12,7 +13,7 @@ from coordinator.catalogue.topics import Draft, Topics
 class Catalogue(Topics):
     """Topics by name and by id, iterated in the order of their names."""
 
-    __slots__ = ("_by_id", "_by_key", "_by_name", "_names", "_new_names", "_some_are_gone")
+    __slots__ = ("_by_id", "_by_key", "_by_name", "_names")
 
     def __init__(
         self, offsets_topic: Topic, topics: Iterable[Topic] = (), limits: TopicLimits = DEFAULT_LIMITS
@@ -21,10 +22,7 @@ class Catalogue(Topics):
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._by_key: dict[str, str] = {}
-        # Sorted when somebody wants them in order: those that were sorted before, and those that came since.
-        self._names: list[str] = []
-        self._new_names: list[str] = []
-        self._some_are_gone = False
+        self._names = OrderedNames()
         self._replace(None, offsets_topic)
         self.totals = Totals()  # which count no topic of our own
         for topic in topics:
@@ -34,14 +32,14 @@ class Catalogue(Topics):
         return len(self._by_name)
 
     def __iter__(self) -> Iterator[Topic]:
-        by_name = self._by_name
-        if self._some_are_gone:  # and may have come again since
-            there = dict.fromkeys(name for name in (*self._names, *self._new_names) if name in by_name)
-            self._names = sorted(there)
-        elif self._new_names:
-            self._names = sorted(self._names + self._new_names)
-        self._new_names, self._some_are_gone = [], False
-        return iter([by_name[name] for name in self._names])
+        """The topics in order, each as it is when its turn comes; they may change meanwhile."""
+        last = None
+        while names := self._names.after(last):
+            for name in names:
+                topic = self._by_name.get(name)
+                if topic is not None:
+                    yield topic
+            last = names[-1]
 
     def get(self, name: str) -> Topic | None:
         """The topic of this name."""
@@ -88,7 +86,7 @@ class Catalogue(Topics):
             del self._by_name[before.name]
             del self._by_id[before.id]
             del self._by_key[collision_key(before.name)]
-            self._some_are_gone = True
+            self._names.remove(before.name)
         if after is None:
             return
         self.totals.add(after)
@@ -97,6 +95,6 @@ class Catalogue(Topics):
             assert after.id not in self._by_id, f"the id {after.id.hex()} is taken"
             assert key not in self._by_key, f"{after.name} collides with {self._by_key[key]}"
             self._by_key[key] = after.name
-            self._new_names.append(after.name)
+            self._names.add(after.name)
         self._by_name[after.name] = after
         self._by_id[after.id] = after

@@ -11,6 +11,7 @@ import pytest
 from coordinator.api import slices
 from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topics import Draft
 from coordinator.groups.outcome import Outcome
 from coordinator.node import End, EndsByTopic, Partitions
 from protocol import hot
@@ -33,6 +34,7 @@ from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
 from tests.support.apis import APIS
 from tests.support.groups import classic
+from tests.support.ids import new_topic_id
 
 A_STEP_A_TURN = 0
 """Each turn is over at once, so that one step is done in it."""
@@ -184,6 +186,36 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
     kept = edge.manager.find("new")
     assert kept is not None
     assert kept.offsets.by_topic[requests.TOPIC][3].offset == 7
+
+
+def change_topics(edge: Edge, edit: Callable[[Draft], None]) -> None:
+    edge.node.catalogue_store.change(edit, lambda _outcome: None)
+    edge.thread.run_all()
+
+
+async def test_all_topics_are_told_in_turns_each_as_it_is_when_its_turn_comes(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN)
+
+    def fill(draft: Draft) -> None:
+        for number in range(3_000):
+            draft.create(f"many{number:04}", 1, topic_id=new_topic_id())
+
+    change_topics(edge, fill)
+    client = edge.connect()
+    client.send(requests.request(ApiKey.METADATA, 9, metadata(None)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert client.answers() == []
+
+    def delete_the_last(draft: Draft) -> None:
+        draft.delete("many2998")
+        draft.delete("many2999")
+
+    change_topics(edge, delete_the_last)
+    turns, frame = await turns_until_answered(client)
+    assert turns >= 2_900 // STEP_ITEMS
+    told = [topic.name for topic in requests.answer(ApiKey.METADATA, 9, frame).topics]
+    assert told == [topic.name for topic in edge.node.catalogue]
 
 
 async def test_listing_groups_takes_turns_and_gives_all_of_them(tmp_path: Path) -> None:
