@@ -4,7 +4,7 @@
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,24 +18,28 @@ START_TIMEOUT_S = 90.0
 # A short-lived broker: the quick compiler and collector cut its start from 5 s to 3.
 _JAVA = ["java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-_CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
+CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 
 
-class KafkaBroker:
-    """One KRaft node, broker and controller, on free loopback ports, with its data under a directory of its own."""
+class KafkaNode:
+    """One KRaft node as a process: its configuration, its data and its log under a directory of its own."""
 
     kind = "kafka"
 
-    def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
-        """Prepare a broker under `work`; `settings` come on top of a single node's.
+    def __init__(
+        self, work: Path, *, port: int, settings: Mapping[str, str | int], formatting: Sequence[str] = ()
+    ) -> None:
+        """Prepare a node under `work` that accepts connections at `port` of 127.0.0.1 once it is up.
 
-        Skips the test where Java 17+ or Maven is missing (fails it in CI).
+        `formatting` are arguments for the formatting of its data directory. Skips the test where Java 17+ or Maven
+        is missing (fails it in CI).
         """
         self._classpath = require_kafka_classpath()
-        self.port, self._controller_port = free_ports(2)
+        self.port = port
         self.data_dir = work / "data"
         self.log = work / "kafka.log"
-        self.settings = {**self._single_node((settings or {}).get("node.id", 1)), **(settings or {})}
+        self.settings = {"log.dirs": str(self.data_dir), **settings}
+        self._formatting = list(formatting)
         self._properties = work / "server.properties"
         self._process: ServerProcess | None = None
         work.mkdir(parents=True, exist_ok=True)
@@ -44,6 +48,11 @@ class KafkaBroker:
     def bootstrap(self) -> str:
         """`host:port` for clients."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None
 
     def launch(self) -> None:
         """Start it and return at once, while it is still starting; the first time, format the data directory."""
@@ -57,6 +66,10 @@ class KafkaBroker:
     def start(self) -> None:
         """Start it and return once clients are accepted."""
         self.launch()
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        """Return once a launched node accepts clients; fails with its log's end when it has ended."""
         process = self._running()
 
         def accepts() -> bool:
@@ -77,6 +90,14 @@ class KafkaBroker:
             self.kill9()
         self.start()
 
+    def pause(self) -> None:
+        """SIGSTOP: its connections stay open and nothing answers, as behind a network that drops everything."""
+        self._running().send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after a pause."""
+        self._running().send(signal.SIGCONT)
+
     def terminate(self) -> None:
         """SIGTERM; asserts that it stops by itself, with the status that Java gives that."""
         process = self._running()
@@ -95,29 +116,49 @@ class KafkaBroker:
 
     def _format(self) -> None:
         tool = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.tools.StorageTool", "format"]
-        command = [*tool, "-t", _CLUSTER_ID, "-c", str(self._properties)]
+        command = [*tool, "-t", CLUSTER_ID, "-c", str(self._properties), *self._formatting]
         formatted = subprocess.run(command, capture_output=True, text=True, check=False)
         assert formatted.returncode == 0, f"formatting failed:\n{formatted.stdout}{formatted.stderr}"
 
-    def _single_node(self, node_id: str | int) -> dict[str, str | int]:
-        plain, controller = f"127.0.0.1:{self.port}", f"127.0.0.1:{self._controller_port}"
-        return {
-            "process.roles": "broker,controller",
-            "node.id": node_id,
-            "controller.quorum.voters": f"{node_id}@{controller}",
-            "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{plain}",
-            "controller.listener.names": "CONTROLLER",
-            "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "log.dirs": str(self.data_dir),
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            "share.coordinator.state.topic.replication.factor": 1,
-            "share.coordinator.state.topic.min.isr": 1,
-            "group.initial.rebalance.delay.ms": 0,
-        }
+
+class KafkaBroker(KafkaNode):
+    """One KRaft node, broker and controller, on free loopback ports, with its data under a directory of its own."""
+
+    def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
+        """Prepare a broker under `work`; `settings` come on top of a single node's.
+
+        Skips the test where Java 17+ or Maven is missing (fails it in CI).
+        """
+        port, controller_port = free_ports(2)
+        node_id = (settings or {}).get("node.id", 1)
+        ours = _single_node(node_id, f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}")
+        super().__init__(work, port=port, settings={**ours, **(settings or {})})
+
+
+def _single_node(node_id: str | int, plain: str, controller: str) -> dict[str, str | int]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": node_id,
+        "controller.quorum.voters": f"{node_id}@{controller}",
+        "listeners": f"PLAINTEXT://{plain},CONTROLLER://{controller}",
+        "advertised.listeners": f"PLAINTEXT://{plain}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        **replicated(1),
+        "group.initial.rebalance.delay.ms": 0,
+    }
+
+
+def replicated(copies: int) -> dict[str, str | int]:
+    """Return the settings for so many copies of the topics that Kafka keeps for itself."""
+    return {
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": 1,
+    }
 
 
 @pytest.fixture(scope="session")

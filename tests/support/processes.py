@@ -70,6 +70,10 @@ class ServerProcess:
         """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to its own pid."""
+        self._process.send_signal(number)
+
     def kill9(self) -> None:
         """End it with SIGKILL, as a crash would, and wait until it is gone."""
         if self.exit_status is None:
