@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -44,7 +44,7 @@ def make_log(directory: Path, records: int, partitions: int) -> int:
     number = 0
     while min(map(len, groups.values())) < GROUPS_PER_PARTITION:
         name = f"consumer-group-{number:06d}"
-        groups[partition_for(name, partitions)].append(name)
+        groups[partition_for(GroupId(name), partitions)].append(name)
         number += 1
     chosen = [names[:GROUPS_PER_PARTITION] for names in groups.values()]
     fill = partial(_fill, directory, records // partitions)
@@ -83,7 +83,7 @@ def _batches(records: int, groups: Sequence[str]) -> Iterator[tuple[int, bytes]]
             for number in range(min(TOPIC_PARTITIONS, records - offset - builder.count))
         }
         if values:
-            builder.append_offsets([OffsetCommits(group, f"topic-{turn % len(groups) % 7}", values)])
+            builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{turn % len(groups) % 7}", values)])
         for batch in builder.build(offset, 0, now_ms):
             yield offset, batch
         offset += builder.count
@@ -105,7 +105,8 @@ def _metadata(group: str, generation: int, now_ms: int) -> GroupMetadataRecord:
         for number in range(3)
     )
     return GroupMetadataRecord(
-        group, GroupMetadataValue("consumer", generation, "range", members[0].member_id, now_ms, members)
+        GroupId(group),
+        GroupMetadataValue("consumer", generation, "range", members[0].member_id, now_ms, members),
     )
 
 

@@ -26,7 +26,7 @@ from bench.load import Measured, Window
 from bench.report import percentiles_ms
 from bench.scenarios import SHAPES, set_stage
 from bench.watched import Turn, WatchedNode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -87,7 +87,7 @@ def make_log(data: Path, size_bytes: int, groups: int) -> int:
 
 def is_in_full(group: str) -> bool:
     """Whether a group's records are in the partition that is filled."""
-    return partition_for(group, OFFSETS_PARTITIONS) == FULL
+    return partition_for(GroupId(group), OFFSETS_PARTITIONS) == FULL
 
 
 def _round(groups: Sequence[str]) -> tuple[bytearray, list[int]]:
@@ -98,7 +98,7 @@ def _round(groups: Sequence[str]) -> tuple[bytearray, list[int]]:
     for topic in range(TOPICS):
         for group in groups:
             builder = BatchBuilder()
-            builder.append_offsets([OffsetCommits(group, f"topic-{topic}", values)])
+            builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{topic}", values)])
             for batch in builder.build(0, 0, now_ms):
                 starts.append(len(image))
                 image += batch

@@ -29,11 +29,12 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
+from protocol.names import GroupId
 from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
 ROUNDS: Final = 500
-GROUP: Final = "group"
+GROUP: Final = GroupId("group")
 TOPIC: Final = "orders"
 PARTITIONS: Final = 100
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocol.apis import Offer
+from protocol.names import GroupId
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
@@ -34,7 +35,9 @@ EndsByTopic = Mapping[str, Mapping[int, End]]
 class Ends(Protocol):
     """Knows what groups of other nodes have committed; a node that is alone has none."""
 
-    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+    def ask(
+        self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
+    ) -> None:
         """Call `done` with what the group has committed in these partitions; None where that is not known now."""
 
 

@@ -9,3 +9,6 @@ from typing import NewType
 
 Partition = NewType("Partition", int)
 """Of the offsets topic, from 0 on; not one of a topic that a group reads."""
+
+GroupId = NewType("GroupId", str)
+"""`group.id` of a consumer."""

@@ -21,6 +21,7 @@ from audit.facts.facts import Facts
 from audit.facts.inventory import Inventory
 from audit.options import AuditOptions
 from audit.schema import local_table
+from protocol.names import GroupId
 from protocol.placement import partition_for
 
 PAUSE_S: Final = 2.0
@@ -135,7 +136,7 @@ def _narrowed(facts: Facts, groups: Collection[str], gather: Gather) -> Facts:
     partitions = facts.inventory.num_partitions(facts.options.num_partitions)
     if partitions is None:
         return gather(facts.spark, facts.options, facts.inventory)
-    homes = {partition_for(group, partitions) for group in groups}
+    homes = {partition_for(GroupId(group), partitions) for group in groups}
     directories = tuple(
         facts.inventory.directories[home] for home in sorted(homes) if home in facts.inventory.directories
     )

@@ -12,6 +12,7 @@ from bench.attack.node import connect, read_frame
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
+from protocol.names import GroupId
 
 HEARTBEAT_EVERY_S: Final = 0.005
 
@@ -61,7 +62,7 @@ class Member:
     def __init__(self, address: tuple[str, int]) -> None:
         self._socket = connect(address)
         join = hot.JoinGroupRequest(
-            group_id="probe",
+            group_id=GroupId("probe"),
             session_timeout_ms=30_000,
             rebalance_timeout_ms=30_000,
             protocol_type="consumer",
@@ -69,10 +70,12 @@ class Member:
         )
         joined = self._ask(ApiKey.JOIN_GROUP, 3, join)
         self._heartbeat = request(
-            ApiKey.HEARTBEAT, 3, hot.HeartbeatRequest("probe", joined.generation_id, joined.member_id)
+            ApiKey.HEARTBEAT,
+            3,
+            hot.HeartbeatRequest(GroupId("probe"), joined.generation_id, joined.member_id),
         )
         sync = hot.SyncGroupRequest(
-            "probe",
+            GroupId("probe"),
             joined.generation_id,
             joined.member_id,
             assignments=[hot.SyncGroupRequestAssignment(joined.member_id, b"")],

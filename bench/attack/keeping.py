@@ -27,6 +27,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import CreateTopicsRequest
+from protocol.names import GroupId
 
 TOPIC: Final = "attacked"
 PIPELINED: Final = 200
@@ -85,13 +86,13 @@ class Member(threading.Thread):
         self._over = threading.Event()
         joined = self.peer.ask(ApiKey.JOIN_GROUP, 3, join(group, session_ms=session_ms))
         sync = hot.SyncGroupRequest(
-            group_id=group,
+            group_id=GroupId(group),
             member_id=joined.member_id,
             generation_id=joined.generation_id,
             assignments=[hot.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"all")],
         )
         self.peer.ask(ApiKey.SYNC_GROUP, 3, sync)
-        beat = hot.HeartbeatRequest(group, joined.generation_id, joined.member_id, None)
+        beat = hot.HeartbeatRequest(GroupId(group), joined.generation_id, joined.member_id, None)
         self.heartbeat = frame(ApiKey.HEARTBEAT, 3, beat)
 
     def run(self) -> None:
@@ -112,7 +113,7 @@ def join(
 ) -> hot.JoinGroupRequest:
     protocols = [hot.JoinGroupRequestProtocol(name="range", metadata=metadata)]
     return hot.JoinGroupRequest(
-        group_id=group,
+        group_id=GroupId(group),
         member_id=member_id,
         protocol_type="consumer",
         session_timeout_ms=session_ms,
@@ -129,7 +130,7 @@ def commit(group: str, partitions: int = 1, metadata: str = "") -> hot.OffsetCom
         for index in range(partitions)
     ]
     topics = [hot.OffsetCommitRequestTopic(name=TOPIC, partitions=offsets)]
-    return hot.OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+    return hot.OffsetCommitRequest(group_id=GroupId(group), generation_id_or_member_epoch=-1, topics=topics)
 
 
 def flood(
@@ -212,7 +213,8 @@ def deaf(server: Groupkeeper, seconds: float) -> Mapping[str, Any]:
     for number in range(100):
         writer.ask(ApiKey.OFFSET_COMMIT, 7, commit(f"answer-{number:06}", 100, "x" * 4_000))
     wanted = [
-        hot.OffsetFetchRequestGroup(group_id=f"answer-{number:06}", topics=None) for number in range(100)
+        hot.OffsetFetchRequestGroup(group_id=GroupId(f"answer-{number:06}"), topics=None)
+        for number in range(100)
     ]
     asked = frame(ApiKey.OFFSET_FETCH, 8, hot.OffsetFetchRequest(groups=wanted))
     peers = [Peer(server) for _ in range(60)]

@@ -24,6 +24,7 @@ from bench.cluster import Address
 from bench.servers import HOST, REPOSITORY, Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 from protocol.wire import uvarint
 
 WORKERS: Final = 2
@@ -72,7 +73,9 @@ class Client(threading.Thread):
         """Commit until the end, over ever new connections where that is needed."""
         row = hot.OffsetCommitRequestPartition(0, 1)
         topics = [hot.OffsetCommitRequestTopic(name="none", partitions=[row])]
-        commit = request(ApiKey.OFFSET_COMMIT, 7, hot.OffsetCommitRequest(group_id="g", topics=topics))
+        commit = request(
+            ApiKey.OFFSET_COMMIT, 7, hot.OffsetCommitRequest(group_id=GroupId("g"), topics=topics)
+        )
         while not self._over.is_set():
             began = time.monotonic()
             try:

@@ -12,6 +12,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse, schema_of
+from protocol.names import GroupId
 
 
 def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Parked:
@@ -22,18 +23,20 @@ def handle(node: Node, request: DeleteGroupsRequest, ctx: RequestContext) -> Par
 def _delete(
     node: Node, request: DeleteGroupsRequest, ctx: RequestContext
 ) -> Generator[DeleteGroupsResponse.DeletableGroupResult | None, None, None]:
-    for group_id in dict.fromkeys(request.groups_names):
+    for group_id in dict.fromkeys(map(GroupId, request.groups_names)):
         error = yield from node.door.delete_group(ctx, group_id, ITEMS_PER_SLICE)
         yield _result(group_id, error)
 
 
-def _result(group_id: str, error: ErrorCode) -> DeleteGroupsResponse.DeletableGroupResult:
+def _result(group_id: GroupId, error: ErrorCode) -> DeleteGroupsResponse.DeletableGroupResult:
     return DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=int(error))
 
 
 def error_response(request: DeleteGroupsRequest, error: ErrorCode, version: int) -> DeleteGroupsResponse:
     """The response with one error for every group."""
-    return DeleteGroupsResponse(results=[_result(group_id, error) for group_id in request.groups_names])
+    return DeleteGroupsResponse(
+        results=[_result(GroupId(group_id), error) for group_id in request.groups_names]
+    )
 
 
 API: Final = Api(

@@ -20,6 +20,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse, schema_of
+from protocol.names import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 NOT_FOUND_FROM = 6
@@ -35,12 +36,12 @@ def _described(
 ) -> Iterator[DescribeGroupsResponse.DescribedGroup]:
     allowed = authorized_operations(Resource.GROUP, asked=request.include_authorized_operations)
     for group_id in request.groups:
-        described = _describe(node, group_id, ctx)
+        described = _describe(node, GroupId(group_id), ctx)
         described.authorized_operations = NOT_ASKED if described.error_code else allowed
         yield described
 
 
-def _describe(node: Node, group_id: str, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
+def _describe(node: Node, group_id: GroupId, ctx: RequestContext) -> DescribeGroupsResponse.DescribedGroup:
     kept = node.door.enter_classic(ctx, group_id)
     if isinstance(kept, ErrorCode):
         return _error(group_id, kept)
@@ -76,7 +77,7 @@ def _member(member: MemberSummary) -> DescribeGroupsResponse.DescribedGroup.Desc
     )
 
 
-def _error(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:
+def _error(group_id: GroupId, error: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:
     return DescribeGroupsResponse.DescribedGroup(
         error_code=int(error),
         error_message=None,
@@ -91,7 +92,7 @@ def _error(group_id: str, error: ErrorCode) -> DescribeGroupsResponse.DescribedG
 
 def error_response(request: DescribeGroupsRequest, error: ErrorCode, version: int) -> DescribeGroupsResponse:
     """The response with one error for every group."""
-    return DescribeGroupsResponse(groups=[_error(group_id, error) for group_id in request.groups])
+    return DescribeGroupsResponse(groups=[_error(GroupId(group_id), error) for group_id in request.groups])
 
 
 API: Final = Api(

@@ -17,6 +17,7 @@ from coordinator.node import End, EndsByTopic, Node, Partitions
 from coordinator.partitions.door import Absent, Door
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 
 Known = Mapping[str, Mapping[int, End] | None]
 """By topic, the known ends by partition; None where they are not known now, since their group is not served."""
@@ -36,7 +37,7 @@ def with_ends(
     are durable.
     """
     known: dict[str, Mapping[int, End] | None] = dict.fromkeys(wanted, NO_END)
-    elsewhere: dict[str, Partitions] = {}
+    elsewhere: dict[GroupId, Partitions] = {}
     for group_id, partitions in _by_group(node, wanted).items():
         if node.ends is not None and not node.door.leads(group_id):
             elsewhere[group_id] = partitions
@@ -47,7 +48,7 @@ def with_ends(
         return in_slices(node, ctx, respond(known))
     waiting = set(elsewhere)
 
-    def told(group_id: str, ends: EndsByTopic | None) -> None:
+    def told(group_id: GroupId, ends: EndsByTopic | None) -> None:
         known.update(ends or dict.fromkeys(elsewhere[group_id]))
         waiting.discard(group_id)
         if not waiting:
@@ -58,18 +59,18 @@ def with_ends(
     return PARKED
 
 
-def _by_group(node: Node, wanted: Partitions) -> Mapping[str, Partitions]:
+def _by_group(node: Node, wanted: Partitions) -> Mapping[GroupId, Partitions]:
     """What is to be asked of each group; topics without one are left out."""
-    by_group: dict[str, dict[str, Collection[int]]] = {}
+    by_group: dict[GroupId, dict[str, Collection[int]]] = {}
     for name, indexes in wanted.items():
         topic = node.catalogue.get(name)
-        group_id = "" if topic is None else end_group(topic, node.settings)
+        group_id = GroupId("") if topic is None else end_group(topic, node.settings)
         if group_id:
             by_group.setdefault(group_id, {})[name] = indexes
     return by_group
 
 
-def ends_of(door: Door, waiting: Waiting, group_id: str, partitions: Partitions) -> EndsByTopic | None:
+def ends_of(door: Door, waiting: Waiting, group_id: GroupId, partitions: Partitions) -> EndsByTopic | None:
     """What a group of this node has committed in these partitions, which `waiting` has to wait for.
 
     None where this node does not serve the group now.

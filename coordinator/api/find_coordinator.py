@@ -21,6 +21,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse, schema_of
+from protocol.names import GroupId
 
 log = get_logger("api")
 
@@ -81,11 +82,12 @@ def error_response(
 def _find(node: Node, key: str, key_type: int, version: int) -> Broker | Refusal:
     """The node that coordinates this key, or why there is none."""
     if key_type == GROUP:
-        broker = node.cluster.coordinator(key)
+        group_id = GroupId(key)
+        broker = node.cluster.coordinator(group_id)
         if broker is None:
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # A partition that is loading has its coordinator already: clients hear COORDINATOR_LOAD_IN_PROGRESS there.
-        if broker.node_id == node.node_id and not node.door.leads(key):
+        if broker.node_id == node.node_id and not node.door.leads(group_id):
             return Refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return broker
     if key_type == TRANSACTION:

@@ -22,6 +22,7 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponsePartitions,
 )
 from protocol.messages import OffsetFetchResponse
+from protocol.names import GroupId
 from storage.format.records import OffsetAndMetadata
 
 GROUPS_FROM: Final = 8
@@ -68,7 +69,7 @@ def answer_bytes_max(node: Node, request: OffsetFetchRequest, version: int) -> i
     return _bytes_max(node, request.group_id, request.topics)
 
 
-def _bytes_max(node: Node, group_id: str, topics: Sequence[Any] | None) -> int:
+def _bytes_max(node: Node, group_id: GroupId, topics: Sequence[Any] | None) -> int:
     offsets, metadata_bytes = node.door.count_offsets(group_id)
     if topics is None:
         return STRING_BYTES_MAX + offsets * (STRING_BYTES_MAX + OFFSET_BYTES) + metadata_bytes

@@ -25,6 +25,7 @@ from coordinator.catalogue.config_values import (
 )
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
+from protocol.names import GroupId
 
 _NEVER: Final = str(LONG_MAX)
 
@@ -299,9 +300,9 @@ def why_refused(configs: Mapping[str, str]) -> str | None:
     return _why_in_conflict(configs)
 
 
-def end_group(topic: Topic, settings: Settings) -> str:
+def end_group(topic: Topic, settings: Settings) -> GroupId:
     """The group whose committed offsets are the ends of the topic's partitions; empty: no ends are declared."""
-    return topic.configs.get(END_GROUP, settings.end_group or "")
+    return GroupId(topic.configs.get(END_GROUP, settings.end_group or ""))
 
 
 def canonical(name: str, value: str) -> str:

@@ -23,6 +23,7 @@ from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 
@@ -90,7 +91,7 @@ class Client:
             if found.error_code == ErrorCode.NONE:
                 asked.setdefault(self._connection(Address(found.host, found.port)), []).append(key)
             else:
-                missing[partition_for(key, count)] = error_name(found.error_code)
+                missing[partition_for(GroupId(key), count)] = error_name(found.error_code)
         for connection, groups in asked.items():
             for described in self._ask_describe(connection, groups):
                 if described.error_code in RETRIABLE:
@@ -214,7 +215,7 @@ class Client:
 
         _, connection = self._coordinator(group)
         version = connection.version(ApiKey.OFFSET_FETCH, Versions(8, 9))
-        everything = OffsetFetchRequestGroup(group_id=group, topics=None)
+        everything = OffsetFetchRequestGroup(group_id=GroupId(group), topics=None)
         response = connection.call(ApiKey.OFFSET_FETCH, version, OffsetFetchRequest(groups=[everything]))
         (answer,) = response.groups
         _check(answer.error_code, None, f"reading the offsets of group {group}")
@@ -242,7 +243,7 @@ class Client:
             )
         _, connection = self._coordinator(group)
         version = connection.version(ApiKey.OFFSET_COMMIT, Versions(8, 9))
-        request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+        request = OffsetCommitRequest(group_id=GroupId(group), topics=list(topics.values()))
         response = connection.call(ApiKey.OFFSET_COMMIT, version, request)
         codes = {(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
         if not RETRIABLE.isdisjoint(codes.values()):
@@ -257,7 +258,7 @@ def _groups_by_partition(count: int) -> list[str]:
         if len(found) == count:
             break
         group = f"groupkeeper-probe-{number}"
-        found.setdefault(partition_for(group, count), group)
+        found.setdefault(partition_for(GroupId(group), count), group)
     return [found[partition] for partition in range(count)]
 
 

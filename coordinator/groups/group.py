@@ -9,6 +9,7 @@ from coordinator.groups.config import Environment
 from coordinator.groups.outcome import Change, Instant, Outcome, Reply
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
+from protocol.names import GroupId
 from storage.format.records import OffsetAndMetadata
 
 Since = Callable[[OffsetAndMetadata], int]
@@ -22,7 +23,7 @@ class Group(Protocol):
     """The earliest moment at which `expire` has something to do, monotonic milliseconds; NEVER for none."""
 
     @property
-    def group_id(self) -> str:
+    def group_id(self) -> GroupId:
         """The group's name."""
 
     @property

@@ -17,6 +17,7 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
+from protocol.names import GroupId
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -44,7 +45,7 @@ def _refuse(usage: Usage, setting: str, error: ErrorCode = ErrorCode.COORDINATOR
     return error
 
 
-def new_group(limits: Limits, usage: Usage, group_id: str) -> ErrorCode:
+def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
     """Whether there is room for one more group: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")

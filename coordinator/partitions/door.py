@@ -18,6 +18,7 @@ from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 
 __all__ = ["Absent", "Door", "KeptGroup", "RequestRefused"]
 
@@ -38,7 +39,7 @@ class Absent:
 
     __slots__ = ("group_id", "shard")
 
-    def __init__(self, group_id: str, shard: Shard) -> None:
+    def __init__(self, group_id: GroupId, shard: Shard) -> None:
         self.group_id = group_id
         self.shard = shard
 
@@ -55,7 +56,7 @@ class Door:
 
     # --- finding a group ---
 
-    def enter(self, waiting: Waiting, group_id: str) -> KeptGroup | Absent | ErrorCode:
+    def enter(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
         """The group, or that there is none, or why nothing can be said of it here now.
 
         The reply to `waiting` leaves once what was found is durable. This is where an authorizer will be asked whether
@@ -71,7 +72,7 @@ class Door:
         waiting.wait_for(kept.ticket)
         return kept
 
-    def enter_classic(self, waiting: Waiting, group_id: str) -> KeptGroup | Absent | ErrorCode:
+    def enter_classic(self, waiting: Waiting, group_id: GroupId) -> KeptGroup | Absent | ErrorCode:
         """As `enter`, for what only a group of the classic protocol understands.
 
         INCONSISTENT_GROUP_PROTOCOL for a group of another kind.
@@ -113,11 +114,11 @@ class Door:
 
     # --- what says nothing of a group's state ---
 
-    def serves(self, group_id: str) -> bool:
+    def serves(self, group_id: GroupId) -> bool:
         """Whether the partition that holds such a group is served here now."""
         return not isinstance(self._manager.shard_for(group_id), ErrorCode)
 
-    def leads(self, group_id: str) -> bool:
+    def leads(self, group_id: GroupId) -> bool:
         """Whether the partition that holds such a group is this node's; it may still be loading."""
         return self._manager.shard_for(group_id) is not ErrorCode.NOT_COORDINATOR
 
@@ -126,7 +127,7 @@ class Door:
         """Whether any partition is not served yet."""
         return bool(self._manager.loading_partitions)
 
-    def count_offsets(self, group_id: str) -> tuple[int, int]:
+    def count_offsets(self, group_id: GroupId) -> tuple[int, int]:
         """About how much work it is to show all offsets of a group: how many there are, and bytes of metadata."""
         kept = self._manager.find(group_id)
         return (0, 0) if kept is None else (kept.offsets.count, kept.offsets.metadata_bytes)
@@ -150,7 +151,9 @@ class Door:
         waiting.wait_for(kept.ticket)
         return outcome.answer
 
-    def delete_group(self, waiting: Waiting, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
+    def delete_group(
+        self, waiting: Waiting, group_id: GroupId, count: int
+    ) -> Generator[None, None, ErrorCode]:
         """Delete a group and all its offsets, giving way after each `count` of them; gives the answer."""
         error = yield from self._manager.delete_in_steps(group_id, count)
         self.enter(waiting, group_id)  # the answer says how it is now

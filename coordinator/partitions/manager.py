@@ -18,7 +18,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, Ticket
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
 from storage.format.records import OffsetCommits, Record
@@ -88,11 +88,11 @@ class GroupMetadataManager:
 
     # --- finding a group ---
 
-    def partition_for(self, group_id: str) -> Partition:
+    def partition_for(self, group_id: GroupId) -> Partition:
         """The partition that holds a group (GroupMetadataManager.partitionFor)."""
         return partition_for(group_id, self.num_partitions)
 
-    def shard_for(self, group_id: str) -> Shard | ErrorCode:
+    def shard_for(self, group_id: GroupId) -> Shard | ErrorCode:
         """The shard of a group, or why it cannot be had here now."""
         partition = partition_for(group_id, self.num_partitions)
         shard = self.owned_partitions.get(partition)
@@ -102,7 +102,7 @@ class GroupMetadataManager:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
-    def find(self, group_id: str) -> KeptGroup | None:
+    def find(self, group_id: GroupId) -> KeptGroup | None:
         """A group of an owned partition; None when there is no such group or its partition is not owned."""
         shard = self.owned_partitions.get(self.partition_for(group_id))
         return None if shard is None else shard.groups.get(group_id)
@@ -296,7 +296,7 @@ class GroupMetadataManager:
 
     # --- deleting and expiring ---
 
-    def delete_group(self, group_id: str) -> ErrorCode:
+    def delete_group(self, group_id: GroupId) -> ErrorCode:
         """Delete a group and its offsets; returns the answer."""
         shard = self.shard_for(group_id)
         if isinstance(shard, ErrorCode):
@@ -313,7 +313,7 @@ class GroupMetadataManager:
             log.info("group deleted", group=group_id)
         return cast(ErrorCode, outcome.answer)
 
-    def delete_in_steps(self, group_id: str, count: int) -> Generator[None, None, ErrorCode]:
+    def delete_in_steps(self, group_id: GroupId, count: int) -> Generator[None, None, ErrorCode]:
         """Delete a group as `delete_group` does, in steps that delete `count` of its offsets.
 
         Meanwhile it is Dead: who joins or commits is to try again, so that a group that is refused to be deleted

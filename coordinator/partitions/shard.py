@@ -11,7 +11,7 @@ from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.usage import Usage
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -72,8 +72,8 @@ class Shard:
         self.usage = Usage() if usage is None else usage
         self.is_lost = False
         """Whether the partition is not ours any more: its groups are about to leave memory, and nothing is written."""
-        self.groups: dict[str, KeptGroup] = {}
-        self.other_groups: set[str] = set()
+        self.groups: dict[GroupId, KeptGroup] = {}
+        self.other_groups: set[GroupId] = set()
         """Groups in the log of protocols that are not served here."""
         self.appender: LogWriter | None = None  # while loading there is none
         self.deleted_topics: frozenset[str] = frozenset()
@@ -117,7 +117,7 @@ class Shard:
         return None
 
     def apply_offset_commit(
-        self, group_id: str, topic: str, partition: int, value: OffsetAndMetadata | None
+        self, group_id: GroupId, topic: str, partition: int, value: OffsetAndMetadata | None
     ) -> KeptGroup | None:
         """Apply one offset; a first offset brings a group of its own (a simple group) into being."""
         kept = self.groups.get(group_id) if value is None else self._find_or_add(group_id)
@@ -140,11 +140,11 @@ class Shard:
         self.remove(found)
         return None
 
-    def _find_or_add(self, group_id: str) -> KeptGroup:
+    def _find_or_add(self, group_id: GroupId) -> KeptGroup:
         kept = self.groups.get(group_id)
         return self.add(self.new_group(group_id)) if kept is None else kept
 
-    def new_group(self, group_id: str) -> KeptGroup:
+    def new_group(self, group_id: GroupId) -> KeptGroup:
         """A group without anything, which is not in the cache."""
         kept = KeptGroup(self, ClassicGroup(group_id, self.usage))
         # One of this name may have been deleted just now: what is said of the new one waits for that.

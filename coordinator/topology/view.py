@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
+from protocol.names import GroupId
 from protocol.placement import partition_for
 
 NOBODY: Final = -1
@@ -67,7 +68,7 @@ class Cluster:
         """The node that changes of topics are best sent to: each can do it, but all should name the same one."""
         return self._view.brokers[0].node_id if self._view.brokers else NOBODY
 
-    def coordinator(self, group_id: str) -> Broker | None:
+    def coordinator(self, group_id: GroupId) -> Broker | None:
         """The node that leads the group's partition; None while none does."""
         leaders = self._view.leaders
         if not leaders:

@@ -18,7 +18,7 @@ from coordinator.node import EndsByTopic
 from coordinator.topology.view import View
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.checkpoint_file import Position
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -108,7 +108,7 @@ class EndsWanted(_Message, frozen=True):
     """What has this group of yours committed in these partitions, by topic?"""
 
     request: int
-    group_id: str
+    group_id: GroupId
     partitions: dict[str, tuple[int, ...]]
 
 
@@ -171,7 +171,7 @@ class AskEnds(_Message, frozen=True):
     """What has this group, of another node, committed in these partitions, by topic?"""
 
     request: int
-    group_id: str
+    group_id: GroupId
     partitions: dict[str, tuple[int, ...]]
 
 

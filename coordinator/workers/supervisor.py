@@ -36,7 +36,7 @@ from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared import Settled, SharedDirectory
@@ -293,7 +293,7 @@ class Supervisor:
             log.debug("released", partition=message.partition, node=node)
             self.advance()
 
-    def _leader_of(self, group_id: str) -> int | None:
+    def _leader_of(self, group_id: GroupId) -> int | None:
         """The node that is to lead a group's partition, None while there is none."""
         place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
         return place.owner if place.leads else None

@@ -24,6 +24,7 @@ from coordinator.workers import messages
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
 from protocol.apis import Offer
+from protocol.names import GroupId
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -103,7 +104,9 @@ class RemoteEnds:
         self._waiting: dict[int, Callable[[EndsByTopic | None], None]] = {}
         self._next = 0
 
-    def ask(self, group_id: str, partitions: Partitions, done: Callable[[EndsByTopic | None], None]) -> None:
+    def ask(
+        self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
+    ) -> None:
         """Call `done` with what the group has committed in these partitions; None where that is not known now."""
         self._next += 1
         self._waiting[self._next] = done

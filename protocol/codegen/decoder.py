@@ -15,7 +15,7 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX
 from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, steps
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
-from protocol.codegen.types import default, python_type, value_type
+from protocol.codegen.types import as_named, default, python_type, value_type
 
 # From so many items on, iterating over one Struct pays for its setting up.
 ONE_PASS_FROM_ITEMS: Final = 4
@@ -245,7 +245,9 @@ class Decoder:
     ) -> str:
         """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
         values = [
-            given.get(field.name, prefix + field.name) if self._version in field.versions else default(field)
+            as_named(field, given.get(field.name, prefix + field.name))
+            if self._version in field.versions
+            else default(field)
             for field in fields
         ]
         return f"{name}({', '.join(values)})"

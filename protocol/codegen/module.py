@@ -10,7 +10,7 @@ from protocol.codegen.decoder import Decoder, has_steps
 from protocol.codegen.encoder import Encoder
 from protocol.codegen.schema import Message, load
 from protocol.codegen.source import Source, Structs
-from protocol.codegen.types import emit_classes
+from protocol.codegen.types import NAMED, emit_classes
 
 HEADER = """\
 # SPDX-License-Identifier: Apache-2.0
@@ -93,6 +93,9 @@ def _imports(body: str) -> Iterator[str]:
     yield "from protocol.apis import ApiKey"
     yield "from protocol.codec import ApiSchema, Codec"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
+    names = sorted({name for name in NAMED.values() if name in used})
+    if names:
+        yield f"from protocol.names import {', '.join(names)}"
     yield "from protocol.structs import Frozen"
     wire = [name for name in _WIRE if name in used]
     if wire:

@@ -2,6 +2,7 @@
 """Writes the classes: one msgspec Struct per message and nested struct, with every field of every version."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from protocol.codegen.schema import Field, Message
 
@@ -16,6 +17,9 @@ _PYTHON_TYPES = {
     "bytes": "bytes",
 }
 
+NAMED: Final = {"group_id": "GroupId"}
+"""Types of `protocol.names` by the names of the fields that have them."""
+
 
 def python_type(field: Field) -> str:
     """Return the annotation of a field: null is in it when any version allows null, or it is the default."""
@@ -24,8 +28,13 @@ def python_type(field: Field) -> str:
 
 def value_type(field: Field) -> str:
     """Return the type of a field that is not null."""
-    base = field.type if field.fields else _PYTHON_TYPES[field.type]
+    base = field.type if field.fields else named(field) or _PYTHON_TYPES[field.type]
     return f"list[{base}]" if field.is_array else base
+
+
+def named(field: Field) -> str | None:
+    """Return the type of `protocol.names` that a field has; None if it has none, or may be null."""
+    return None if field.is_array or may_be_none(field) else NAMED.get(field.name)
 
 
 def may_be_none(field: Field) -> bool:
@@ -46,8 +55,14 @@ def default(field: Field) -> str:
     if field.type == "bytes":
         return 'b""'
     if field.type == "string":
-        return f'"{field.default or ""}"'
-    return str(int(field.default or 0))
+        return as_named(field, f'"{field.default or ""}"')
+    return as_named(field, str(int(field.default or 0)))
+
+
+def as_named(field: Field, value: str) -> str:
+    """Return a value as the type in `protocol.names` of its field: mypyc leaves that call out."""
+    name = named(field)
+    return value if name is None else f"{name}({value})"
 
 
 def emit_classes(message: Message) -> Iterator[str]:

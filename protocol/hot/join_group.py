@@ -9,6 +9,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -51,7 +52,7 @@ class JoinGroupRequestProtocol(Frozen, frozen=True):
 
 
 class JoinGroupRequest(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = -1
     member_id: str = ""
@@ -138,7 +139,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(group_id, session_timeout_ms, -1, member_id, None, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, -1, member_id, None, protocol_type, protocols, None)
 
 
 def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
@@ -200,7 +201,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(group_id, session_timeout_ms, rebalance_timeout_ms, member_id, None, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, None, protocol_type, protocols, None)
 
 
 decode_request_v2 = decode_request_v1
@@ -281,7 +282,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
 
 
 def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
@@ -360,7 +361,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
 
 
 decode_request_v7 = decode_request_v6
@@ -452,7 +453,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(group_id, session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, reason)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, reason)
 
 
 decode_request_v9 = decode_request_v8

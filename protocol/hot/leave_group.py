@@ -9,6 +9,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -43,7 +44,7 @@ class MemberIdentity(Frozen, frozen=True):
 
 
 class LeaveGroupRequest(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     member_id: str = ""
     members: list[MemberIdentity] = []
 
@@ -82,7 +83,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(group_id, member_id, [])
+    return LeaveGroupRequest(GroupId(group_id), member_id, [])
 
 
 decode_request_v1 = decode_request_v0
@@ -136,7 +137,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(group_id, "", members)
+    return LeaveGroupRequest(GroupId(group_id), "", members)
 
 
 def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
@@ -193,7 +194,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(group_id, "", members)
+    return LeaveGroupRequest(GroupId(group_id), "", members)
 
 
 def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
@@ -260,7 +261,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(group_id, "", members)
+    return LeaveGroupRequest(GroupId(group_id), "", members)
 
 
 def encode_request_v0(message: LeaveGroupRequest) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -67,14 +68,14 @@ class OffsetFetchRequestTopics(Frozen, frozen=True):
 
 
 class OffsetFetchRequestGroup(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     member_id: str | None = None
     member_epoch: int = -1
     topics: list[OffsetFetchRequestTopics] | None = []
 
 
 class OffsetFetchRequest(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     topics: list[OffsetFetchRequestTopic] | None = []
     groups: list[OffsetFetchRequestGroup] = []
     require_stable: bool = False
@@ -108,7 +109,7 @@ class OffsetFetchResponseTopics(Frozen, frozen=True):
 
 
 class OffsetFetchResponseGroup(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     topics: list[OffsetFetchResponseTopics] = []
     error_code: int = 0
 
@@ -168,7 +169,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -222,7 +223,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 decode_request_v3 = decode_request_v2
@@ -297,7 +298,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -365,7 +366,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], require_stable)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], require_stable)
 
 
 def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -440,7 +441,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, None, -1, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), None, -1, group_topics))
         (require_stable,) = _UNPACK_t(buf, pos)
         pos += 1
         if buf[pos]:
@@ -451,7 +452,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -537,7 +538,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), group_member_id, group_member_epoch, group_topics))
         (require_stable,) = _UNPACK_t(buf, pos)
         pos += 1
         if buf[pos]:
@@ -548,7 +549,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -628,7 +629,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), group_member_id, group_member_epoch, group_topics))
         (require_stable,) = _UNPACK_t(buf, pos)
         pos += 1
         if buf[pos]:
@@ -639,7 +640,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def encode_request_v1(message: OffsetFetchRequest) -> bytes:
@@ -872,7 +873,7 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
@@ -931,7 +932,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 decode_request_v3_in_steps = decode_request_v2_in_steps
@@ -1011,7 +1012,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], False)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], False)
 
 
 def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
@@ -1084,7 +1085,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest(group_id, topics, [], require_stable)
+    return OffsetFetchRequest(GroupId(group_id), topics, [], require_stable)
 
 
 def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
@@ -1164,7 +1165,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, None, -1, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), None, -1, group_topics))
             left -= 1
             if not left:
                 left = 500
@@ -1179,7 +1180,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
@@ -1270,7 +1271,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), group_member_id, group_member_epoch, group_topics))
             left -= 1
             if not left:
                 left = 500
@@ -1285,7 +1286,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetFetchRequest]:
@@ -1370,7 +1371,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchRequestGroup(group_group_id, group_member_id, group_member_epoch, group_topics))
+            groups.append(OffsetFetchRequestGroup(GroupId(group_group_id), group_member_id, group_member_epoch, group_topics))
             left -= 1
             if not left:
                 left = 500
@@ -1385,7 +1386,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
         raise Truncated("OffsetFetchRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetFetchRequest")
-    return OffsetFetchRequest("", [], groups, require_stable)
+    return OffsetFetchRequest(GroupId(""), [], groups, require_stable)
 
 
 def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
@@ -1776,7 +1777,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchResponseGroup(group_group_id, group_topics, group_error_code))
+            groups.append(OffsetFetchResponseGroup(GroupId(group_group_id), group_topics, group_error_code))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -1872,7 +1873,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            groups.append(OffsetFetchResponseGroup(group_group_id, group_topics, group_error_code))
+            groups.append(OffsetFetchResponseGroup(GroupId(group_group_id), group_topics, group_error_code))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:

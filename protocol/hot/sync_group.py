@@ -10,6 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -48,7 +49,7 @@ class SyncGroupRequestAssignment(Frozen, frozen=True):
 
 
 class SyncGroupRequest(Frozen, frozen=True):
-    group_id: str = ""
+    group_id: GroupId = GroupId("")
     generation_id: int = 0
     member_id: str = ""
     group_instance_id: str | None = None
@@ -116,7 +117,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, None, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, None, None, None, assignments)
 
 
 decode_request_v1 = decode_request_v0
@@ -186,7 +187,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
 
 
 def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
@@ -258,7 +259,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
 
 
 def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
@@ -350,7 +351,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
 
 
 def encode_request_v0(message: SyncGroupRequest) -> bytes:
@@ -494,7 +495,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, None, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, None, None, None, assignments)
 
 
 decode_request_v1_in_steps = decode_request_v0_in_steps
@@ -569,7 +570,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
 
 
 def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
@@ -646,7 +647,7 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
 
 
 def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
@@ -743,7 +744,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(group_id, generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
 
 
 def decode_response_v0(buf: bytes, pos: int) -> SyncGroupResponse:

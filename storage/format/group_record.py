@@ -9,6 +9,7 @@ old one.
 from struct import Struct
 from typing import Final
 
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, nullable_string, short_string
@@ -50,14 +51,14 @@ class GroupMetadataValue(Frozen, frozen=True):
 class GroupMetadataRecord(Frozen, frozen=True):
     """One classic group; `value` None deletes it."""
 
-    group: str
+    group: GroupId
     value: GroupMetadataValue | None
 
 
 # ------------------------------------------------------------------ writing
 
 
-def encode_group_key(group: str) -> bytes:
+def encode_group_key(group: GroupId) -> bytes:
     """The key of a group. Raises RecordTooLarge for a name of more than 32,767 bytes."""
     return _SHORT.pack(GROUP_KEY_VERSION) + short_string("group", group)
 

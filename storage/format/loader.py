@@ -9,6 +9,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final
 
+from protocol.names import GroupId
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, batch_body
 from storage.format.batch_format import MAGIC
@@ -29,7 +30,7 @@ from storage.format.varints import read_zigzag
 
 NAMES_MAX: Final = 50_000
 
-Names = tuple[str, str]
+Names = tuple[GroupId, str]
 
 
 class RecordLoader:
@@ -130,7 +131,7 @@ class RecordLoader:
             if len(self._topics) >= self._names_max:
                 self._topics.clear()
             topic = self._topics[topic_bytes] = decode_name(topic_bytes)
-        return decode_name(key[pos + 4 : group_end]), topic
+        return GroupId(decode_name(key[pos + 4 : group_end])), topic
 
 
 def _take_alike(

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_string
@@ -94,7 +95,7 @@ class OffsetAndMetadata(Frozen, frozen=True):
 class OffsetCommitRecord(Frozen, frozen=True):
     """One partition's committed offset; `value` None deletes it."""
 
-    group: str
+    group: GroupId
     topic: str
     partition: int
     value: OffsetAndMetadata | None
@@ -106,7 +107,7 @@ class OffsetCommits(msgspec.Struct):
     The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
     """
 
-    group: str
+    group: GroupId
     topic: str
     values: dict[int, OffsetAndMetadata]
     metadata_bytes: int = 0
@@ -118,7 +119,7 @@ class OffsetCommits(msgspec.Struct):
 # ------------------------------------------------------------------ keys
 
 
-def offset_key_prefix(group: str, topic: str) -> bytes:
+def offset_key_prefix(group: GroupId, topic: str) -> bytes:
     """The key of an offset up to its partition.
 
     Raises RecordTooLarge when either name needs more than 32,767 bytes.
@@ -126,13 +127,13 @@ def offset_key_prefix(group: str, topic: str) -> bytes:
     return OFFSET_KEY + short_string("group", group) + short_string("topic", topic)
 
 
-def encode_offset_key(group: str, topic: str, partition: int) -> bytes:
+def encode_offset_key(group: GroupId, topic: str, partition: int) -> bytes:
     """The key of an offset. Raises RecordTooLarge when either name needs more than 32,767 bytes."""
     return offset_key_prefix(group, topic) + _INT.pack(partition)
 
 
 @lru_cache(maxsize=1 << 14)
-def sized_key_prefix(group: str, topic: str) -> bytes:
+def sized_key_prefix(group: GroupId, topic: str) -> bytes:
     """The key of an offset up to its partition, after the size that a record has before the whole key.
 
     Raises RecordTooLarge when either name needs more than 32,767 bytes.
@@ -172,7 +173,9 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
     (partition,) = _INT.unpack_from(key, topic_end)
     group, topic = decode_name(key[4:group_end]), decode_name(key[group_end + 2 : topic_end])
-    return OffsetCommitRecord(group, topic, partition, None if value is None else decode_offset(value))
+    return OffsetCommitRecord(
+        GroupId(group), topic, partition, None if value is None else decode_offset(value)
+    )
 
 
 # ------------------------------------------------------------------ values

@@ -7,6 +7,7 @@ A key's version says what it is of: 0 and 1 of an offset (`offset_record`), 2 of
 
 from typing import Final, TypeAlias
 
+from protocol.names import GroupId
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader
@@ -104,16 +105,16 @@ def decode_record(key: bytes | None, value: bytes | None) -> Record:
     reader = FieldReader(key, "key")
     version = reader.int16()
     if version == GROUP_KEY_VERSION:
-        group = reader.string()
+        group = GroupId(reader.string())
         return GroupMetadataRecord(group, None if value is None else decode_group_metadata(value))
     return UnknownRecord(version, key, value)
 
 
-def other_group(record: UnknownRecord) -> str | None:
+def other_group(record: UnknownRecord) -> GroupId | None:
     """The group that this record makes, or removes, if it is of a protocol that is not served; else None."""
     if record.key_version not in OTHER_GROUP_KEYS:
         return None
     try:
-        return FieldReader(record.key[2:], "key").string()
+        return GroupId(FieldReader(record.key[2:], "key").string())
     except CorruptRecord:
         return None  # whatever it is, nothing is served of it

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     LOG_SUFFIX,
@@ -205,8 +205,8 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
 def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
     last = checked.damages[-1]
     replay = LogReplay(RecordLoader())
-    offsets: dict[tuple[str, str, int], tuple[bool, int]] = {}
-    groups: dict[str, bool] = {}
+    offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
+    groups: dict[GroupId, bool] = {}
     for segment, data in _contents(fs, checked):
         for piece in segment.pieces:
             if not isinstance(piece, tuple):

@@ -21,7 +21,7 @@ from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
 from tests.net import requests
@@ -429,7 +429,7 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
     client = await running.client()
     await client.ask(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["a", "b"])))
     assert await errors(running, "delete_groups") == {"group_id_not_found": 2}
-    running.app.leadership.resign(running.app.manager.partition_for("g"), 1_000)
+    running.app.leadership.resign(running.app.manager.partition_for(GroupId("g")), 1_000)
     await client.ask(requests.fetch_groups("g"))
     assert await errors(running, "offset_fetch") == {"not_coordinator": 1}
 

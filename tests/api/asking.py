@@ -35,7 +35,7 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import route
 from protocol.messages import classes
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -78,21 +78,21 @@ class Groups:
 
     def put_elsewhere(self, group_id: str, error: ErrorCode) -> None:
         """The partition of this group is another node's, or only about to be loaded."""
-        partition = self.manager.partition_for(group_id)
+        partition = self.manager.partition_for(GroupId(group_id))
         self.manager.remove_groups_for_partition(partition)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self.manager.begin_load(partition)
-        assert self.manager.shard_for(group_id) is error
+        assert self.manager.shard_for(GroupId(group_id)) is error
 
     def shard(self, group_id: str) -> Shard:
         """The partition of a group that is led here."""
-        shard = self.manager.shard_for(group_id)
+        shard = self.manager.shard_for(GroupId(group_id))
         assert isinstance(shard, Shard), f"{group_id} is elsewhere"
         return shard
 
     def looked_at(self, group_id: str) -> int:
         """How often a topic of this group was looked at."""
-        offsets = self.shard(group_id).groups[group_id].offsets.by_topic
+        offsets = self.shard(group_id).groups[GroupId(group_id)].offsets.by_topic
         assert isinstance(offsets, CountedOffsets)
         return offsets.looked_at
 
@@ -107,9 +107,9 @@ class Groups:
     ) -> None:
         """Let a group have these offsets."""
         shard = self.shard(group_id)
-        kept = shard.groups.get(group_id)
+        kept = shard.groups.get(GroupId(group_id))
         if kept is None:
-            kept = shard.add(shard.new_group(group_id))
+            kept = shard.add(shard.new_group(GroupId(group_id)))
             kept.offsets.by_topic = CountedOffsets()
         kept.ticket = ticket
         kept.offsets.by_topic[topic] = {

@@ -11,7 +11,7 @@ from crc32c import crc32c
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder, read_batch
@@ -44,7 +44,7 @@ _INT = Struct(">i")
 def group_in(partition: int, number: int = 0) -> str:
     """The name of a group that belongs to this partition; another one for each number."""
     names = (f"group-{partition}-{number}-{attempt}" for attempt in range(100_000))
-    return next(name for name in names if partition_for(name, PARTITIONS) == partition)
+    return next(name for name in names if partition_for(GroupId(name), PARTITIONS) == partition)
 
 
 def commit(
@@ -61,7 +61,7 @@ def commit(
     if offset is not None:
         facts = {"leader_epoch": -1, "metadata": "", "commit_timestamp": at, **more}
         value = OffsetAndMetadata(offset, **facts)  # type: ignore[arg-type]
-    return OffsetCommitRecord(group, topic, partition, value)
+    return OffsetCommitRecord(GroupId(group), topic, partition, value)
 
 
 def member(name: str, client: str = "client", instance: str | None = None) -> MemberValue:
@@ -80,7 +80,7 @@ def stored(
     """A group's own record."""
     leader = members[0].member_id if members else None
     value = GroupMetadataValue(kind, generation, "range" if members else None, leader, at, tuple(members))
-    return GroupMetadataRecord(group, value)
+    return GroupMetadataRecord(GroupId(group), value)
 
 
 def resealed(batch: bytes) -> bytes:

@@ -20,6 +20,7 @@ from audit.compared.live import Live, LiveGroup, LiveOffset, ask
 from audit.options import AuditOptions
 from audit.report.model import Report
 from audit.run.audit import audit
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
@@ -146,7 +147,7 @@ def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_p
         shutil.copytree(service.data_dir, log_dir)
         service.start()
         manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
-        partition = partition_for("wrong", 50)
+        partition = partition_for(GroupId("wrong"), 50)
         end, now_ms = manager.end_offset(partition), int(time.time() * 1000)
         batch = make_batch([commit("wrong", 4_242, topic="work", at=now_ms)], end, at=now_ms)
         manager.append([(partition, end, batch)], sync=True)

@@ -15,7 +15,7 @@ from audit.schema import SCHEMA, arrow_schema, subschema
 from audit.source import folded
 from audit.source.folding import Fold
 from audit.source.remote import FILE_BYTES_MAX
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
@@ -39,7 +39,12 @@ def log_dir(tmp_path: Path) -> Path:
     for number, partition in enumerate([0, 0, 7, 0]):
         builder = BatchBuilder()
         value = OffsetAndMetadata(number, -1, "text", NOW + number)
-        builder.append([OffsetCommitRecord("group", "topic", 3, value), GroupMetadataRecord("group", None)])
+        builder.append(
+            [
+                OffsetCommitRecord(GroupId("group"), "topic", 3, value),
+                GroupMetadataRecord(GroupId("group"), None),
+            ]
+        )
         end = manager.end_offset(Partition(partition))
         manager.append([(Partition(partition), end, builder.build(end, 5, NOW)[0])], sync=True)
     manager.close()

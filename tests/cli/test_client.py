@@ -28,6 +28,7 @@ from protocol.messages import (
     ListGroupsResponse,
     MetadataResponse,
 )
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from tests.cli.conftest import Command
 from tests.cli.fake import FakeNode
@@ -121,7 +122,7 @@ def member(member_id: str, assignment: dict[str, list[int]], instance: str | Non
 
 def committed(code: int = 0, **topics: dict[int, int]) -> Any:
     answer = OffsetFetchResponseGroup(
-        group_id="g",
+        group_id=GroupId("g"),
         topics=[
             OffsetFetchResponseTopics(
                 name=topic,

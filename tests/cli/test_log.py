@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.storage.test_repair import P, contents, fill, overwrite, places
@@ -84,7 +85,7 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
         for number in range(3):
             commit_offsets(service.bootstrap, "g", "t", {0: number})
         service.terminate()
-        partition = partition_for("g", 2)
+        partition = partition_for(GroupId("g"), 2)
         segment = service.data_dir / f"{OFFSETS_TOPIC}-{partition}" / f"{0:020}.log"
         overwrite(segment, 80, b"\xfe\xfe")
         service.launch()

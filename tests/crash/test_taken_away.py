@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.command import groupkeeper
@@ -89,7 +90,7 @@ def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Servi
     done = groupkeeper("log", "repair", "--journal", "--accept-loss", "--data-dir", service.data_dir)
     assert done.returncode == 0, done.stderr
     assert "MAY BE OLDER" in done.stdout
-    assert f"{partition_for(GROUP, 50)} at " in done.stdout
+    assert f"{partition_for(GroupId(GROUP), 50)} at " in done.stdout
     (aside,) = service.data_dir.glob("damaged-*")
     assert str(aside) in done.stdout
     assert aside.read_bytes() == whole[: (4_096 + last_byte) // 2]
@@ -113,7 +114,7 @@ def test_lost_journals_stop_the_start_until_they_are_back(service: Service) -> N
 
 
 def test_a_lost_partition_is_not_served_until_it_is_mended(service: Service) -> None:
-    partition = partition_for(GROUP, 50)
+    partition = partition_for(GroupId(GROUP), 50)
     with raw.RawConnection(service.bootstrap) as connection:
         for offset in range(1, 6):
             assert commit(connection, offset) == raw.NONE

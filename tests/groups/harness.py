@@ -31,7 +31,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataValue,
@@ -283,7 +283,7 @@ class Cluster:
 
     def kept(self, group_id: str = "g") -> KeptGroup:
         """A group, its offsets and what its runner needs."""
-        kept = self.manager.find(group_id)
+        kept = self.manager.find(GroupId(group_id))
         assert kept is not None, f"no group {group_id}"
         return kept
 
@@ -315,7 +315,7 @@ class Cluster:
     ) -> Call:
         """Send a JoinGroup."""
         request = JoinGroupRequest(
-            group_id=group,
+            group_id=GroupId(group),
             member_id=member_id,
             group_instance_id=instance,
             protocol_type=protocol_type,
@@ -337,7 +337,7 @@ class Cluster:
     ) -> Call:
         """Send a SyncGroup; the leader's brings assignments."""
         request = SyncGroupRequest(
-            group_id=group,
+            group_id=GroupId(group),
             member_id=member_id,
             generation_id=generation,
             group_instance_id=instance,
@@ -352,14 +352,14 @@ class Cluster:
         self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
     ) -> ErrorCode:
         """Send a Heartbeat and return its error."""
-        request = HeartbeatRequest(group, generation, member_id, instance)
+        request = HeartbeatRequest(GroupId(group), generation, member_id, instance)
         return ErrorCode(self._call(heartbeat.handle, request, 4).response.error_code)
 
     def leave(self, *members: str | tuple[str, str | None], group: str = "g") -> list[ErrorCode]:
         """Send a LeaveGroup for member ids or (member id, instance id); returns each one's error."""
         pairs = [(member, None) if isinstance(member, str) else member for member in members]
         request = LeaveGroupRequest(
-            group_id=group,
+            group_id=GroupId(group),
             members=[
                 MemberIdentity(member_id=member, group_instance_id=instance) for member, instance in pairs
             ],
@@ -383,7 +383,7 @@ class Cluster:
     ) -> ErrorCode:
         """Commit one offset and return its error."""
         request = OffsetCommitRequest(
-            group_id=group,
+            group_id=GroupId(group),
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance,
@@ -407,7 +407,7 @@ class Cluster:
     ) -> dict[tuple[str, int], ErrorCode]:
         """Commit these offsets, by topic and partition, in one request; returns their errors."""
         request = OffsetCommitRequest(
-            group_id=group,
+            group_id=GroupId(group),
             generation_id_or_member_epoch=-1,
             topics=[
                 OffsetCommitRequestTopic(
@@ -429,7 +429,7 @@ class Cluster:
 
     def committed(self, partition: int = 0, *, topic: str = "t", group: str = "g") -> int:
         """The committed offset as memory has it; -1 for none."""
-        found = self.manager.find(group)
+        found = self.manager.find(GroupId(group))
         value = None if found is None else found.offsets.of(topic).get(partition)
         return -1 if value is None else value.offset
 

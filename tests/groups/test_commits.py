@@ -5,6 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 
@@ -88,4 +89,4 @@ def test_offsets_may_go_back_when_a_client_wants_it() -> None:
     cluster.commit(10)
     cluster.commit(3)
     assert cluster.committed() == 3
-    assert cluster.log.replay().groups["g"].offsets.by_topic["t"][0].offset == 3
+    assert cluster.log.replay().groups[GroupId("g")].offsets.by_topic["t"][0].offset == 3

@@ -10,7 +10,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.jobs import expiry_task
 from protocol.embedded import encode_subscription
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_record
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
@@ -110,7 +110,7 @@ def test_an_explicit_retention_time_ends_an_offset_by_itself() -> None:
     sleep_through(cluster, 1)
     assert check(cluster) == 1
     assert (cluster.committed(0), cluster.committed(1)) == (-1, 2)
-    loaded = cluster.log.replay().groups["g"]
+    loaded = cluster.log.replay().groups[GroupId("g")]
     assert [partition for _, partition, _ in loaded.offsets.all()] == [1]
 
 

@@ -16,6 +16,7 @@ from coordinator.groups.outcome import Outcome
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
+from protocol.names import GroupId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetCommitRecord
 from tests.groups.harness import Cluster
@@ -70,7 +71,7 @@ def test_a_change_before_its_record_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     group.generation_id += 1
-    record = GroupMetadataRecord("g", stored_value(group))
+    record = GroupMetadataRecord(GroupId("g"), stored_value(group))
     with pytest.raises(AssertionError):
         cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
 
@@ -88,9 +89,9 @@ def test_a_record_that_changes_nothing_is_found() -> None:
     cluster.stable_group(1)
     group = cluster.group()
     for record in (
-        GroupMetadataRecord("g", stored_value(group)),
-        OffsetCommitRecord("g", "t", 0, None),
-        GroupMetadataRecord("nobody", None),
+        GroupMetadataRecord(GroupId("g"), stored_value(group)),
+        OffsetCommitRecord(GroupId("g"), "t", 0, None),
+        GroupMetadataRecord(GroupId("nobody"), None),
     ):
         with pytest.raises(AssertionError):
             cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [record]))
@@ -123,7 +124,7 @@ def test_a_heartbeat_comes_to_an_answer_and_nothing_else(
 ) -> None:
     cluster = Cluster()
     (member,) = cluster.stable_group(1)
-    request = HeartbeatRequest("g", generation, member_id or member, None)
+    request = HeartbeatRequest(GroupId("g"), generation, member_id or member, None)
     outcome = membership.heartbeat(cluster.group(), request, cluster.clock.mono_ms())
     assert facts(outcome) == nothing_but(answer)
 
@@ -156,7 +157,10 @@ def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None
         expiry.delete_group(cluster.group(), cluster.kept().offsets)
     )
     assert (answer, replies, names, independent) == (ErrorCode.NONE, [], [], True)
-    assert records == [OffsetCommitRecord("g", "t", 0, None), GroupMetadataRecord("g", None)]
+    assert records == [
+        OffsetCommitRecord(GroupId("g"), "t", 0, None),
+        GroupMetadataRecord(GroupId("g"), None),
+    ]
 
 
 # --- a log that does not take the record ---
@@ -218,4 +222,6 @@ def test_a_commit_that_is_not_stored_leaves_the_group_alone() -> None:
     assert error is ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert cluster.group().state is GroupState.STABLE
     with pytest.raises(RecordTooLarge):
-        cluster.door.run(Waiting(), cluster.kept(), Outcome(None, [OffsetCommitRecord("g", "t", 0, None)]))
+        cluster.door.run(
+            Waiting(), cluster.kept(), Outcome(None, [OffsetCommitRecord(GroupId("g"), "t", 0, None)])
+        )

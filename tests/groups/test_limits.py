@@ -7,7 +7,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import Limits
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.groups.harness import Call, Cluster
 
 NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -47,7 +47,7 @@ def test_no_more_groups_than_may_be() -> None:
 
     assert cluster.commit(2, group="committed") is ErrorCode.NONE
     assert cluster.commit(2, group="joined", partition=1) is ErrorCode.NONE
-    cluster.manager.delete_group("committed")
+    cluster.manager.delete_group(GroupId("committed"))
     assert cluster.commit(1, group="new") is ErrorCode.NONE, "there is room again"
 
 

@@ -16,7 +16,7 @@ from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage, text_bytes
 from coordinator.partitions.shard import KeptGroup
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 
@@ -112,7 +112,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from(GROUPS))
     def delete_group(self, group: str) -> None:
-        self.cluster.manager.delete_group(group)
+        self.cluster.manager.delete_group(GroupId(group))
 
     @rule(topic=st.sampled_from(["t", "u"]))
     def delete_topic(self, topic: str) -> None:

@@ -4,6 +4,7 @@
 from coordinator.groups.classic import metadata
 from coordinator.partitions.shard import Shard
 from protocol.embedded import encode_subscription
+from protocol.names import GroupId
 from tests.groups.harness import Cluster
 
 SUBSCRIPTION = encode_subscription(["orders"])
@@ -29,7 +30,7 @@ def cluster_of(count: int) -> Cluster:
 
 
 def assert_alike_is_shared(shard: Shard) -> None:
-    one, other = (shard.groups[group_id] for group_id in ("g0", "g1"))
+    one, other = (shard.groups[GroupId(group_id)] for group_id in ("g0", "g1"))
     (first,), (second,) = one.classic.members.values(), other.classic.members.values()
     assert first.client_id is second.client_id
     assert first.client_host is second.client_host

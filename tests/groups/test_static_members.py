@@ -5,6 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.groups.harness import Call, Cluster
 
 FENCED = ErrorCode.FENCED_INSTANCE_ID
@@ -66,7 +67,7 @@ def test_replacement_is_in_the_log() -> None:
     cluster = Cluster()
     _, b = static_pair(cluster)
     new_b = cluster.join(instance="b").response.member_id
-    loaded = cluster.log.replay().groups["g"].classic
+    loaded = cluster.log.replay().groups[GroupId("g")].classic
     assert loaded.static_members["b"] == new_b
     assert b not in loaded.members
     assert loaded.members[new_b].assignment == b"for b"

@@ -12,7 +12,7 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
@@ -38,9 +38,9 @@ def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS)
     manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
     for partition in range(count):
         records: list[Record] = [
-            OffsetCommitRecord(group, topic, index, OffsetAndMetadata(100 + index, -1, "", 1 << 42))
+            OffsetCommitRecord(GroupId(group), topic, index, OffsetAndMetadata(100 + index, -1, "", 1 << 42))
             for group in groups
-            if partition_for(group, count) == partition
+            if partition_for(GroupId(group), count) == partition
             for topic, index in (("orders", 0), ("orders", 2), ("gone", 4))
         ]
         records.append(UnknownRecord(3, b"\0\3\0\1x", b"\0\0"))
@@ -146,8 +146,8 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
     segment = source / f"{OFFSETS_TOPIC}-2" / f"{0:020}.log"
     data = bytearray(segment.read_bytes())
     data[90] ^= 1
-    group = next(group for group in GROUPS if partition_for(group, COUNT) == 2)
-    record = OffsetCommitRecord(group, "orders", 0, OffsetAndMetadata(1, -1, "", 1 << 42))
+    group = next(group for group in GROUPS if partition_for(GroupId(group), COUNT) == 2)
+    record = OffsetCommitRecord(GroupId(group), "orders", 0, OffsetAndMetadata(1, -1, "", 1 << 42))
     segment.write_bytes(data + plain([record], 1_000))
     done = run("--from-log-dirs", source, "--data-dir", data_dir)
     assert done.returncode == 1
@@ -164,7 +164,7 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
 def test_open_transactions_are_told(tmp_path: Path) -> None:
     source = broker(tmp_path / "broker", count=1)
     segment = source / f"{OFFSETS_TOPIC}-0" / f"{0:020}.log"
-    record = OffsetCommitRecord("group-1", "orders", 0, OffsetAndMetadata(999, -1, "", 1 << 42))
+    record = OffsetCommitRecord(GroupId("group-1"), "orders", 0, OffsetAndMetadata(999, -1, "", 1 << 42))
     segment.write_bytes(segment.read_bytes() + transactional([record], 121, 5))
     done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
     assert done.returncode == 0

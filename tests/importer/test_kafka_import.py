@@ -10,6 +10,7 @@ from pathlib import Path
 import confluent_kafka as ck
 import pytest
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.kafka.broker import KafkaBroker
@@ -106,7 +107,7 @@ def test_there_and_back(tmp_path: Path, java_shell: JavaShell, count: int, clean
 
         # (a) Kafka's tool reads what we wrote.
         for group in (MEMBERS_GROUP, "new here"):
-            directory = service.data_dir / f"{OFFSETS_TOPIC}-{partition_for(group, count)}"
+            directory = service.data_dir / f"{OFFSETS_TOPIC}-{partition_for(GroupId(group), count)}"
             printed = deep_dump(max(directory.glob("*.log")))
             assert f'"group":"{group}"' in printed
             for complaint in ("isvalid: false", "Mismatches", "out of order", "Index timestamp", "not found"):

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
 from tests.incidents.recording import Recording
@@ -76,14 +77,16 @@ async def damaged_partition(work: Path) -> Recording:
         commits = committer(service)
         await recording.phase("before", BEFORE, commits)
         await asyncio.to_thread(service.terminate)
-        segment = service.data_dir / f"{OFFSETS_TOPIC}-{partition_for('group-0', 50)}" / f"{0:020}.log"
+        segment = (
+            service.data_dir / f"{OFFSETS_TOPIC}-{partition_for(GroupId('group-0'), 50)}" / f"{0:020}.log"
+        )
         with segment.open("r+b") as file:
             file.seek(80)
             file.write(b"\xfe\xfe")
         await asyncio.to_thread(service.start)
         await recording.phase("during", 20, commits)
         await asyncio.to_thread(service.terminate)
-        repair = ("log", "repair", "--partition", str(partition_for("group-0", 50)))
+        repair = ("log", "repair", "--partition", str(partition_for(GroupId("group-0"), 50)))
         done = await asyncio.to_thread(groupkeeper, *repair, "--data-dir", str(service.data_dir))
         assert done.returncode == 0, done.stderr
         await asyncio.to_thread(service.start)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.errors import IncompleteBatch
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -161,7 +162,7 @@ def test_what_is_fetched_is_what_a_kafka_serves(both: list[str]) -> None:
 
 
 def seen_of(bootstrap: str, group: str, topic: str) -> list[Any]:
-    partition = partition_for(group, PARTITIONS)
+    partition = partition_for(GroupId(group), PARTITIONS)
     raw.create_topic(bootstrap, topic)
     with RawConnection(bootstrap) as connection:
         begin = list_offset(connection, partition, LATEST)

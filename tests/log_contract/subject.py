@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -85,7 +85,7 @@ class Subject(ABC):
 def offset(value: int, partition: int = 0, *, group: str = "g", metadata: str = "") -> Record:
     """The commit of an offset, a record like any other."""
     return OffsetCommitRecord(
-        group, "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS, None)
+        GroupId(group), "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS, None)
     )
 
 

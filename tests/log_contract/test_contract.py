@@ -18,7 +18,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, UnknownRecord
@@ -69,7 +69,7 @@ async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
         if number % 2:
             await append(writer, 10 * number, 10 * number + 1)
     last = writer.append_offsets(
-        [OffsetCommits("g", "t", {7: OffsetAndMetadata(99, -1, "", WALL_START_MS, None)})]
+        [OffsetCommits(GroupId("g"), "t", {7: OffsetAndMetadata(99, -1, "", WALL_START_MS, None)})]
     )
     await ended(last)
     assert last.is_durable
@@ -115,7 +115,7 @@ async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_t
         writer.append(too_much)
     commits = {number: OffsetAndMetadata(number, -1, "x" * 400, WALL_START_MS, None) for number in range(3)}
     with pytest.raises(RecordTooLarge):
-        writer.append_offsets([OffsetCommits("g", "t", commits)])
+        writer.append_offsets([OffsetCommits(GroupId("g"), "t", commits)])
     await ended(ticket)
     assert ticket.is_durable
     assert await read_values(subject.log, Partition(0)) == [7]
@@ -454,7 +454,7 @@ async def test_closing_settles_what_was_appended_and_takes_no_more(subject: Subj
 async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
-    ticket = writer.append([OffsetCommitRecord("g", "t", 1, None)])
+    ticket = writer.append([OffsetCommitRecord(GroupId("g"), "t", 1, None)])
     await ended(ticket)
     records = await records_of(await (await subject.restart()).claim(Partition(0), 1))
     assert [isinstance(record, OffsetCommitRecord) and record.value is None for record in records] == [
@@ -465,7 +465,7 @@ async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject:
 
 async def test_an_append_of_nothing_is_durable_and_others_go_on(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0))
-    nothing = writer.append_offsets([OffsetCommits("g", "t", {})])
+    nothing = writer.append_offsets([OffsetCommits(GroupId("g"), "t", {})])
     await idle()
     assert not nothing.is_pending
     assert nothing.error is None

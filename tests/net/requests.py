@@ -9,6 +9,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
+from protocol.names import GroupId
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -86,7 +87,7 @@ def api_versions(correlation_id: int = 1) -> bytes:
 
 
 def heartbeat(group: str, member_id: str, generation: int, correlation_id: int = 1) -> bytes:
-    message = hot.HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id)
+    message = hot.HeartbeatRequest(group_id=GroupId(group), generation_id=generation, member_id=member_id)
     return request(ApiKey.HEARTBEAT, 4, message, correlation_id)
 
 
@@ -110,7 +111,7 @@ def commit(
         for partition, offset in offsets.items()
     ]
     message = hot.OffsetCommitRequest(
-        group_id=group,
+        group_id=GroupId(group),
         generation_id_or_member_epoch=generation,
         member_id=member_id,
         retention_time_ms=retention_ms,
@@ -120,13 +121,13 @@ def commit(
 
 
 def fetch_offsets(group: str, correlation_id: int = 1, *, version: int = 7) -> bytes:
-    message = hot.OffsetFetchRequest(group_id=group, topics=None)
+    message = hot.OffsetFetchRequest(group_id=GroupId(group), topics=None)
     return request(ApiKey.OFFSET_FETCH, version, message, correlation_id)
 
 
 def fetch_groups(*groups: str, correlation_id: int = 1) -> bytes:
     """The offsets of several groups in one request."""
-    wanted = [hot.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    wanted = [hot.OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
     return request(ApiKey.OFFSET_FETCH, 8, hot.OffsetFetchRequest(groups=wanted), correlation_id)
 
 
@@ -144,7 +145,7 @@ def join(
     version: int = 9,
 ) -> bytes:
     message = hot.JoinGroupRequest(
-        group_id=group,
+        group_id=GroupId(group),
         member_id=member_id,
         group_instance_id=instance,
         protocol_type=protocol_type,
@@ -163,7 +164,7 @@ def sync(
     assignments: Mapping[str, bytes] | None = None,
 ) -> bytes:
     message = hot.SyncGroupRequest(
-        group_id=group,
+        group_id=GroupId(group),
         member_id=member_id,
         generation_id=generation,
         assignments=[
@@ -176,7 +177,7 @@ def sync(
 
 def leave(group: str, *members: str) -> bytes:
     message = hot.LeaveGroupRequest(
-        group_id=group, members=[hot.MemberIdentity(member_id=member) for member in members]
+        group_id=GroupId(group), members=[hot.MemberIdentity(member_id=member) for member in members]
     )
     return request(ApiKey.LEAVE_GROUP, 4, message)
 

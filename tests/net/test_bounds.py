@@ -13,6 +13,7 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
+from protocol.names import GroupId
 from protocol.wire import uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -60,7 +61,7 @@ def commit(topics: int, partitions: int) -> Any:
     kind = hot.OffsetCommitRequestTopic
     parts = [hot.OffsetCommitRequestPartition(index, 1) for index in range(partitions)]
     return hot.OffsetCommitRequest(
-        group_id="g", topics=[kind(name=f"t{n}", partitions=parts) for n in range(topics)]
+        group_id=GroupId("g"), topics=[kind(name=f"t{n}", partitions=parts) for n in range(topics)]
     )
 
 
@@ -75,7 +76,7 @@ def lists(size: int) -> list[tuple[ApiKey, int, Any]]:
         ])),
         (ApiKey.OFFSET_COMMIT, 8, commit(1, size - 1)),
         (ApiKey.OFFSET_COMMIT, 8, commit(size // 10, 9)),
-        (ApiKey.OFFSET_FETCH, 7, hot.OffsetFetchRequest(group_id="g", topics=[
+        (ApiKey.OFFSET_FETCH, 7, hot.OffsetFetchRequest(group_id=GroupId("g"), topics=[
             hot.OffsetFetchRequestTopic(name="t", partition_indexes=list(range(size - 1)))
         ])),
     ]  # fmt: skip
@@ -95,7 +96,7 @@ def test_so_many_members_leave_at_once_and_no_more() -> None:
     codec = codec_for(ApiKey.LEAVE_GROUP, 4)
     for count, refused in ((LEAVING_MAX, False), (LEAVING_MAX + 1, True)):
         members = [hot.MemberIdentity(member_id=name) for name in names(count)]
-        body = codec.encode_request(hot.LeaveGroupRequest(group_id="g", members=members))
+        body = codec.encode_request(hot.LeaveGroupRequest(group_id=GroupId("g"), members=members))
         if refused:
             with pytest.raises(TooManyItems):
                 codec.decode_request(body, 0)
@@ -107,7 +108,7 @@ def test_a_member_offers_a_bounded_number_of_protocols() -> None:
     codec = codec_for(ApiKey.JOIN_GROUP, 6)
     for count, refused in ((PROTOCOLS_MAX, False), (PROTOCOLS_MAX + 1, True)):
         protocols = [hot.JoinGroupRequestProtocol(name=name) for name in names(count)]
-        body = codec.encode_request(hot.JoinGroupRequest(group_id="g", protocols=protocols))
+        body = codec.encode_request(hot.JoinGroupRequest(group_id=GroupId("g"), protocols=protocols))
         if refused:
             with pytest.raises(TooManyItems):
                 codec.decode_request(body, 0)
@@ -119,7 +120,7 @@ def test_a_member_offers_a_bounded_number_of_protocols() -> None:
 def test_tagged_fields_are_bounded(api: ApiKey, version: int) -> None:
     codec = codec_for(api, version)
     body = codec.encode_request(
-        hot.HeartbeatRequest(group_id="g")
+        hot.HeartbeatRequest(group_id=GroupId("g"))
         if api is ApiKey.HEARTBEAT
         else FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=["g"])
     )

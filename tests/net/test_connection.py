@@ -15,6 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, FetchRequest
+from protocol.names import GroupId
 from storage.format.records import GroupMetadataRecord
 from tests.groups.harness import FakeClock
 from tests.net import requests
@@ -231,7 +232,7 @@ async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge)
     await settle()
     ctx = client.connection._parked
     assert ctx is not None
-    ctx.wait_for(edge.writer.append([GroupMetadataRecord("other", None)]))
+    ctx.wait_for(edge.writer.append([GroupMetadataRecord(GroupId("other"), None)]))
     edge.fail_flush()
     ctx.complete(
         hot.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None)

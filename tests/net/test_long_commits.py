@@ -15,7 +15,7 @@ from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
@@ -62,7 +62,7 @@ def request(
     version: int = 8,
 ) -> bytes:
     message = hot.OffsetCommitRequest(
-        group_id=group, member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
+        group_id=GroupId(group), member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
     )
     return requests.request(ApiKey.OFFSET_COMMIT, version, message)
 
@@ -97,7 +97,7 @@ def stored(edge: Edge) -> int:
 
 
 def committed(edge: Edge, group_id: str = "g") -> dict[tuple[str, int], int]:
-    kept = edge.manager.find(group_id)
+    kept = edge.manager.find(GroupId(group_id))
     assert kept is not None
     return {(topic, partition): value.offset for topic, partition, value in kept.offsets.all()}
 
@@ -164,7 +164,7 @@ async def test_what_is_too_long_for_one_batch_is_refused_whole(edge: Edge) -> No
 def test_together_they_need_exactly_what_one_batch_has(version: int, tmp_path: Path) -> None:
     """In parts as at once, at the byte."""
     values = {index: OffsetAndMetadata(index, -1, "m" * (index % 3), 0) for index in range(500)}
-    whole = [OffsetCommits("g", f"t{number}", dict(values)) for number in range(3)]
+    whole = [OffsetCommits(GroupId("g"), f"t{number}", dict(values)) for number in range(3)]
     builder = BatchBuilder(1 << 20, version)
     builder.append_offsets(whole)
     (batch,) = builder.build(0, 0, 0)

@@ -28,7 +28,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
@@ -46,9 +46,9 @@ def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[Partition(0)]
     values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
-        shard.add(shard.new_group(f"g{number}"))
+        shard.add(shard.new_group(GroupId(f"g{number}")))
         if offsets:
-            shard.apply(OffsetCommits(f"g{number}", requests.TOPIC, dict(values)))
+            shard.apply(OffsetCommits(GroupId(f"g{number}"), requests.TOPIC, dict(values)))
 
 
 def names(count: int) -> list[str]:
@@ -171,7 +171,9 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
         hot.OffsetCommitRequestTopic(name=name, partitions=row) for name in names(2_000)
     ]
     client.send(
-        requests.request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id="new", topics=topics))
+        requests.request(
+            ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id=GroupId("new"), topics=topics)
+        )
     )
     for _ in range(5):
         await settle()
@@ -183,7 +185,7 @@ async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_togeth
     assert codes[requests.TOPIC] == ErrorCode.NONE
     assert len(codes) == 2_001
     assert {codes[name] for name in names(2_000)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    kept = edge.manager.find("new")
+    kept = edge.manager.find(GroupId("new"))
     assert kept is not None
     assert kept.offsets.by_topic[requests.TOPIC][3].offset == 7
 
@@ -257,9 +259,11 @@ async def test_a_filter_that_matches_nothing_still_gives_way(tmp_path: Path) -> 
 
 def all_offsets(version: int, groups: int) -> bytes:
     message = (
-        hot.OffsetFetchRequest(groups=[hot.OffsetFetchRequestGroup(group_id="g0", topics=None)] * groups)
+        hot.OffsetFetchRequest(
+            groups=[hot.OffsetFetchRequestGroup(group_id=GroupId("g0"), topics=None)] * groups
+        )
         if version >= 8
-        else hot.OffsetFetchRequest(group_id="g0", topics=None)
+        else hot.OffsetFetchRequest(group_id=GroupId("g0"), topics=None)
     )
     return requests.request(ApiKey.OFFSET_FETCH, version, message)
 
@@ -476,14 +480,14 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     shard = edge.manager.owned_partitions[Partition(0)]
     many_groups(edge, 1)
     for number in range(600):
-        shard.apply(OffsetCommits("g0", f"t{number}", {0: OffsetAndMetadata(1, -1, "", 0, None)}))
+        shard.apply(OffsetCommits(GroupId("g0"), f"t{number}", {0: OffsetAndMetadata(1, -1, "", 0, None)}))
     client = edge.connect()
     client.send(requests.fetch_offsets("g0"))
     await asyncio.sleep(0)
     assert client.answers() == []
-    kept = shard.groups["g0"]
+    kept = shard.groups[GroupId("g0")]
     values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
-    edge.manager.run(kept, Outcome(None, [OffsetCommits("g0", "t599", values)]))
+    edge.manager.run(kept, Outcome(None, [OffsetCommits(GroupId("g0"), "t599", values)]))
     edge.fail_flush()
     lose_partition(edge)
     _, frame = await turns_until_answered(client)
@@ -498,7 +502,7 @@ async def test_a_long_request_is_told_that_its_partition_was_lost(tmp_path: Path
         hot.OffsetFetchRequestTopic(name=f"topic-{number}" * 3, partition_indexes=[0])
         for number in range(1_000)
     ]
-    request = hot.OffsetFetchRequest(group_id="g0", topics=wanted)
+    request = hot.OffsetFetchRequest(group_id=GroupId("g0"), topics=wanted)
     client.send(requests.request(ApiKey.OFFSET_FETCH, 7, request))
     for _ in range(5):
         await asyncio.sleep(0)
@@ -525,7 +529,9 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
     edge = Edge(tmp_path, flush_by_itself=False)
     neighbour = edge.node.ends = Neighbour()
     edge.manager.num_partitions = 2  # the second is another node's
-    here, far = (next(name for name in names(100) if edge.manager.partition_for(name) == p) for p in (0, 1))
+    here, far = (
+        next(name for name in names(100) if edge.manager.partition_for(GroupId(name)) == p) for p in (0, 1)
+    )
     groups = {requests.TOPIC: here, requests.OTHER_TOPIC: far}
     edge.configure({name: {END_GROUP: group} for name, group in groups.items()})
     client, writer = edge.connect(), edge.connect()
@@ -576,7 +582,7 @@ async def test_a_group_whose_deletion_is_given_up_goes_on_with_what_it_has_left(
     client.send(requests.request(ApiKey.DELETE_GROUPS, 2, request))
     await until_appended(edge)
     await client.drop()
-    kept = edge.manager.find("g0")
+    kept = edge.manager.find(GroupId("g0"))
     assert kept is not None
     assert 0 < kept.offsets.count < 1_000
     other.send(requests.commit("g0", {5: 7}))

@@ -16,7 +16,7 @@ from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -80,13 +80,13 @@ LONG_AFTER_MS = EMPTY_SINCE_MS + 100 * RETENTION_MS
 @pytest.mark.parametrize("own", [False, True], ids=["", "with a timestamp of its own"])
 def test_the_table(name: str, own: bool) -> None:
     row = TABLE[name]
-    group = ClassicGroup("g")
+    group = ClassicGroup(GroupId("g"))
     group.state, group.protocol_type = row.state, row.protocol_type
     group.subscribed_topics, group.current_state_timestamp = row.subscribed, row.state_timestamp
     committed = OffsetAndMetadata(5, -1, "", COMMITTED_MS, EXPIRES_MS if own else None)
     offsets = [("t", 3, committed)]
     at_ms = row.own_at_ms if own else row.at_ms
-    tombstone = [OffsetCommitRecord("g", "t", 3, None)]
+    tombstone = [OffsetCommitRecord(GroupId("g"), "t", 3, None)]
 
     if at_ms is None:
         assert expired_offsets(group, LONG_AFTER_MS, RETENTION_MS, offsets).records == []
@@ -97,11 +97,11 @@ def test_the_table(name: str, own: bool) -> None:
 
 
 def test_each_offset_expires_by_itself() -> None:
-    group = ClassicGroup("g")
+    group = ClassicGroup(GroupId("g"))
     offsets = [("t", index, OffsetAndMetadata(5, -1, "", COMMITTED_MS + index)) for index in range(4)]
     offsets.append(("u", 0, OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)))
     gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
-    assert gone == [OffsetCommitRecord("g", "t", index, None) for index in (0, 1)]
+    assert gone == [OffsetCommitRecord(GroupId("g"), "t", index, None) for index in (0, 1)]
 
 
 # --- what it leaves ---
@@ -115,7 +115,7 @@ def expired(kept: KeptGroup, wall_ms: int) -> list[Change]:
     return expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
 
 
-def reloaded(cluster: Cluster) -> dict[str, KeptGroup]:
+def reloaded(cluster: Cluster) -> dict[GroupId, KeptGroup]:
     """The groups after the partition was loaded from its log."""
     manager = cluster.manager
     manager.remove_groups_for_partition(Partition(0))
@@ -136,7 +136,7 @@ def test_a_group_without_offsets_goes_with_a_tombstone_if_it_was_stored(generati
     shard = cluster.shard
     if generation:
         value = GroupMetadataValue("consumer", generation, None, None, cluster.clock.wall_ms(), ())
-        shard.append([GroupMetadataRecord("g", value)])
+        shard.append([GroupMetadataRecord(GroupId("g"), value)])
     cluster.commit(1)
     group = cluster.group()
     assert group.generation_id == generation
@@ -146,8 +146,8 @@ def test_a_group_without_offsets_goes_with_a_tombstone_if_it_was_stored(generati
 
     assert group.state is GroupState.DEAD
     assert classic(cluster.manager, "g") is None
-    stored = [GroupMetadataRecord("g", None)] if generation else []
-    assert tombstones(cluster) == [OffsetCommitRecord("g", "t", 0, None), *stored]
+    stored = [GroupMetadataRecord(GroupId("g"), None)] if generation else []
+    assert tombstones(cluster) == [OffsetCommitRecord(GroupId("g"), "t", 0, None), *stored]
     assert reloaded(cluster) == {}
     assert (cluster.stats.offset_expirations, cluster.stats.groups_expired) == (1, 1)
 
@@ -211,9 +211,9 @@ def test_what_was_loaded_expires_as_what_is_live() -> None:
 
 def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
     shard = Shard(Partition(0))
-    shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, None, None, -1, ())))
-    shard.apply(OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
-    kept = shard.groups["g"]
+    shard.apply(GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 3, None, None, -1, ())))
+    shard.apply(OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+    kept = shard.groups[GroupId("g")]
     assert kept.classic.current_state_timestamp is None
     assert expired(kept, COMMITTED_MS + RETENTION_MS - 1) == []
     assert len(expired(kept, COMMITTED_MS + RETENTION_MS)) == 1
@@ -231,11 +231,13 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
         subscription=encode_subscription(["t"]),
         assignment=b"",
     )
-    shard.apply(GroupMetadataRecord("g", GroupMetadataValue("consumer", 3, "range", "m", 0, (member,))))
+    shard.apply(
+        GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 3, "range", "m", 0, (member,)))
+    )
     for topic in ("t", "u"):
-        shard.apply(OffsetCommitRecord("g", topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
-    gone = expired(shard.groups["g"], LONG_AFTER_MS)
-    assert gone == [OffsetCommitRecord("g", "u", 0, None)]
+        shard.apply(OffsetCommitRecord(GroupId("g"), topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+    gone = expired(shard.groups[GroupId("g")], LONG_AFTER_MS)
+    assert gone == [OffsetCommitRecord(GroupId("g"), "u", 0, None)]
 
 
 # --- the task ---

@@ -12,7 +12,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
@@ -174,7 +174,7 @@ async def test_long_names_expire_where_batches_are_small() -> None:
     cluster.clock.passed_ms += RETENTION_MS
     assert await expiry_task.delete_expired_offsets(cluster.manager, cluster.clock) == 25
     assert classic(cluster.manager, group) is None
-    assert not cluster.log.replay().groups[group].offsets.count
+    assert not cluster.log.replay().groups[GroupId(group)].offsets.count
 
 
 def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
@@ -182,8 +182,8 @@ def test_deleting_a_group_with_long_names_where_batches_are_small() -> None:
     group = "g" * 500
     for partition in range(25):
         cluster.commit(1, partition=partition, group=group)
-    assert cluster.manager.delete_group(group) is ErrorCode.NONE
-    assert not cluster.log.replay().groups[group].offsets.count
+    assert cluster.manager.delete_group(GroupId(group)) is ErrorCode.NONE
+    assert not cluster.log.replay().groups[GroupId(group)].offsets.count
 
 
 async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(lines: LogLines) -> None:
@@ -197,7 +197,7 @@ async def test_a_tombstone_that_fits_in_no_batch_stops_no_other(lines: LogLines)
     assert [group.group_id[0] for group in cluster.manager.current_groups()] == ["g"]
     assert ("error", "expired offsets stay") in [(level, event) for level, event, _ in lines.lines]
     with pytest.raises(RecordTooLarge):
-        cluster.manager.delete_group("g" * 3_000)
+        cluster.manager.delete_group(GroupId("g" * 3_000))
     list(cluster.manager.delete_offsets_of_topics(frozenset({"t"})))
     assert cluster.committed(group="g" * 3_000) == 1
 
@@ -248,7 +248,7 @@ def loaded(records: list[Record]) -> Cluster:
 
 
 def old_offset(group: str) -> OffsetCommitRecord:
-    return OffsetCommitRecord(group, "t", 0, OffsetAndMetadata(5, -1, "", 1))
+    return OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(5, -1, "", 1))
 
 
 @pytest.mark.parametrize("key_version", [3, 17])

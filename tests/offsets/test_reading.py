@@ -12,6 +12,7 @@ import confluent_kafka
 import kafka
 import pytest
 
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import OffsetCommitRecord, decode_record
@@ -238,7 +239,7 @@ def taken_over(tmp_path: Path) -> Iterator[Service]:
         foreign.plain([offset_record(300, 4)], 7),
     ]
     for number, batch in enumerate(batches):
-        log.append([(partition_for("g", 50), number, batch)], sync=True)
+        log.append([(partition_for(GroupId("g"), 50), number, batch)], sync=True)
     log.close()
     try:
         service.start()
@@ -251,7 +252,7 @@ def taken_over(tmp_path: Path) -> Iterator[Service]:
 def test_who_reads_committed_data_gets_what_was_committed_before_an_open_transaction(
     taken_over: Service, client: Client
 ) -> None:
-    partition = partition_for("g", 50)
+    partition = partition_for(GroupId("g"), 50)
     consumer = Consumer(client, taken_over.bootstrap, [partition], committed=True)
     every = Consumer(client, taken_over.bootstrap, [partition])
     try:

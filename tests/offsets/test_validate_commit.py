@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 
@@ -111,10 +111,10 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
     if state is GroupState.DEAD:
         kept = cluster.kept()
         cluster.manager.remove_groups_for_partition(Partition(0))
-        cluster.shard.groups["g"] = kept
+        cluster.shard.groups[GroupId("g")] = kept
     else:
         cluster.group().expect(members.pending, 1 << 40)
-    assert cluster.shard.groups["g"].classic.state is state
+    assert cluster.shard.groups[GroupId("g")].classic.state is state
     return cluster, members
 
 
@@ -126,11 +126,11 @@ def test_the_table_is_whole() -> None:
 @pytest.mark.parametrize(("caller", "state", "error"), CASES)
 def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> None:
     cluster, members = group_in(state)
-    group = cluster.shard.groups["g"].classic
+    group = cluster.shard.groups[GroupId("g")].classic
     asking = CALLERS[caller]
     generation = -1 if asking.generation is None else group.generation_id + asking.generation
     request = OffsetCommitRequest(
-        group_id="g",
+        group_id=GroupId("g"),
         generation_id_or_member_epoch=generation,
         member_id=asking.member(members),
         group_instance_id=asking.instance,

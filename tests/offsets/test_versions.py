@@ -10,6 +10,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest
+from protocol.names import GroupId
 from tests.groups.harness import WALL_START_MS
 from tests.net import requests
 from tests.net.edge import Client, Edge
@@ -66,7 +67,7 @@ def commit(
             )
         asked.append(hot.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=partitions))
     fields.setdefault("generation_id_or_member_epoch", -1)
-    message = hot.OffsetCommitRequest(group_id="g", topics=asked, **fields)
+    message = hot.OffsetCommitRequest(group_id=GroupId("g"), topics=asked, **fields)
     client.send(requests.request(ApiKey.OFFSET_COMMIT, version, message))
     (frame,) = client.answers()
     answers = requests.answer(ApiKey.OFFSET_COMMIT, version, frame).topics
@@ -94,10 +95,12 @@ def fetch(
             for topic, indexes in topics.items():
                 name, topic_id = name_and_id(edge, topic, version)
                 wanted.append(hot.OffsetFetchRequestTopics(name, topic_id, indexes))
-        message = hot.OffsetFetchRequest(groups=[hot.OffsetFetchRequestGroup(group_id=group, topics=wanted)])
+        message = hot.OffsetFetchRequest(
+            groups=[hot.OffsetFetchRequestGroup(group_id=GroupId(group), topics=wanted)]
+        )
     else:
         named = None if topics is None else [hot.OffsetFetchRequestTopic(*item) for item in topics.items()]
-        message = hot.OffsetFetchRequest(group_id=group, topics=named)
+        message = hot.OffsetFetchRequest(group_id=GroupId(group), topics=named)
     client.send(requests.request(ApiKey.OFFSET_FETCH, version, message))
     (frame,) = client.answers()
     answer = requests.answer(ApiKey.OFFSET_FETCH, version, frame)
@@ -190,7 +193,7 @@ async def test_a_partition_that_comes_twice_has_the_last_value_and_two_answers(
     name, topic_id = name_and_id(edge, TOPIC, version)
     twice = [hot.OffsetCommitRequestPartition(4, offset) for offset in (10, 20)]
     topic = hot.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=twice)
-    message = hot.OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic])
+    message = hot.OffsetCommitRequest(group_id=GroupId("g"), generation_id_or_member_epoch=-1, topics=[topic])
     client.send(requests.request(ApiKey.OFFSET_COMMIT, version, message))
     (frame,) = client.answers()
     (answer,) = requests.answer(ApiKey.OFFSET_COMMIT, version, frame).topics
@@ -219,7 +222,7 @@ async def test_a_retention_time_makes_an_expire_timestamp(
 ) -> None:
     answers = commit(edge, client, version, {TOPIC: {0: 1}}, retention_time_ms=retention_ms)
     assert answers == [(TOPIC, 0, NONE)]
-    kept = edge.manager.find("g")
+    kept = edge.manager.find(GroupId("g"))
     assert kept is not None
     value = kept.offsets.by_topic[TOPIC][0]
     assert (value.commit_timestamp, value.expire_timestamp) == (WALL_START_MS, expire_ms)
@@ -228,7 +231,7 @@ async def test_a_retention_time_makes_an_expire_timestamp(
 @pytest.mark.parametrize("version", range(5, 11))
 async def test_later_versions_have_no_retention_time(edge: Edge, client: Client, version: int) -> None:
     commit(edge, client, version, {TOPIC: {0: 1}}, retention_time_ms=5)
-    kept = edge.manager.find("g")
+    kept = edge.manager.find(GroupId("g"))
     assert kept is not None
     assert kept.offsets.by_topic[TOPIC][0].expire_timestamp is None
 
@@ -295,7 +298,8 @@ async def test_several_groups_are_answered_in_their_order_repeats_too(
 ) -> None:
     commit(edge, client, 8, {TOPIC: {0: 5}})
     wanted = [
-        hot.OffsetFetchRequestGroup(group_id=group, topics=None) for group in ("nobody", "g", "nobody", "g")
+        hot.OffsetFetchRequestGroup(group_id=GroupId(group), topics=None)
+        for group in ("nobody", "g", "nobody", "g")
     ]
     client.send(requests.request(ApiKey.OFFSET_FETCH, version, hot.OffsetFetchRequest(groups=wanted)))
     (frame,) = client.answers()
@@ -378,7 +382,7 @@ async def test_members_keep_offsets_from_being_deleted(
     edge: Edge, client: Client, protocol_type: str
 ) -> None:
     message = hot.JoinGroupRequest(
-        group_id="g",
+        group_id=GroupId("g"),
         session_timeout_ms=10_000,
         rebalance_timeout_ms=10_000,
         protocol_type=protocol_type,

@@ -16,6 +16,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.net import requests
 from tests.partitions.disk import READS, Disk
 
@@ -62,7 +63,7 @@ class Running:
 def group_in(manager: GroupMetadataManager, partition: int, prefix: str = "group") -> str:
     """A group id of this partition."""
     names = (f"{prefix}-{number}" for number in range(1_000))
-    return next(name for name in names if manager.partition_for(name) == partition)
+    return next(name for name in names if manager.partition_for(GroupId(name)) == partition)
 
 
 class Client:

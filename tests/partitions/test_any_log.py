@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -185,7 +185,7 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
     assert ctx is not None
     led.log.hold(P1)
     other.send(requests.commit(led.groups[1], {0: 1}))
-    kept = led.manager.find(led.groups[1])
+    kept = led.manager.find(GroupId(led.groups[1]))
     assert kept is not None
     led.log.fail(P1, LOST)
     led.log.let_go(P1)

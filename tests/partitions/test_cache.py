@@ -31,7 +31,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -75,7 +75,7 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
     )
     leader = members[0] if members else None
     return GroupMetadataRecord(
-        "g", GroupMetadataValue("consumer", generation, "range", leader, WALL_START_MS, values)
+        GroupId("g"), GroupMetadataValue("consumer", generation, "range", leader, WALL_START_MS, values)
     )
 
 
@@ -84,7 +84,7 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
 
 def test_a_group_that_is_not_there(cluster: Cluster) -> None:
     assert classic(cluster.manager, "g") is None
-    absent = cluster.door.enter(Waiting(), "g")
+    absent = cluster.door.enter(Waiting(), GroupId("g"))
     assert isinstance(absent, Absent)
     assert absent.group_id == "g"
     assert classic(cluster.manager, "g") is None
@@ -92,7 +92,7 @@ def test_a_group_that_is_not_there(cluster: Cluster) -> None:
 
 def begun(cluster: Cluster) -> KeptGroup:
     """A new group, which is kept once there is something in it."""
-    absent = cluster.door.enter(Waiting(), "g")
+    absent = cluster.door.enter(Waiting(), GroupId("g"))
     assert isinstance(absent, Absent)
     kept = cluster.door.begin(absent)
     assert isinstance(kept, KeptGroup)
@@ -114,7 +114,7 @@ def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(c
 
 
 def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
-    first, second = cluster.shard.new_group("g"), cluster.shard.new_group("g")
+    first, second = cluster.shard.new_group(GroupId("g")), cluster.shard.new_group(GroupId("g"))
     assert cluster.shard.add(first) is first
     assert cluster.shard.add(second) is first
     assert cluster.kept() is first
@@ -125,10 +125,10 @@ def test_no_group_is_found_or_made_where_the_partition_is_not_owned(cluster: Clu
     cluster.commit(1)
     manager.remove_groups_for_partition(Partition(0))
     assert classic(manager, "g") is None
-    assert cluster.door.enter(Waiting(), "g") is NOT_COORDINATOR
+    assert cluster.door.enter(Waiting(), GroupId("g")) is NOT_COORDINATOR
     cluster.log.replay(manager.begin_load(Partition(0)))
     assert classic(manager, "g") is None
-    assert cluster.door.enter(Waiting(), "g") is LOADING
+    assert cluster.door.enter(Waiting(), GroupId("g")) is LOADING
 
 
 # --- loading and dropping ---
@@ -141,10 +141,10 @@ def test_loading_makes_a_partition_served(cluster: Cluster) -> None:
     assert (set(manager.loading_partitions), set(manager.owned_partitions)) == ({0}, set())
     for record in (
         stored_group(3, "m1", "m2"),
-        OffsetCommitRecord("g", "t", 0, committed(5)),
-        OffsetCommitRecord("simple", "t", 1, committed(6)),
-        OffsetCommitRecord("gone", "t", 1, committed(6)),
-        OffsetCommitRecord("gone", "t", 1, None),
+        OffsetCommitRecord(GroupId("g"), "t", 0, committed(5)),
+        OffsetCommitRecord(GroupId("simple"), "t", 1, committed(6)),
+        OffsetCommitRecord(GroupId("gone"), "t", 1, committed(6)),
+        OffsetCommitRecord(GroupId("gone"), "t", 1, None),
     ):
         shard.apply(record)
     cluster.serve(shard)
@@ -180,13 +180,13 @@ def test_a_session_that_ends_before_all_groups_are_ready_waits_until_the_partiti
     manager.remove_groups_for_partition(Partition(0))
     shard = manager.begin_load(Partition(0))
     shard.apply(stored_group(3, "m1"))
-    shard.apply(OffsetCommitRecord("simple", "t", 1, committed(6)))
+    shard.apply(OffsetCommitRecord(GroupId("simple"), "t", 1, committed(6)))
     steps = manager.prepare_groups(shard)
     next(steps)
     cluster.advance(20_000)
-    assert list(shard.groups["g"].classic.members) == ["m1"]
+    assert list(shard.groups[GroupId("g")].classic.members) == ["m1"]
     assert cluster.log.records == []
-    assert manager.shard_for("g") is LOADING
+    assert manager.shard_for(GroupId("g")) is LOADING
     assert len(list(steps)) == 1
     manager.finish_load(shard, cluster.log)
     cluster.advance(1_000)
@@ -264,7 +264,7 @@ def ask(cluster: Cluster, handle: Callable[..., Any], request: Any, version: int
 
 
 COMMIT = hot.OffsetCommitRequest(
-    group_id="g",
+    group_id=GroupId("g"),
     generation_id_or_member_epoch=-1,
     topics=[
         hot.OffsetCommitRequestTopic(
@@ -275,25 +275,25 @@ COMMIT = hot.OffsetCommitRequest(
 EVERY_API: dict[str, tuple[Callable[..., Any], Any, int, Callable[[Any], Any]]] = {
     "join": (
         join_group.handle,
-        hot.JoinGroupRequest(group_id="g", session_timeout_ms=10_000, protocol_type="consumer"),
+        hot.JoinGroupRequest(group_id=GroupId("g"), session_timeout_ms=10_000, protocol_type="consumer"),
         9,
         lambda answer: answer.error_code,
     ),
     "sync": (
         sync_group.handle,
-        hot.SyncGroupRequest(group_id="g", member_id="m", generation_id=1),
+        hot.SyncGroupRequest(group_id=GroupId("g"), member_id="m", generation_id=1),
         4,
         lambda answer: answer.error_code,
     ),
     "heartbeat": (
         heartbeat.handle,
-        hot.HeartbeatRequest(group_id="g", member_id="m", generation_id=1),
+        hot.HeartbeatRequest(group_id=GroupId("g"), member_id="m", generation_id=1),
         4,
         lambda answer: answer.error_code,
     ),
     "leave": (
         leave_group.handle,
-        hot.LeaveGroupRequest(group_id="g", members=[hot.MemberIdentity(member_id="m")]),
+        hot.LeaveGroupRequest(group_id=GroupId("g"), members=[hot.MemberIdentity(member_id="m")]),
         5,
         lambda answer: answer.error_code,
     ),
@@ -305,13 +305,13 @@ EVERY_API: dict[str, tuple[Callable[..., Any], Any, int, Callable[[Any], Any]]] 
     ),
     "fetch": (
         offset_fetch.handle,
-        hot.OffsetFetchRequest(group_id="g", topics=None),
+        hot.OffsetFetchRequest(group_id=GroupId("g"), topics=None),
         7,
         lambda answer: answer.error_code,
     ),
     "fetch of several": (
         offset_fetch.handle,
-        hot.OffsetFetchRequest(groups=[hot.OffsetFetchRequestGroup(group_id="g", topics=None)]),
+        hot.OffsetFetchRequest(groups=[hot.OffsetFetchRequestGroup(group_id=GroupId("g"), topics=None)]),
         8,
         lambda answer: answer.groups[0].error_code,
     ),
@@ -377,7 +377,7 @@ def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> 
     cluster.door.run(waiting, kept, Outcome("answer", [stored_group(5)]))
     assert (group.generation_id, group.protocol_type, group.state) == (5, "consumer", GroupState.EMPTY)
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
-    assert cluster.log.replay().groups["g"].classic.generation_id == 5
+    assert cluster.log.replay().groups[GroupId("g")].classic.generation_id == 5
 
 
 def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
@@ -395,23 +395,23 @@ def test_records_that_are_independent_are_appended_as_they_fit(cluster: Cluster)
     cluster.commit_all({"t": {0: 1, 1: 1, 2: 1}})
     cluster.log.appends.clear()
     cluster.log.records_max = 2
-    assert cluster.manager.delete_group("g") is NONE
+    assert cluster.manager.delete_group(GroupId("g")) is NONE
     assert cluster.log.appends == [1, 2]
-    assert cluster.log.replay().groups["g"].offsets.by_topic == {}
+    assert cluster.log.replay().groups[GroupId("g")].offsets.by_topic == {}
 
 
 def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster) -> None:
     kept = begun(cluster)
     commits = [
-        OffsetCommits("g", "t", {0: committed(10), 1: committed(11)}),
-        OffsetCommits("g", "u", {0: committed(12)}),
+        OffsetCommits(GroupId("g"), "t", {0: committed(10), 1: committed(11)}),
+        OffsetCommits(GroupId("g"), "u", {0: committed(12)}),
     ]
     waiting = Waiting()
     cluster.door.run(waiting, kept, Outcome(None, commits))
     assert cluster.kept() is kept
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
     assert kept.offsets.by_topic == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}
-    assert cluster.log.replay().groups["g"].offsets.by_topic == kept.offsets.by_topic
+    assert cluster.log.replay().groups[GroupId("g")].offsets.by_topic == kept.offsets.by_topic
     assert cluster.stats.offset_commits == 3
 
 
@@ -446,10 +446,10 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
         cluster.commit(number, group=f"simple-{number}")
     shard, records = cluster.shard, len(cluster.log.records)
     cluster.manager.remove_groups_for_partition(Partition(0))
-    assert cluster.manager.shard_for("g") is ErrorCode.NOT_COORDINATOR
+    assert cluster.manager.shard_for(GroupId("g")) is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.is_unloading
     assert len(shard.groups) == 16
-    cluster.manager.cleanup_group(shard.groups["simple-0"], WALL_START_MS + 100 * 86_400_000)
+    cluster.manager.cleanup_group(shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000)
     cluster.advance(3_600_000)
     assert len(cluster.log.records) == records
     assert not cluster.manager.is_unloading

@@ -11,7 +11,7 @@ from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -78,7 +78,9 @@ class Bench:
 
 
 def offset(partition: int = 0, value: int = 1, metadata: str = "") -> Record:
-    return OffsetCommitRecord("g", "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS))
+    return OffsetCommitRecord(
+        GroupId("g"), "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS)
+    )
 
 
 @pytest.fixture
@@ -91,7 +93,7 @@ async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench
     first.append([offset(0)])
     second.append([offset(0)])
     first.append([offset(1), offset(2)])
-    first.append_offsets([OffsetCommits("g", "t", {5: OffsetAndMetadata(1, -1, "", WALL_START_MS)})])
+    first.append_offsets([OffsetCommits(GroupId("g"), "t", {5: OffsetAndMetadata(1, -1, "", WALL_START_MS)})])
 
     await bench.flush()
 
@@ -233,7 +235,9 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
     bench.log.error = None
     refused = [
         writer.append([offset(3)]),
-        writer.append_offsets([OffsetCommits("g", "t", {3: OffsetAndMetadata(3, -1, "", WALL_START_MS)})]),
+        writer.append_offsets(
+            [OffsetCommits(GroupId("g"), "t", {3: OffsetAndMetadata(3, -1, "", WALL_START_MS)})]
+        ),
     ]
     assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
     again = bench.committer.writer(

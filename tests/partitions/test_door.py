@@ -18,7 +18,7 @@ from coordinator.tickets import DURABLE, Waiting
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -229,7 +229,7 @@ def numbers(waiting: Waiting) -> set[int]:
 def entered(cluster: Cluster, group_id: str = "g") -> tuple[Any, set[int]]:
     """What is behind the door, and what one has to wait for then."""
     waiting = Waiting()
-    return cluster.door.enter(waiting, group_id), numbers(waiting)
+    return cluster.door.enter(waiting, GroupId(group_id)), numbers(waiting)
 
 
 def test_the_door_gives_the_group_and_notes_its_newest_change() -> None:
@@ -245,7 +245,7 @@ def test_the_door_gives_the_absence_of_a_group_and_notes_the_newest_removal() ->
     assert isinstance(found, Absent)
     assert (found.group_id, tickets) == ("g", set())
     cluster.commit(1)
-    cluster.manager.delete_group("g")
+    cluster.manager.delete_group(GroupId("g"))
     found, tickets = entered(cluster)
     assert isinstance(found, Absent)
     assert tickets == {len(cluster.log.tickets)}
@@ -255,11 +255,11 @@ def test_the_door_is_shut_while_the_partition_loads_and_where_it_is_not_led() ->
     cluster = Cluster()
     cluster.manager.remove_groups_for_partition(Partition(0))
     assert entered(cluster) == (ErrorCode.NOT_COORDINATOR, set())
-    assert not cluster.door.leads("g")
+    assert not cluster.door.leads(GroupId("g"))
     cluster.manager.begin_load(Partition(0))
     assert entered(cluster) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, set())
-    assert cluster.door.leads("g")
-    assert not cluster.door.serves("g")
+    assert cluster.door.leads(GroupId("g"))
+    assert not cluster.door.serves(GroupId("g"))
 
 
 def test_between_slices_the_door_notes_what_has_changed_and_refuses_what_was_lost() -> None:
@@ -282,7 +282,7 @@ def test_a_list_of_all_groups_waits_for_all_of_them_and_for_those_that_are_gone(
     cluster = Cluster()
     for number in range(3):
         cluster.commit(1, group=f"g{number}")
-    cluster.manager.delete_group("g2")
+    cluster.manager.delete_group(GroupId("g2"))
     waiting = Waiting()
     assert [group.group_id for group in _shown(cluster.door, waiting)] == ["g0", "g1"]
     assert numbers(waiting) == {1, 2, len(cluster.log.tickets)}

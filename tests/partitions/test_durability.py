@@ -15,6 +15,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
+from protocol.names import GroupId
 from tests.net import requests
 from tests.partitions.running import Client, Running, commit_error, eventually, fetched, node
 from tests.support.groups import classic
@@ -228,7 +229,7 @@ async def test_nor_of_one_that_expired(running: Running) -> None:
     await client.ask(requests.commit("g", {0: 1}, version=4, retention_ms=0))
     manager = running.app.manager
     with running.disk.hold():
-        kept = manager.find("g")
+        kept = manager.find(GroupId("g"))
         assert kept is not None
         assert manager.cleanup_group(kept, running.app.clock.wall_ms()) == 1
         await flush_waits(running)

@@ -14,6 +14,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import (
@@ -104,7 +105,7 @@ async def test_what_was_refused_is_not_there_after_a_restart_either(
 async def test_everybody_who_waits_for_the_flush_hears_that_it_failed(running: Running) -> None:
     writer, reader, later = await running.client(), await running.client(), await running.client()
     await writer.commit("g", 0, 1)
-    other = running.group_in((running.app.manager.partition_for("g") + 1) % PARTITIONS)
+    other = running.group_in((running.app.manager.partition_for(GroupId("g")) + 1) % PARTITIONS)
     await later.commit(other, 0, 1)
     handled = running.app.stats.requests[ApiKey.OFFSET_COMMIT]
     fetches = running.app.stats.requests[ApiKey.OFFSET_FETCH]
@@ -143,7 +144,7 @@ async def test_the_groups_of_a_failed_partition_leave_memory_and_come_back_from_
     before = classic(running.app.manager, "g")
     assert before is not None
     manager = running.app.manager
-    same_partition = group_in(manager, manager.partition_for("g"))
+    same_partition = group_in(manager, manager.partition_for(GroupId("g")))
     with running.disk.hold():
         writer.send(requests.commit(same_partition, {0: 1}))
         await eventually(lambda: running.disk.waiting, "the flush to reach the disk")

@@ -15,7 +15,7 @@ from coordinator.partitions.shard import KeptGroup
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import OffsetCommitRecord
 from tests.groups.harness import Call, Cluster
 
@@ -37,7 +37,7 @@ class LoneGroup:
     protocol_type: str | None = "lone"
     generation_id = 0
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: GroupId) -> None:
         self.group_id = group_id
         self.wakeup_ms = SESSION_MS
         self.state = Lone.HEARD
@@ -106,7 +106,7 @@ class Kinds:
     def __init__(self) -> None:
         self.cluster = Cluster()
         self.cluster.log.live = None  # its checks know classic groups
-        self.group = LoneGroup("lone")
+        self.group = LoneGroup(GroupId("lone"))
         as_any: Group = self.group
         self.kept = self.cluster.shard.add(KeptGroup(self.cluster.shard, as_any))
         self.cluster.manager.load_group(self.kept)
@@ -122,7 +122,7 @@ def test_apis_of_the_classic_protocol_refuse_it(kinds: Kinds) -> None:
     assert cluster.join(group="lone").response.error_code == refused
     assert cluster.sync("m", 1, group="lone").response.error_code == refused
     assert cluster.heartbeat("m", 1, group="lone") is refused
-    assert cluster.door.enter_classic(Waiting(), "lone") is refused
+    assert cluster.door.enter_classic(Waiting(), GroupId("lone")) is refused
     assert kinds.group.state is Lone.HEARD
 
 
@@ -148,18 +148,18 @@ def test_its_offsets_expire_as_it_says(kinds: Kinds) -> None:
 
 def test_it_is_deleted_with_its_offsets_once_it_lets_it(kinds: Kinds) -> None:
     cluster = kinds.cluster
-    assert cluster.manager.delete_group("lone") is ErrorCode.NON_EMPTY_GROUP
+    assert cluster.manager.delete_group(GroupId("lone")) is ErrorCode.NON_EMPTY_GROUP
     cluster.advance(SESSION_MS)
     cluster.commit(5, group="lone")
-    assert cluster.manager.delete_group("lone") is ErrorCode.NONE
-    assert cluster.manager.find("lone") is None
+    assert cluster.manager.delete_group(GroupId("lone")) is ErrorCode.NONE
+    assert cluster.manager.find(GroupId("lone")) is None
     assert kinds.group.is_dead
     assert cluster.env.usage.offsets == 0
 
 
 def test_a_decision_of_it_that_is_too_large_comes_back_to_it(kinds: Kinds) -> None:
     kinds.cluster.log.records_max = 0
-    outcome = Outcome(None, [OffsetCommitRecord("lone", "t", 0, None)])
+    outcome = Outcome(None, [OffsetCommitRecord(GroupId("lone"), "t", 0, None)])
     outcome.starts_over = True
     kinds.cluster.door.run(Waiting(), kinds.kept, outcome)
     assert kinds.group.refused == [ErrorCode.UNKNOWN_SERVER_ERROR]
@@ -171,4 +171,4 @@ def test_who_waits_in_it_is_sent_on_when_the_partition_is_lost(kinds: Kinds) -> 
     kinds.cluster.manager.remove_groups_for_partition(Partition(0))
     assert kinds.group.is_dead
     assert call.response is ErrorCode.NOT_COORDINATOR
-    assert kinds.cluster.manager.find("lone") is None
+    assert kinds.cluster.manager.find(GroupId("lone")) is None

@@ -14,7 +14,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node
@@ -87,7 +87,7 @@ async def test_members_that_were_loaded_get_a_full_session(tmp_path: Path) -> No
     async with node(tmp_path / "data") as running:
         member_id, generation = await (await running.client()).join_alone("g")
     async with node(tmp_path / "data") as running:
-        kept = running.app.manager.find("g")
+        kept = running.app.manager.find(GroupId("g"))
         assert kept is not None
         group = kept.classic
         assert group.state is GroupState.STABLE
@@ -197,7 +197,7 @@ async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> 
         assert group is not None
         await eventually(lambda: group.members[second.member_id].awaiting_sync, "the sync to wait")
 
-        running.app.leadership.resign(manager.partition_for("g"), 1)
+        running.app.leadership.resign(manager.partition_for(GroupId("g")), 1)
 
         synced = requests.answer(ApiKey.SYNC_GROUP, 4, await follower.receive())
         assert synced.error_code == NOT_COORDINATOR

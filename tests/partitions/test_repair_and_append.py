@@ -13,7 +13,7 @@ from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, ended
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -39,7 +39,7 @@ class HeldThread(ManualThread):
 
 
 def record(group: str) -> OffsetCommitRecord:
-    return OffsetCommitRecord(group, "topic", 0, OffsetAndMetadata(1, -1, "", 0))
+    return OffsetCommitRecord(GroupId(group), "topic", 0, OffsetAndMetadata(1, -1, "", 0))
 
 
 async def turn() -> None:

@@ -12,6 +12,7 @@ import msgspec
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.net import requests
 from tests.simulation.history import Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -194,7 +195,7 @@ class Client:
             for topic in topics
         ]
         response = await self.ask(
-            ApiKey.OFFSET_FETCH, hot.OffsetFetchRequest(group_id=self.group, topics=wanted)
+            ApiKey.OFFSET_FETCH, hot.OffsetFetchRequest(group_id=GroupId(self.group), topics=wanted)
         )
         if response.error_code:
             return ErrorCode(response.error_code)
@@ -231,7 +232,7 @@ def commit_message(
             hot.OffsetCommitRequestPartition(partition_index=partition, committed_offset=write.value)
         )
     return hot.OffsetCommitRequest(
-        group_id=group,
+        group_id=GroupId(group),
         generation_id_or_member_epoch=generation,
         member_id=member_id,
         topics=[

@@ -8,7 +8,7 @@ from coordinator.app import App
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.partitions.shard import KeptGroup, Shard
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
@@ -165,7 +165,7 @@ def replay(app: App, partition: int) -> Shard:
 
 
 def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
-    for group_id in book.groups.keys() | shard.groups.keys():
+    for group_id in map(GroupId, book.groups.keys() | shard.groups.keys()):
         said, there = book.groups.get(group_id), shard.groups.get(group_id)
         offsets = {where: _offset_facts(value) for where, value in said.offsets.items()} if said else {}
         live = _offsets(there) if there is not None else {}

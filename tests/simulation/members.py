@@ -7,6 +7,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment, encode_assignment, encode_subscription
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.simulation.client import WAIT, Client, all_keys
 from tests.simulation.history import Broken, Key
 from tests.simulation.network import Lost
@@ -52,7 +53,7 @@ class Member(Client):
         response = await self.ask(
             ApiKey.JOIN_GROUP,
             hot.JoinGroupRequest(
-                group_id=self.group,
+                group_id=GroupId(self.group),
                 session_timeout_ms=SESSION_MS,
                 rebalance_timeout_ms=REBALANCE_MS,
                 member_id=self.member_id,
@@ -89,7 +90,7 @@ class Member(Client):
         response = await self.ask(
             ApiKey.SYNC_GROUP,
             hot.SyncGroupRequest(
-                group_id=self.group,
+                group_id=GroupId(self.group),
                 generation_id=joined.generation_id,
                 member_id=self.member_id,
                 group_instance_id=self.instance,
@@ -166,7 +167,7 @@ class Member(Client):
         response = await self.ask(
             ApiKey.HEARTBEAT,
             hot.HeartbeatRequest(
-                group_id=self.group,
+                group_id=GroupId(self.group),
                 generation_id=self.generation,
                 member_id=self.member_id,
                 group_instance_id=self.instance,
@@ -189,7 +190,9 @@ class Member(Client):
     async def _leave(self) -> None:
         member_id, self.member_id, self.generation = self.member_id, "", -1
         identity = hot.MemberIdentity(member_id=member_id, group_instance_id=self.instance)
-        await self.ask(ApiKey.LEAVE_GROUP, hot.LeaveGroupRequest(group_id=self.group, members=[identity]))
+        await self.ask(
+            ApiKey.LEAVE_GROUP, hot.LeaveGroupRequest(group_id=GroupId(self.group), members=[identity])
+        )
         await self.pause(self.absent_s)
 
     async def _die(self) -> None:

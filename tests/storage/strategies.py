@@ -3,6 +3,7 @@
 
 from hypothesis import strategies as st
 
+from protocol.names import GroupId
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
     GroupMetadataRecord,
@@ -72,7 +73,9 @@ records: st.SearchStrategy[Record] = st.one_of(offset_records, group_records, un
 def commit(label: int, count: int = 1, *, group: str = "group") -> list[Record]:
     """Records of one commit that can be told from those of every other label."""
     return [
-        OffsetCommitRecord(group, "topic", partition, OffsetAndMetadata(label, -1, "", 1_700_000_000_000))
+        OffsetCommitRecord(
+            GroupId(group), "topic", partition, OffsetAndMetadata(label, -1, "", 1_700_000_000_000)
+        )
         for partition in range(count)
     ]
 
@@ -81,6 +84,8 @@ def batch(label: int, base_offset: int, count: int = 1, *, metadata_bytes: int =
     """One batch at `base_offset`, of records that carry `label` as their offset."""
     builder = BatchBuilder(1 << 24)
     value = OffsetAndMetadata(label, -1, "m" * metadata_bytes, 1_700_000_000_000)
-    builder.append([OffsetCommitRecord("group", "topic", partition, value) for partition in range(count)])
+    builder.append(
+        [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition in range(count)]
+    )
     (built,) = builder.build(base_offset, 0, 1_700_000_000_000)
     return built

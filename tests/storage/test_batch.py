@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from protocol.names import GroupId
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.format.batch import (
     Batch,
@@ -143,7 +144,7 @@ def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], t
         partition: OffsetAndMetadata(offset, epoch, "", time_ms)
         for partition, (offset, epoch) in offsets.items()
     }
-    return OffsetCommits(group, topic, values, is_plain=True)
+    return OffsetCommits(GroupId(group), topic, values, is_plain=True)
 
 
 plain_offsets_of_a_topic = st.builds(
@@ -194,11 +195,11 @@ def test_many_plain_offsets_give_the_same_bytes_wherever_they_begin(before: int,
 def test_offsets_by_topic_that_do_not_fit_change_nothing() -> None:
     builder = BatchBuilder(2_000)
     value = OffsetAndMetadata(1, -1, "", NOW)
-    few = OffsetCommits("g", "t", dict.fromkeys(range(10), value))
+    few = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(10), value))
     builder.append_offsets([few])
     before = builder.build(0, 0, NOW)
-    many = OffsetCommits("g", "t", dict.fromkeys(range(100), value))
-    for too_large in ([few, many], [OffsetCommits("x" * 32_768, "t", {0: value})]):
+    many = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(100), value))
+    for too_large in ([few, many], [OffsetCommits(GroupId("x" * 32_768), "t", {0: value})]):
         with pytest.raises(RecordTooLarge):
             builder.append_offsets(too_large)
         assert builder.build(0, 0, NOW) == before
@@ -225,7 +226,7 @@ def test_a_refused_record_leaves_the_builder_as_it_was() -> None:
     builder = BatchBuilder()
     builder.append(strategies.commit(1, 2))
     with pytest.raises(RecordTooLarge, match="group has 40000 bytes"):
-        builder.append([*strategies.commit(2, 2), GroupMetadataRecord("x" * 40_000, None)])
+        builder.append([*strategies.commit(2, 2), GroupMetadataRecord(GroupId("x" * 40_000), None)])
     with pytest.raises(RecordTooLarge, match="at most 1048588"):
         builder.append(strategies.commit(3, 40_000))
     builder.append(strategies.commit(4, 1))
@@ -369,7 +370,7 @@ def test_keys_can_be_null_and_values_empty() -> None:
 
 
 def test_an_offset_record_of_each_shape_takes_the_same_path_in_and_out() -> None:
-    record = OffsetCommitRecord("g", "t", 1, None)
+    record = OffsetCommitRecord(GroupId("g"), "t", 1, None)
     ((_, _, key, value),) = iter_records(built([record]))
     assert (key, value) == (encode_record_key(record), None)
 
@@ -377,7 +378,8 @@ def test_an_offset_record_of_each_shape_takes_the_same_path_in_and_out() -> None
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_compressed_batches_that_we_write_are_smaller_and_read_the_same(codec: int) -> None:
     records = [
-        OffsetCommitRecord("group", "topic", p, OffsetAndMetadata(p, -1, "x" * 50, 7)) for p in range(40)
+        OffsetCommitRecord(GroupId("group"), "topic", p, OffsetAndMetadata(p, -1, "x" * 50, 7))
+        for p in range(40)
     ]
     plain, small = BatchBuilder(), BatchBuilder(compression=codec)
     for builder in (plain, small):

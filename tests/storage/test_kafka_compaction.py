@@ -9,7 +9,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.disk.checkpoint_file import read_offsets
@@ -88,7 +88,7 @@ def append(manager: LogManager, group: str, first: int, times: int) -> None:
     for turn in range(times):
         records: list[Record] = [
             OffsetCommitRecord(
-                group, TOPIC, p, OffsetAndMetadata(first + p + times - 1 - turn, -1, "", 1 << 42)
+                GroupId(group), TOPIC, p, OffsetAndMetadata(first + p + times - 1 - turn, -1, "", 1 << 42)
             )
             for p in range(PARTITIONS)
         ]

@@ -10,7 +10,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.format.batch import BatchBuilder, iter_batches
@@ -123,7 +123,9 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
         # Half of the groups go on here; the broker has to know it afterwards.
         for group in GROUPS[::2]:
             records: list[Record] = [
-                OffsetCommitRecord(group, TOPIC, p, OffsetAndMetadata(7_000 + p, -1, "ours", 1 << 42))
+                OffsetCommitRecord(
+                    GroupId(group), TOPIC, p, OffsetAndMetadata(7_000 + p, -1, "ours", 1 << 42)
+                )
                 for p in range(PARTITIONS)
             ]
             builder = BatchBuilder()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
@@ -28,12 +28,12 @@ SUBSCRIPTION = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("f
 ASSIGNMENT = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("00000001 00000003 ffffffff")
 
 RECORDS: list[Record] = [
-    OffsetCommitRecord("group", "topic", 3, OffsetAndMetadata(42, 7, "metadata", NOW)),
-    OffsetCommitRecord("group", "topic", 4, OffsetAndMetadata(43, -1, "", NOW)),
-    OffsetCommitRecord("group", "topic", 5, OffsetAndMetadata(44, -1, "", NOW, NOW + 1)),
-    OffsetCommitRecord("group", "topic", 3, None),
+    OffsetCommitRecord(GroupId("group"), "topic", 3, OffsetAndMetadata(42, 7, "metadata", NOW)),
+    OffsetCommitRecord(GroupId("group"), "topic", 4, OffsetAndMetadata(43, -1, "", NOW)),
+    OffsetCommitRecord(GroupId("group"), "topic", 5, OffsetAndMetadata(44, -1, "", NOW, NOW + 1)),
+    OffsetCommitRecord(GroupId("group"), "topic", 3, None),
     GroupMetadataRecord(
-        "group",
+        GroupId("group"),
         GroupMetadataValue(
             "consumer",
             1,
@@ -47,7 +47,7 @@ RECORDS: list[Record] = [
             ),
         ),
     ),
-    GroupMetadataRecord("group", None),
+    GroupMetadataRecord(GroupId("group"), None),
 ]
 
 

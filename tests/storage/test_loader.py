@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from protocol.names import GroupId
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
 from storage.format.batch_format import CONTROL, HEADER_BYTES
@@ -94,7 +95,9 @@ def test_offsets_in_a_row_come_together_and_lose_nothing(
     for group, topic, first, count in rows:
         for n in range(first, first + count):
             metadata = "m" if odd and n % 37 == 0 else ""
-            records.append(OffsetCommitRecord(group, topic, n, OffsetAndMetadata(n * n, n, metadata, NOW)))
+            records.append(
+                OffsetCommitRecord(GroupId(group), topic, n, OffsetAndMetadata(n * n, n, metadata, NOW))
+            )
     if not records:
         return
     batch = check_batch(built(records))
@@ -132,15 +135,15 @@ def test_names_are_shared_between_records() -> None:
 
 def test_the_loader_forgets_names_when_it_knows_too_many() -> None:
     records = [
-        OffsetCommitRecord(f"group{n % 40}", f"topic{n % 30}", n, OffsetAndMetadata(n, -1, "", NOW))
+        OffsetCommitRecord(GroupId(f"group{n % 40}"), f"topic{n % 30}", n, OffsetAndMetadata(n, -1, "", NOW))
         for n in range(500)
     ]
     assert RecordLoader(names_max=7).load(check_batch(built(records))) == records
 
 
 def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
-    value = encode_record_value(OffsetCommitRecord("", "", 0, OffsetAndMetadata(5, -1, "", NOW)))
-    good = encode_record_key(OffsetCommitRecord("group", "topic", 3, None))
+    value = encode_record_value(OffsetCommitRecord(GroupId(""), "", 0, OffsetAndMetadata(5, -1, "", NOW)))
+    good = encode_record_key(OffsetCommitRecord(GroupId("group"), "topic", 3, None))
     keys = [
         good + b"more!",  # Kafka ignores what follows the partition
         b"\x00\x00" + good[2:],
@@ -161,7 +164,7 @@ def test_a_control_batch_has_no_records_of_groups() -> None:
 
 def test_a_record_that_makes_no_sense_is_reported_with_its_batch() -> None:
     builder = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 1 << 20)
-    builder.append(0, NOW, encode_record_key(OffsetCommitRecord("g", "t", 0, None)), b"\x00\x09", [])
+    builder.append(0, NOW, encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 0, None)), b"\x00\x09", [])
     with pytest.raises(CorruptRecord, match="batch of offsets 0 to 0: offset commit value version 9 "):
         RecordLoader().load(check_batch(bytes(builder.build())))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from protocol.names import GroupId
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import gather
 from storage.columns.offsets import envelopes
@@ -100,7 +101,9 @@ def damaged_batches(draw: st.DrawFn) -> bytes:
     few = st.sampled_from([OffsetAndMetadata(5, 2, "", NOW), OffsetAndMetadata(6, -1, "m", NOW), None])
     wanted = draw(st.lists(st.tuples(st.integers(0, 5), few), min_size=1, max_size=12))
     builder = BatchBuilder()
-    builder.append([OffsetCommitRecord("group", "topic", partition, value) for partition, value in wanted])
+    builder.append(
+        [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition, value in wanted]
+    )
     (data,) = builder.build(draw(st.sampled_from([0, 1 << 40])), 1, NOW)
     body = bytearray(data[HEADER_BYTES:])
     for _ in range(draw(st.integers(0, 2))):
@@ -188,7 +191,7 @@ def test_the_fast_ways_are_taken() -> None:
     """Else all of this would compare the plain way with itself."""
     values = {partition: OffsetAndMetadata(partition, -1, "", NOW) for partition in range(300)}
     builder = BatchBuilder()
-    builder.append_offsets([OffsetCommits("group", "topic", values)])
+    builder.append_offsets([OffsetCommits(GroupId("group"), "topic", values)])
     (data,) = builder.build(0, 0, NOW)
     with calls_of("_load_one", loader) as slow:
         runs = RecordLoader().load_runs(check_batch(data))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.java import java_string_hash
+from protocol.names import GroupId
 from protocol.placement import partition_for
 
 # From Java: "...".hashCode()
@@ -48,7 +49,7 @@ def test_hashes_agree_with_the_definition(text: str) -> None:
 
 @given(st.text(), st.integers(1, 1_000))
 def test_every_group_has_a_partition(text: str, num_partitions: int) -> None:
-    partition = partition_for(text, num_partitions)
+    partition = partition_for(GroupId(text), num_partitions)
     assert 0 <= partition < num_partitions
     hashed = java_string_hash(text)
     assert partition == (0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions
@@ -56,8 +57,8 @@ def test_every_group_has_a_partition(text: str, num_partitions: int) -> None:
 
 def test_the_smallest_int_has_no_absolute_value_and_counts_as_zero() -> None:
     """Java's Math.abs(Integer.MIN_VALUE) is negative; Kafka's Utils.abs makes it 0."""
-    assert partition_for("polygenelubricants", 50) == 0
-    assert partition_for("polygenelubricants", 49) == 0  # abs(-2^31) % 49 would be another one
+    assert partition_for(GroupId("polygenelubricants"), 50) == 0
+    assert partition_for(GroupId("polygenelubricants"), 49) == 0  # abs(-2^31) % 49 would be another one
 
 
 @pytest.mark.parametrize(
@@ -65,4 +66,4 @@ def test_the_smallest_int_has_no_absolute_value_and_counts_as_zero() -> None:
     [("", 0), ("a", 47), ("group", 47), ("my-group", 12), ("hello", 22), ("\U0001f600", 49)],
 )
 def test_partitions_of_fifty(group: str, partition: int) -> None:
-    assert partition_for(group, 50) == partition
+    assert partition_for(GroupId(group), 50) == partition

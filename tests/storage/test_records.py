@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import GroupId
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -92,8 +93,8 @@ def test_a_value_cut_anywhere_is_refused(value: OffsetAndMetadata | GroupMetadat
 def test_bytes_after_the_last_field_are_ignored_as_kafka_does() -> None:
     value = OffsetAndMetadata(1, 2, "m", 3)
     assert decode_offset(encode_offset(value) + b"more") == value
-    key = encode_record_key(OffsetCommitRecord("g", "t", 1, None))
-    assert decode_record(key + b"more", None) == OffsetCommitRecord("g", "t", 1, None)
+    key = encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 1, None))
+    assert decode_record(key + b"more", None) == OffsetCommitRecord(GroupId("g"), "t", 1, None)
 
 
 def test_tagged_fields_of_a_later_version_are_passed_over() -> None:
@@ -104,12 +105,12 @@ def test_tagged_fields_of_a_later_version_are_passed_over() -> None:
 
 
 def test_key_version_0_names_an_offset_too() -> None:
-    key = b"\x00\x00" + encode_record_key(OffsetCommitRecord("g", "t", 7, None))[2:]
-    assert decode_record(key, None) == OffsetCommitRecord("g", "t", 7, None)
+    key = b"\x00\x00" + encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 7, None))[2:]
+    assert decode_record(key, None) == OffsetCommitRecord(GroupId("g"), "t", 7, None)
 
 
 def test_an_expiry_of_its_own_is_written_as_version_1() -> None:
-    record = OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(1, 5, "", 2, expire_timestamp=3))
+    record = OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(1, 5, "", 2, expire_timestamp=3))
     for version in (3, 4):
         value = encode_record_value(record, version)
         assert value is not None
@@ -118,16 +119,16 @@ def test_an_expiry_of_its_own_is_written_as_version_1() -> None:
 
 def test_names_that_are_not_utf8_become_what_java_makes_of_them() -> None:
     key = b"\x00\x02\x00\x03a\xffb"
-    assert decode_record(key, None) == GroupMetadataRecord("a\ufffdb", None)
+    assert decode_record(key, None) == GroupMetadataRecord(GroupId("a\ufffdb"), None)
 
 
 @pytest.mark.parametrize("version", [5, 99, -1])
 def test_a_value_of_an_unknown_version_is_refused(version: int) -> None:
     value = version.to_bytes(2, "big", signed=True) + bytes(100)
     with pytest.raises(CorruptRecord, match=f"version {version} "):
-        decode_record(encode_record_key(OffsetCommitRecord("g", "t", 0, None)), value)
+        decode_record(encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 0, None)), value)
     with pytest.raises(CorruptRecord, match=f"version {version} "):
-        decode_record(encode_record_key(GroupMetadataRecord("g", None)), value)
+        decode_record(encode_record_key(GroupMetadataRecord(GroupId("g"), None)), value)
 
 
 def test_a_kind_of_key_that_is_not_known_is_kept_as_it_is() -> None:
@@ -139,7 +140,7 @@ def test_a_kind_of_key_that_is_not_known_is_kept_as_it_is() -> None:
 @pytest.mark.parametrize("group", ["x" * 32_768, "ü" * 16_384])
 def test_a_name_that_its_field_cannot_hold_is_refused(group: str) -> None:
     with pytest.raises(RecordTooLarge, match="32768 bytes"):
-        encode_record_key(GroupMetadataRecord(group, None))
+        encode_record_key(GroupMetadataRecord(GroupId(group), None))
 
 
 def test_an_array_longer_than_the_bytes_that_follow_is_refused_at_once() -> None:
@@ -207,6 +208,6 @@ def test_values_are_byte_for_byte_what_kafka_writes(version: int) -> None:
 
 
 def test_keys_are_byte_for_byte_what_kafka_writes() -> None:
-    offset_key = encode_record_key(OffsetCommitRecord("grüppe", "topic", 11, None))
+    offset_key = encode_record_key(OffsetCommitRecord(GroupId("grüppe"), "topic", 11, None))
     assert offset_key.hex() == "000100076772c3bc7070650005746f7069630000000b"
-    assert encode_record_key(GroupMetadataRecord("grüppe", None)).hex() == "000200076772c3bc707065"
+    assert encode_record_key(GroupMetadataRecord(GroupId("grüppe"), None)).hex() == "000200076772c3bc707065"

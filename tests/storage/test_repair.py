@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
@@ -314,7 +314,7 @@ def test_what_may_be_older_is_said(tmp_path: Path) -> None:
 
     def commit(group: str, offset: int) -> int:
         builder = BatchBuilder()
-        builder.append([OffsetCommitRecord(group, "t", 0, OffsetAndMetadata(offset, -1, "", 1))])
+        builder.append([OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(offset, -1, "", 1))])
         at = manager.end_offset(Partition(P))
         manager.append([(Partition(P), at, builder.build(at, 0, 1)[0])], sync=False)
         return at

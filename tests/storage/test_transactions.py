@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import GroupId
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import check_batch
 from storage.format.loader import RecordLoader
@@ -25,7 +26,7 @@ from tests.storage.foreign import NOW, control, marker, plain, transactional
 
 def offset(value: int | None, partition: int = 0, group: str = "g") -> OffsetCommitRecord:
     committed = None if value is None else OffsetAndMetadata(value, -1, "", NOW)
-    return OffsetCommitRecord(group, "t", partition, committed)
+    return OffsetCommitRecord(GroupId(group), "t", partition, committed)
 
 
 def shown(*batches: bytes) -> dict[tuple[str, int], int]:
@@ -117,7 +118,7 @@ def test_within_a_transaction_the_last_word_counts() -> None:
 
 
 def test_records_of_other_kinds_wait_for_nothing() -> None:
-    group = GroupMetadataRecord("g", GroupMetadataValue("consumer", 1, None, None, NOW, ()))
+    group = GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 1, None, None, NOW, ()))
     unknown = UnknownRecord(3, b"\0\3\0\1g", b"\0\0")
     replay = LogReplay(RecordLoader())
     batch = check_batch(transactional([group, unknown, offset(5)], 0, 9))

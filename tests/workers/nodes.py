@@ -11,7 +11,7 @@ from bench.installed import groupkeeper
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.workers.orders import Answer, Drain, ListPartitions, Move
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.ports import free_port_run
@@ -170,7 +170,9 @@ def group_in(partition: int, number: int = 0) -> str:
     """The name of a group in this partition; another one for each `number`."""
     names = (f"group-{index}" for index in range(100_000))
     found = [
-        name for name in (next(names) for _ in range(2000)) if partition_for(name, PARTITIONS) == partition
+        name
+        for name in (next(names) for _ in range(2000))
+        if partition_for(GroupId(name), PARTITIONS) == partition
     ]
     return found[number]
 

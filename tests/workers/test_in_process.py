@@ -13,7 +13,7 @@ from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.cleaner.work import clean
 from storage.recovery.shared import SharedDirectory
@@ -130,7 +130,7 @@ def port_of(node: int) -> int:
 
 def group_in(partition: int) -> str:
     names = (f"group-{number}" for number in range(1_000))
-    return next(name for name in names if partition_for(name, PARTITIONS) == partition)
+    return next(name for name in names if partition_for(GroupId(name), PARTITIONS) == partition)
 
 
 def simulate(story: Callable[[Host], Awaitable[None]]) -> float:

@@ -41,6 +41,7 @@ from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
+from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import StorageError
@@ -404,11 +405,11 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
     told: list[tuple[int, Any]] = []
     ends = Ends(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
-    ends.ask(1, messages.AskEnds(9, "g", partitions), 2)
-    ends.ask(3, messages.AskEnds(4, "h", partitions), 2)
+    ends.ask(1, messages.AskEnds(9, GroupId("g"), partitions), 2)
+    ends.ask(3, messages.AskEnds(4, GroupId("h"), partitions), 2)
     assert told == [
-        (2, messages.EndsWanted(1, "g", partitions)),
-        (2, messages.EndsWanted(2, "h", partitions)),
+        (2, messages.EndsWanted(1, GroupId("g"), partitions)),
+        (2, messages.EndsWanted(2, GroupId("h"), partitions)),
     ]
     told.clear()
     known = {"t": {0: End(5, 1_700)}}
@@ -422,7 +423,7 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
     ends = Ends(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(9, "g", {"t": (0,)}), None if how == "unled" else 2)
+    ends.ask(1, messages.AskEnds(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
         ends.answered(2, messages.EndsTold(1, None))
     elif how == "gone":
@@ -435,9 +436,9 @@ def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
     ends = Ends(lambda node, message: told.append((node, message)))
-    ends.ask(1, messages.AskEnds(1, "g", {"t": (0,)}), 2)
+    ends.ask(1, messages.AskEnds(1, GroupId("g"), {"t": (0,)}), 2)
     ends.forget(1)
-    ends.ask(1, messages.AskEnds(1, "h", {"u": (0,)}), 2)
+    ends.ask(1, messages.AskEnds(1, GroupId("h"), {"u": (0,)}), 2)
     ends.answered(2, messages.EndsTold(1, {"t": {0: End(5, 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
     ends.answered(2, messages.EndsTold(2, {"u": {0: End(6, 1_700)}}))
@@ -485,7 +486,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
 
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
-        messages.AskEnds(9, "g", {"t": (0, 1)}),
+        messages.AskEnds(9, GroupId("g"), {"t": (0, 1)}),
         messages.EndsAnswer(9, {"t": {0: End(5, 1_700)}, "u": {}}),
     ):
         kind = messages.FromWorker if isinstance(message, messages.AskEnds) else messages.FromSupervisor
@@ -504,8 +505,8 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
         Leader(NOBODY, 8),  # of a node that does not serve (any more)
     ]
     for number in range(40):
-        expected = {0: brokers[0], 1: brokers[1]}.get(partition_for(f"g{number}", 4))
-        assert cluster.coordinator(f"g{number}") == expected
+        expected = {0: brokers[0], 1: brokers[1]}.get(partition_for(GroupId(f"g{number}"), 4))
+        assert cluster.coordinator(GroupId(f"g{number}")) == expected
     topic = Topic(name="t", id=topic_id(1), partitions=6)
     assert {cluster.leader(topic, index).node_id for index in range(6)} == {1, 2}
     cluster.update(View(brokers[1:], leaders))

@@ -21,7 +21,7 @@ from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
@@ -95,7 +95,9 @@ class Played:
 
 def group_of(partition: int) -> str:
     return next(
-        name for name in map("g{}".format, range(1000)) if partition_for(name, PARTITIONS) == partition
+        name
+        for name in map("g{}".format, range(1000))
+        if partition_for(GroupId(name), PARTITIONS) == partition
     )
 
 

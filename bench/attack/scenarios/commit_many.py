@@ -4,10 +4,13 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 
 def frames(size: Size) -> list[bytes]:
     """One request."""
     row = hot.OffsetCommitRequestPartition(0, 1)
     topics = [hot.OffsetCommitRequestTopic(name=name, partitions=[row]) for name in names("t", 10_000)]
-    return [request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id="many", topics=topics))]
+    return [
+        request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id=GroupId("many"), topics=topics))
+    ]

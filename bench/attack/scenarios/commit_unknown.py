@@ -4,6 +4,7 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 
 def frames(size: Size) -> list[bytes]:
@@ -12,6 +13,8 @@ def frames(size: Size) -> list[bytes]:
     some = [hot.OffsetCommitRequestTopic(name=name, partitions=row) for name in names("none", 24_000)]
     none = [hot.OffsetCommitRequestTopic(name=name) for name in names("none", 49_000)]
     return [
-        request(ApiKey.OFFSET_COMMIT, version, hot.OffsetCommitRequest(group_id="many", topics=topics))
+        request(
+            ApiKey.OFFSET_COMMIT, version, hot.OffsetCommitRequest(group_id=GroupId("many"), topics=topics)
+        )
         for version, topics in ((7, some), (8, none))
     ]

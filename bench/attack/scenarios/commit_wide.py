@@ -4,6 +4,7 @@
 from bench.attack.frames import Size, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 
 def frames(size: Size) -> list[bytes]:
@@ -12,6 +13,6 @@ def frames(size: Size) -> list[bytes]:
     wide = [hot.OffsetCommitRequestTopic(name="wide", partitions=rows)]
     many = [hot.OffsetCommitRequestTopic(name="wide", partitions=rows) for _ in range(4)]
     return [
-        request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id="many", topics=topics))
+        request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id=GroupId("many"), topics=topics))
         for topics in (wide, many)
     ]

@@ -4,6 +4,7 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 INSTANCE = "attacker"
 
@@ -17,7 +18,7 @@ def frames(size: Size) -> list[bytes]:
 
 def _join(protocols: list[hot.JoinGroupRequestProtocol]) -> bytes:
     message = hot.JoinGroupRequest(
-        group_id="large",
+        group_id=GroupId("large"),
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
         group_instance_id=INSTANCE,
@@ -29,4 +30,4 @@ def _join(protocols: list[hot.JoinGroupRequestProtocol]) -> bytes:
 
 def _leave() -> bytes:
     members = [hot.MemberIdentity(member_id="", group_instance_id=INSTANCE)]
-    return request(ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(group_id="large", members=members))
+    return request(ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(group_id=GroupId("large"), members=members))

@@ -4,9 +4,10 @@
 from bench.attack.frames import Size, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 
 def frames(size: Size) -> list[bytes]:
     """One request."""
-    groups = [hot.OffsetFetchRequestGroup(group_id="big", topics=None)] * 10
+    groups = [hot.OffsetFetchRequestGroup(group_id=GroupId("big"), topics=None)] * 10
     return [request(ApiKey.OFFSET_FETCH, 8, hot.OffsetFetchRequest(groups=groups))]

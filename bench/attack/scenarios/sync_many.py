@@ -4,6 +4,7 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.names import GroupId
 
 
 def frames(size: Size) -> list[bytes]:
@@ -11,6 +12,8 @@ def frames(size: Size) -> list[bytes]:
     many = [hot.SyncGroupRequestAssignment(name, b"some partitions") for name in names("member", 49_000)]
     long = [hot.SyncGroupRequestAssignment("member", bytes(4_000_000))]
     return [
-        request(ApiKey.SYNC_GROUP, 4, hot.SyncGroupRequest("g0", 1, "member", assignments=assignments))
+        request(
+            ApiKey.SYNC_GROUP, 4, hot.SyncGroupRequest(GroupId("g0"), 1, "member", assignments=assignments)
+        )
         for assignments in (many, long)
     ]

@@ -18,12 +18,13 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
+from protocol.names import GroupId
 
 
 class GroupOverview(msgspec.Struct, frozen=True):
     """A group as ListGroups shows it."""
 
-    group_id: str
+    group_id: GroupId
     protocol_type: str
     state: str
 
@@ -103,7 +104,7 @@ class GroupMetadata:
         "wakeup_ms",
     )
 
-    def __init__(self, group_id: str, usage: Usage | None = None) -> None:
+    def __init__(self, group_id: GroupId, usage: Usage | None = None) -> None:
         """A group without anything; what it will hold counts into `usage`, the node's books."""
         self.group_id = group_id
         self.usage = Usage() if usage is None else usage

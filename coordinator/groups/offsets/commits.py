@@ -15,6 +15,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
+from protocol.names import GroupId
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET = -1
@@ -27,7 +28,7 @@ _TAKEN: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range
 
 def commit_topic(
     config: GroupConfig,
-    group_id: str,
+    group_id: GroupId,
     name: str,
     partition_count: int,
     topic: OffsetCommitRequestTopic,
