@@ -20,10 +20,10 @@ DEMO_STAMP := $(VENV)/.demo-$(call sum,requirements-demo.lock)
 PIP = $(BIN)/python -m pip --disable-pip-version-check install --quiet
 OURS := --no-deps --no-build-isolation --force-reinstall .
 
-CHECKED = hatch_build.py $(wildcard audit coordinator protocol storage tests bench)
+CHECKED = hatch_build.py docs/site_hooks.py $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help audit-package install install-audit install-dev run test simulate golden lint format demo bench lock clean
+.PHONY: help audit-package install install-audit install-dev run test simulate golden lint format demo bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash, told step by step
 bench: $(DEV_STAMP) ## measure a node (bench/ says how)
 	@exec $(BIN)/python -m bench $(ARGS)
 
+docs: $(DEV_STAMP) ## the documentation as a site of files: site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 audit-package: $(AUDIT_STAMP) ## dist/groupkeeper-audit*.zip: what spark-submit takes to a cluster
 	$(BIN)/python -m audit.package dist
 
@@ -119,5 +122,5 @@ lock: $(DEV_STAMP) ## renew the locks; UPGRADE=--upgrade takes newer versions
 		- -c requirements-dev.lock -o requirements-demo.lock
 
 clean: ## remove .venv, caches and build results; data stays
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .import_linter_cache
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

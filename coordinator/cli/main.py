@@ -29,12 +29,14 @@ app.add_typer(partitions.app, name="partitions")
 
 
 @app.command()
-def settings() -> None:
+def settings(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a page to read instead.")] = False,
+) -> None:
     """Print every setting with its default, as a config file."""
-    from coordinator.config.example import render
+    from coordinator.config import example, reference
 
     with one_line_errors():
-        typer.echo(render(), nl=False)
+        typer.echo((reference if markdown else example).render(), nl=False)
 
 
 def _print_version(wanted: bool) -> None:

@@ -48,10 +48,11 @@ def _lines() -> Iterator[str]:
         yield from textwrap.wrap(
             f"Expected: {kind_of(field.type).expected}.", 100, initial_indent="# ", subsequent_indent="# "
         )
-        yield f'"{field.encode_name}" = {_toml(field.default)}\n'
+        yield f'"{field.encode_name}" = {toml(field.default)}\n'
 
 
-def _toml(value: object) -> str:
+def toml(value: object) -> str:
+    """A setting's value as TOML has it; nothing is an empty text."""
     if value is None:
         return '""'
     if isinstance(value, (Address, Path)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/config.example.toml tells the truth about every setting."""
+"""deploy/config.example.toml and docs/settings.md say of every setting what the program does."""
 
 import tomllib
 from pathlib import Path
@@ -8,15 +8,21 @@ from typing import get_args
 import msgspec
 import pytest
 
-from coordinator.config import Settings, load
+from coordinator.config import Settings, load, reference
 from coordinator.config.example import SECTIONS, render
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "deploy" / "config.example.toml"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "deploy" / "config.example.toml"
+PAGE = ROOT / "docs" / "settings.md"
 FIELDS = msgspec.structs.fields(Settings)
 
 
 def test_the_example_is_what_the_settings_say() -> None:
     assert EXAMPLE.read_text() == render(), "run: groupkeeper settings > deploy/config.example.toml"
+
+
+def test_the_page_is_what_the_settings_say() -> None:
+    assert PAGE.read_text() == reference.render(), "run: groupkeeper settings --markdown > docs/settings.md"
 
 
 def test_loading_the_example_changes_nothing() -> None:

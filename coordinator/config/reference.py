@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Render docs/settings.md from the settings themselves; `groupkeeper settings --markdown` prints it."""
+
+from collections.abc import Iterator
+from typing import Final, get_args
+
+import msgspec
+
+from coordinator.config.example import SECTIONS, toml
+from coordinator.config.settings import Settings
+from coordinator.config.values import kind_of
+
+HEAD: Final = """\
+# Settings
+
+Every setting of `groupkeeper serve`, made from the program itself by `groupkeeper settings --markdown`. Later sources
+win: the file that `--config` names, then the environment (`GROUPKEEPER_LOG_FLUSH=os` for `log.flush`), then flags
+(`--set log.flush=os`). Names are Kafka's wherever Kafka 4.3 has the thing, and so are defaults and bounds. Times are in
+milliseconds and sizes in bytes, unless a name says otherwise.
+
+`groupkeeper settings` prints a file with all of them to start from
+([deploy/config.example.toml](../deploy/config.example.toml)). A name or value that is wrong ends the start with one
+line that says which, where, and what was expected.
+"""
+
+
+def render() -> str:
+    """The text of the page."""
+    return "\n".join([HEAD, *_lines()])
+
+
+def _lines() -> Iterator[str]:
+    for field in msgspec.structs.fields(Settings):
+        if field.encode_name in SECTIONS:
+            yield f"## {SECTIONS[field.encode_name]}\n"
+        sentence = " ".join(extra for extra in get_args(field.type) if isinstance(extra, str))
+        default = "nothing" if field.default is None else f"`{toml(field.default)}`"
+        yield f"### `{field.encode_name}`\n"
+        yield f"{sentence}\n"
+        yield f"Default: {default}. Expected: {kind_of(field.type).expected}.\n"
