@@ -368,6 +368,7 @@ class App:
             loads=self.loader.progress,
             jobs=self.scheduler.jobs,
             limits=self.limits,
+            space=lambda: self.disk_jobs.space,
         )
         registry.register(collector)
         page = Page(registry, collector.count_groups, self.clock.nanos)

@@ -4,6 +4,7 @@
 No label holds a group, a member or a topic: what clients name is not bounded.
 """
 
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
@@ -19,9 +20,11 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.scheduler import Job
 from coordinator.telemetry.logs import dropped_lines
 from coordinator.telemetry.stats import Histogram, Stats
+from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import Partition
+from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
 PREFIX: Final = "groupkeeper_"
@@ -98,6 +101,7 @@ class NodeCollector(Collector):
         loads: Mapping[Partition, LoadProgress],
         jobs: Mapping[str, Job],
         limits: LimitWatch,
+        space: Callable[[], Space | None],
     ) -> None:
         self.stats = stats
         self.manager = manager
@@ -108,6 +112,7 @@ class NodeCollector(Collector):
         self._failed_partitions = failed_partitions
         self._jobs = jobs
         self._limits = limits
+        self._space = space
 
     async def count_groups(self) -> None:
         """Count the groups, for what is collected from now on."""
@@ -120,6 +125,8 @@ class NodeCollector(Collector):
         yield from self._gauges()
         yield from self._job_metrics()
         yield from self._limit_metrics()
+        yield from self._disk_metrics()
+        yield _build_info()
         yield _histogram(
             "flush_duration_seconds", "Time from the start of a flush to its end.", self.stats.flushes
         )
@@ -147,6 +154,16 @@ class NodeCollector(Collector):
             maximum.add_metric([limit.name], limit.maximum)
             refusals.add_metric([limit.name], self._limits.refusals.get(limit.name, 0))
         yield from (used, maximum, refusals)
+
+    def _disk_metrics(self) -> Iterator[Metric]:
+        space = self._space()
+        if space is not None:
+            yield GaugeMetricFamily(
+                PREFIX + "disk_free_bytes",
+                "Bytes that the node may still take of the data directory's disk.",
+                value=space.free,
+            )
+            yield GaugeMetricFamily(PREFIX + "disk_size_bytes", "How large that disk is.", value=space.size)
 
     def _job_metrics(self) -> Iterator[Metric]:
         runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])
@@ -284,6 +301,17 @@ GAUGES: Final[tuple[tuple[str, str, Callable[[NodeCollector], float]], ...]] = (
         lambda node: node.stats.recent_loop_pause_ms_max / 1e3,
     ),
 )
+
+
+def _build_info() -> Metric:
+    built = {
+        "version": __version__,
+        "compiled": str(is_compiled()).lower(),
+        "python": platform.python_version(),
+    }
+    info = GaugeMetricFamily(PREFIX + "build_info", "What this node runs; always 1.", labels=list(built))
+    info.add_metric(list(built.values()), 1)
+    return info
 
 
 def _histogram(name: str, text: str, histogram: Histogram) -> Metric:

@@ -2,10 +2,12 @@
 """What is done by the clock in the io thread: write-behind, checkpoints, and the syncs of `log.flush = interval`."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from coordinator.runtime.io_thread import Submitter
 from coordinator.runtime.scheduler import End
 from coordinator.telemetry.logs import get_logger
+from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
 log = get_logger("node")
@@ -25,6 +27,9 @@ class DiskJobs:
         self._io = io
         self._checkpoint_bytes = checkpoint_bytes
         self._on_log_failed = on_log_failed
+        self.space: Space | None = None
+        """The room on the disk when it was last looked at; None where it never could be."""
+        self._look_for_space()
 
     def write_behind(self, end: End) -> None:
         """Put what waits into the segments, or take a checkpoint where the journal has grown large."""
@@ -33,7 +38,12 @@ class DiskJobs:
         else:
             self._io.submit(self._write_segments, lambda result: end(self._failed("segments", result)))
 
+    def _look_for_space(self) -> None:
+        with suppress(OSError):  # which other things will say
+            self.space = self._log.file_system.space(self._log.data_dir)
+
     def _write_segments(self) -> int:
+        self._look_for_space()
         # Where nothing waits for the disk, nothing else would show that the files are gone.
         if self._log.failed is None:
             self._log.check_there()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from struct import Struct
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from storage.disk.layout import TEMPORARY_SUFFIX
 
@@ -71,6 +71,13 @@ class File(Protocol):
         """Give the file back; closing twice is allowed."""
 
 
+class Space(NamedTuple):
+    """The room on the file system of a directory, in bytes; `free` is what this process may still take."""
+
+    free: int
+    size: int
+
+
 class FileSystem(Protocol):
     """Names and directories."""
 
@@ -103,6 +110,9 @@ class FileSystem(Protocol):
 
     def lock_dir(self, path: Path) -> File | None:
         """Lock a directory itself until what is returned is closed; None when another process has it."""
+
+    def space(self, path: Path) -> Space:
+        """The room on the file system that a directory lies on."""
 
     def boot_id(self) -> bytes:
         """16 bytes that stay the same until the machine starts again: so long nothing that was written is lost."""
@@ -338,6 +348,11 @@ class RealFileSystem:
                 os.close(fd)
                 raise
         return RealFile(fd)
+
+    def space(self, path: Path) -> Space:
+        """The room on the file system that a directory lies on, without what is kept back for root."""
+        found = os.statvfs(path)
+        return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def boot_id(self) -> bytes:
         """The kernel's id of this start of the machine, 16 bytes; a new one in each process where it has none."""

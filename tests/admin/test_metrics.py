@@ -2,6 +2,7 @@
 """/metrics, /health and /ready of a running node, and the page that explains the metrics."""
 
 import json
+import platform
 import re
 import urllib.error
 import urllib.request
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from coordinator.version import __version__, is_compiled
 from tests.support.raw import commit_offsets, create_topic
 from tests.support.service import Service
 
@@ -77,10 +79,14 @@ def test_values_follow_what_was_done(service: Service) -> None:
     assert change("groupkeeper_sent_bytes_total") > 0
     assert after["groupkeeper_partitions", (("state", "owned"),)] == 50
     assert after["groupkeeper_journal_bytes", ()] >= 0
+    version = ("compiled", str(is_compiled()).lower()), ("python", platform.python_version())
+    assert after["groupkeeper_build_info", (*version, ("version", __version__))] == 1
+    free, size = (after[f"groupkeeper_disk_{name}_bytes", ()] for name in ("free", "size"))
+    assert 0 < free < size
 
 
 def test_names_have_our_prefix_base_units_and_bounded_labels(service: Service) -> None:
-    allowed_labels = {"api", "error", "state", "cause", "job", "le", "limit"}
+    allowed_labels = {"api", "error", "state", "cause", "job", "le", "limit", "version", "compiled", "python"}
     for name, labels in samples(service):
         if name.startswith(("process_", "python_")):
             continue

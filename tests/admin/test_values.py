@@ -22,6 +22,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
 from protocol.names import GroupId, Partition
+from storage.disk.filesystem import Space
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
 from tests.net import requests
@@ -104,6 +105,14 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert await metric(running, "partitions", state="loading") == 0
         assert await metric(running, "loaded_records_total") == 1
         assert await metric(running, "loading_size_bytes") == 0
+
+
+async def test_the_room_on_the_disk_is_looked_at_again(running: Running) -> None:
+    running.disk.room = Space(free=3, size=7)
+    jobs = running.app.disk_jobs
+    await eventually(lambda: jobs.space == running.disk.room, "the disk to be looked at")
+    assert await metric(running, "disk_free_bytes") == 3
+    assert await metric(running, "disk_size_bytes") == 7
 
 
 async def test_periodic_jobs_tell_how_often_and_how_long_they_ran_and_what_failed(running: Running) -> None:

@@ -58,6 +58,11 @@ class ByHand(NamedTuple):
 
 
 BY_HAND: Final[Mapping[str, ByHand]] = {
+    "GroupkeeperDiskFills": ByHand(
+        {"groupkeeper_disk_free_bytes": "20+0x9 5+0x9 20+0x9", "groupkeeper_disk_size_bytes": "100+0x30"},
+        ["15m", "19m"],
+        ["9m", "14m", "20m"],
+    ),
     "GroupkeeperInternalErrors": ByHand(
         {'groupkeeper_request_errors_total{error="unknown_server_error"}': "0+0x9 1+0x20"},
         ["11m"],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.disk.filesystem import File, RealFile, RealFileSystem
+from storage.disk.filesystem import File, RealFile, RealFileSystem, Space
 
 JOURNAL = "/journal/"
 SEGMENTS = "__consumer_offsets-"
@@ -32,6 +32,12 @@ class Disk(RealFileSystem):
         self.operations: list[tuple[str, str]] = []
         """Name and path of every operation."""
         self.failures = 0
+        self.room: Space | None = None
+        """What it says of its room; None for the truth."""
+
+    def space(self, path: Path) -> Space:
+        """See FileSystem."""
+        return self.room or super().space(path)
 
     # --- what a test asks for ---
 

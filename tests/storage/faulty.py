@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from storage.disk.filesystem import File
+from storage.disk.filesystem import File, Space
 
 SECTOR = 512
 
@@ -308,6 +308,10 @@ class FaultyFileSystem:
 
     def random_bytes(self, size: int) -> bytes:
         return self._ids.randbytes(size)
+
+    def space(self, path: Path) -> Space:
+        """See FileSystem; there is always room."""
+        return Space(1 << 40, 1 << 41)
 
     def boot_id(self) -> bytes:
         """See FileSystem."""
