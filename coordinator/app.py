@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import gc
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -245,18 +246,14 @@ class App:
         The socket listens before the slower imports below: clients that come early wait in its queue.
         """
         settings = self.settings
-        try:
-            sock = self.machine.bind(settings.listen)
-        except OSError as error:
-            raise CannotStart(f"listen: {error.strerror}") from error
-        port = sock.getsockname()[1]
+        sock, port = self.bind()
         self.lead_partitions()
         host, advertised_port = settings.advertised(port)
         capabilities = self.capabilities()
         node = self.make_node(Broker(settings.node_id, host, advertised_port), capabilities.offers)
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
-        self.listener = Listener(self.loop, self.server, sock)
+        self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
         await self.listener.start()
         self._schedule()
         metrics = await self._start_admin()
@@ -271,6 +268,14 @@ class App:
         )
         self.serving = Serving(Address(settings.listen.host, port), Address(host, advertised_port), metrics)
         return self.serving
+
+    def bind(self) -> tuple[socket.socket, int]:
+        """A socket that listens, and the port at which clients come. Raises CannotStart."""
+        try:
+            sock = self.machine.bind(self.settings.listen)
+        except OSError as error:
+            raise CannotStart(f"listen: {error.strerror}") from error
+        return sock, sock.getsockname()[1]
 
     def lead_partitions(self) -> None:
         """Begin to lead what this node has from the start: all there is."""

@@ -12,12 +12,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from coordinator.catalogue.ids import random_topic_id
 from coordinator.config import Address
 from coordinator.runtime.clock import Clock, SystemClock
 from coordinator.runtime.io_thread import IoThread, Thread
-from coordinator.runtime.sockets import bind
+from coordinator.runtime.sockets import bind, bind_private
 from storage.cleaner.log_cleaner import Runner
 from storage.disk.filesystem import FileSystem, RealFileSystem
 
@@ -36,6 +37,8 @@ class Machine:
     """A socket that listens. Raises OSError with the address in its text."""
     compact: Runner | None = None
     """Does the work of a compaction; None stands for a child process."""
+    bind_private: Callable[[Path], socket.socket] = bind_private
+    """A socket that listens for processes of this user. Raises OSError with the path in its text."""
 
     def now(self) -> datetime:
         """The wall clock's time, in UTC."""

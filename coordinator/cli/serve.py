@@ -76,7 +76,7 @@ def _run(settings: Settings) -> int:
     from coordinator.machine import real_machine
 
     fitting = fit_to_data(real_machine().fs, settings)
-    if settings.workers > 1:
+    if settings.workers > 1 or settings.is_gateway:
         from coordinator.workers import serve as cluster
 
         return cluster.serve(fitting, partial(announce_all, sys.stdout))

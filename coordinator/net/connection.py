@@ -120,10 +120,14 @@ class Connection:
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the socket, unless there are too many."""
-        self._transport = cast(asyncio.Transport, transport)
         peername = transport.get_extra_info("peername")
         address = peername[0] if peername else ""
-        self.peer = f"{address}:{peername[1]}" if peername else "?"
+        self.accept(transport, address, f"{address}:{peername[1]}" if peername else "?")
+
+    def accept(self, transport: asyncio.BaseTransport, address: str, peer: str) -> None:
+        """Take over a transport, unless there are too many connections, or too many of this client's address."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.peer = peer
         self._client_host = f"/{address}"
         self.last_active = asyncio.get_running_loop().time()
         server = self._server

@@ -1,30 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Listening for Kafka clients."""
+"""Listening for Kafka clients, or, on a private socket, for gateways that bring them."""
 
 import asyncio
 import socket
 from typing import cast
 
 from coordinator.net.connection import Connection
+from coordinator.net.proxied import Proxied
 from coordinator.net.server import Server
 from coordinator.runtime.sockets import BACKLOG
 
 
 class Listener:
-    """Accepts connections on a socket that listens already."""
+    """Accepts connections on a socket that listens already; `is_private` is one for gateways."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, server: Server, sock: socket.socket) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server: Server,
+        sock: socket.socket,
+        *,
+        is_private: bool = False,
+    ) -> None:
         self._loop = loop
         self._server = server
         self._sock = sock
+        self._is_private = is_private
         self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Serve those who connect, and those who wait in the socket's queue."""
-        self._listening = await self._loop.create_server(self._connect, sock=self._sock, backlog=BACKLOG)
+        if self._is_private:
+            self._listening = await self._loop.create_unix_server(
+                self._connect_privately, sock=self._sock, backlog=BACKLOG
+            )
+        else:
+            self._listening = await self._loop.create_server(self._connect, sock=self._sock, backlog=BACKLOG)
 
     def _connect(self) -> asyncio.BaseProtocol:
         return cast(asyncio.BaseProtocol, Connection(self._server))
+
+    def _connect_privately(self) -> asyncio.BaseProtocol:
+        return Proxied(self._server)
 
     def stop_accepting(self) -> None:
         """Take no new connections; those that are open stay."""

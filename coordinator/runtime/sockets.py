@@ -1,12 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sockets of a node."""
 
+import os
 import socket
+from pathlib import Path
 from typing import Final
 
 from coordinator.config import Address
 
 BACKLOG: Final = 1024
+PATH_BYTES_MAX: Final = 103
+"""What a path of a unix socket may have everywhere: 107 on Linux, 103 on macOS."""
+PRIVATE_DIRECTORY: Final = "private"
+"""The folder of a data directory that holds the sockets between its processes."""
+
+
+def private_path(data_dir: Path, node_id: int) -> Path:
+    """Where the private socket of a node is."""
+    return data_dir / PRIVATE_DIRECTORY / f"{node_id}.sock"
+
+
+def bind_private(path: Path) -> socket.socket:
+    """A socket that listens at `path`, for processes of this user alone; one that is there already goes.
+
+    Its folder is made, and closed to others. Raises OSError with the path in its text.
+    """
+    if len(os.fsencode(path)) > PATH_BYTES_MAX:
+        reason = f"a unix socket's path has at most {PATH_BYTES_MAX} bytes; choose a shorter data.dir"
+        raise OSError(None, f"cannot listen on {path}: {reason}")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # closed to others from its first moment on
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.parent.chmod(0o700)
+        path.unlink(missing_ok=True)  # of a process that was killed
+        sock.bind(str(path))
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, f"cannot listen on {path}: {error.strerror}") from error
+    finally:
+        os.umask(before)
+    return sock
 
 
 def bind(address: Address) -> socket.socket:

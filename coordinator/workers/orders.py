@@ -7,12 +7,11 @@ from typing import Final
 
 import msgspec
 
+from coordinator.runtime.sockets import PATH_BYTES_MAX
 from protocol.names import Partition
 from storage.errors import StorageError
 
 FILE_NAME: Final = "control.sock"
-PATH_BYTES_MAX: Final = 103
-"""What a path of a unix socket may have everywhere: 107 on Linux, 103 on macOS."""
 ORDER_BYTES_MAX: Final = 4096
 
 

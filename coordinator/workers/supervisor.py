@@ -22,7 +22,7 @@ from typing import Any, Final
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
-from coordinator.config import Address, Settings
+from coordinator.config import Settings
 from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
@@ -32,6 +32,7 @@ from coordinator.workers.assignment import Assignment, Command, Lead
 from coordinator.workers.ends import Ends
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
+from coordinator.workers.own_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import Subscription, TopicFeed
@@ -76,7 +77,7 @@ class Supervisor:
         self.io = machine.thread(loop, "groupkeeper-io")
         self.fs = machine.fs
         self._launch = launch
-        self.nodes = [settings.node_id + index for index in range(settings.workers)]
+        self.nodes = node_ids(settings)
         self.store = CatalogueStore(
             settings.data_dir,
             self.io.submit,
@@ -168,7 +169,7 @@ class Supervisor:
         self.workers[node] = worker
         worker.send(
             messages.Welcome(
-                settings=worker_settings(self.settings, node - self.settings.node_id),
+                settings=worker_settings(self.settings, self.nodes.index(node)),
                 cluster_id=self.cluster_id,
                 topic_id=self.shared.topic_id,
                 offsets_topic=self.store.catalogue.offsets_topic,
@@ -412,20 +413,3 @@ def tell_settled(settled: Settled) -> None:
         )
     for partition, damage in settled.failed.items():
         log.error("partition is damaged", partition=partition, reason=str(damage))
-
-
-def worker_settings(settings: Settings, index: int) -> Settings:
-    """The settings of the worker with this number, counted from 0: each has an id and ports of its own."""
-    from msgspec.structs import replace
-
-    def shifted(address: Address | None) -> Address | None:
-        return address and Address(address.host, address.port + index if address.port else 0)
-
-    return replace(
-        settings,
-        node_id=settings.node_id + index,
-        data_dir=settings.data_dir.absolute(),  # a worker runs in another directory
-        listen=shifted(settings.listen),
-        advertise=shifted(settings.advertise),
-        metrics_listen=shifted(settings.metrics_listen),
-    )

@@ -5,6 +5,7 @@
 """
 
 import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -18,6 +19,7 @@ from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_log import all_durable
+from coordinator.runtime.sockets import private_path
 from coordinator.tickets import Waiting
 from coordinator.topology.view import Broker, Cluster
 from coordinator.workers import messages
@@ -77,6 +79,17 @@ class WorkerApp(App):
     def loop_stalled(self) -> None:
         """The event loop was held for as long as the supervisor calls slow."""
         self.stats.loop_stalls += 1
+
+    def bind(self) -> tuple[socket.socket, int]:
+        """As a node that is alone does; behind a gateway a private socket, at which only gateways come."""
+        settings = self.settings
+        if not settings.is_gateway:
+            return super().bind()
+        try:
+            path = private_path(settings.data_dir, settings.node_id)
+            return self.machine.bind_private(path), settings.listen.port
+        except OSError as error:
+            raise CannotStart(f"data.dir: {error.strerror}") from error
 
     def lead_partitions(self) -> None:
         """Nothing: the supervisor says what."""

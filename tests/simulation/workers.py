@@ -11,7 +11,8 @@ from coordinator.config.log_settings import log_settings
 from coordinator.workers.assignment import Unmovable
 from coordinator.workers.launcher import ANSWER
 from coordinator.workers.liveness import ProcessFacts
-from coordinator.workers.supervisor import Supervisor, WorkerFailed, worker_settings
+from coordinator.workers.own_settings import worker_settings
+from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from coordinator.workers.worker import Worker
 from protocol.names import Partition
 from storage.disk.properties import load_or_create_meta

@@ -32,10 +32,11 @@ from coordinator.workers.control import ControlSocket
 from coordinator.workers.ends import Ends
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
+from coordinator.workers.own_settings import worker_settings
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import Subprocesses
-from coordinator.workers.supervisor import Supervisor, worker_settings
+from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess

@@ -17,6 +17,7 @@ from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import real_machine
+from coordinator.runtime.sockets import private_path
 from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
@@ -86,6 +87,14 @@ class Played:
             "all loads",
         )
 
+    async def private_client(self, greeting: bytes) -> Client:
+        """A connection to the private socket that begins with these bytes."""
+        path = private_path(self.app.settings.data_dir, self.app.settings.node_id)
+        client = Client(*await asyncio.open_unix_connection(path))
+        client.send(greeting)
+        self.clients.append(client)
+        return client
+
     async def client(self) -> Client:
         assert self.app.serving is not None
         client = Client(*await asyncio.open_connection(*self.app.serving.listen))
@@ -102,15 +111,17 @@ def group_of(partition: int) -> str:
 
 
 @asynccontextmanager
-async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
-    settings = Settings(
-        data_dir=data_dir,
-        listen=Address("127.0.0.1", 0),
-        metrics_listen=None,
-        offsets_topic_num_partitions=PARTITIONS,
-        offsets_topic_segment_bytes=4096,
-        log_level="error",
-    )
+async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
+    given: dict[str, Any] = {
+        "data_dir": data_dir,
+        "listen": Address("127.0.0.1", 0),
+        "metrics_listen": None,
+        "offsets_topic_num_partitions": PARTITIONS,
+        "offsets_topic_segment_bytes": 4096,
+        "log_level": "error",
+        **chosen,
+    }
+    settings = Settings(**given)
     shared, _ = SharedDirectory.open(data_dir, log_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
@@ -130,7 +141,7 @@ async def played_worker(data_dir: Path) -> AsyncIterator[Played]:
             await client.close()
         app.share.close()
         await app.stop()
-        shared.settle(1, [*map(Partition, range(PARTITIONS))])
+        shared.settle(settings.node_id, [*map(Partition, range(PARTITIONS))])
         shared.close(clean=True)
 
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each worker has for itself of one node's settings: an id, an address and ports."""
+
+from msgspec.structs import replace
+
+from coordinator.config import Address, Settings
+from coordinator.config.settings import GATEWAY_NODE_ID
+
+
+def node_ids(settings: Settings) -> list[int]:
+    """The ids of all workers. Behind a gateway no broker of the cluster may have one of them."""
+    return [_node_id(settings, index) for index in range(settings.workers)]
+
+
+def _node_id(settings: Settings, index: int) -> int:
+    return settings.node_id + index + (GATEWAY_NODE_ID if settings.is_gateway else 0)
+
+
+def worker_settings(settings: Settings, index: int) -> Settings:
+    """The settings of the worker with this number, counted from 0."""
+    listen = _shifted(settings.listen, index)
+    node_id = _node_id(settings, index)
+    return replace(
+        settings,
+        node_id=node_id,
+        data_dir=settings.data_dir.absolute(),  # a worker runs in another directory
+        listen=listen,
+        advertise=_told(settings, node_id, listen)
+        if settings.is_gateway
+        else settings.advertise and _shifted(settings.advertise, index),
+        metrics_listen=settings.metrics_listen and _shifted(settings.metrics_listen, index),
+    )
+
+
+def _shifted(address: Address, index: int) -> Address:
+    return Address(address.host, address.port + index if address.port else 0)
+
+
+def _told(settings: Settings, node_id: int, listen: Address) -> Address:
+    """Where clients of a gateway find a node of ours: at a port, or a name, of its own."""
+    if settings.gateway_sni_pattern is not None:
+        return Address(settings.gateway_sni_pattern.replace("{id}", str(node_id)), settings.gateway_sni_port)
+    return Address(settings.gateway_told_host, listen.port)

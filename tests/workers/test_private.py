@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private socket of a worker behind a gateway: who may come, and as whom."""
+
+import asyncio
+import stat
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.app import CannotStart
+from coordinator.config import Address
+from coordinator.runtime.sockets import private_path
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.messages import DescribeGroupsRequest
+from protocol.proxy_header import (
+    HEAD_BYTES,
+    REST_BYTES_MAX,
+    SIGNATURE,
+    Endpoint,
+    ProxyHeader,
+    encode_proxy_header,
+)
+from tests.net import requests
+from tests.partitions.running import Client, eventually
+from tests.support.ports import free_ports
+from tests.workers.test_share import Played, group_of, played_worker
+
+NODE = 1_000_001
+GROUP = group_of(0)
+CLIENT = Endpoint("192.0.2.7", 40_123)
+HEADER = encode_proxy_header(ProxyHeader(CLIENT, Endpoint("192.0.2.1", 9092)))
+
+
+def private_worker(data_dir: Path, **chosen: Any) -> AbstractAsyncContextManager[Played]:
+    return played_worker(
+        data_dir,
+        node_id=NODE,
+        listen=Address("127.0.0.1", free_ports(1)[0]),
+        upstream_bootstrap_servers=(Address("kafka", 9092),),
+        gateway_adopt="off",
+        **chosen,
+    )
+
+
+async def serve_group(played: Played) -> None:
+    played.lead(0)
+    await played.all_loaded()
+
+
+async def described_hosts(client: Client) -> list[str]:
+    """The hosts of the group's members."""
+    answer = await client.ask(
+        requests.request(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=[GROUP]))
+    )
+    response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 4)
+    return [member.client_host for member in response.groups[0].members]
+
+
+async def test_a_member_has_the_address_that_its_gateway_tells(tmp_path: Path) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        client = await played.private_client(HEADER)
+        await client.join_alone(GROUP)
+        assert await described_hosts(client) == ["/192.0.2.7"]
+        assert [connection.peer for connection in connections(played)] == ["192.0.2.7:40123"]
+
+
+def connections(played: Played) -> list[Any]:
+    assert played.app.server is not None
+    return list(played.app.server.connections)
+
+
+async def test_a_header_may_come_in_pieces_and_with_requests_behind_it(tmp_path: Path) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        commit = requests.commit(GROUP, {0: 5})
+        for cut in range(1, len(HEADER) + 20, 7):
+            everything = HEADER + commit
+            client = await played.private_client(everything[:cut])
+            await asyncio.sleep(0)
+            client.send(everything[cut:])
+            await client.receive()
+            assert await client.fetch(GROUP) == {0: 5}
+
+
+async def test_a_gateway_may_speak_for_itself(tmp_path: Path) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        client = await played.private_client(encode_proxy_header(ProxyHeader()))
+        assert await client.commit(GROUP, 0, 1) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        requests.commit(GROUP, {0: 5}),
+        SIGNATURE + b"\x31\x11\0\0",
+        HEADER[:12] + b"\x21\x11" + (REST_BYTES_MAX + 1).to_bytes(2, "big"),
+    ],
+    ids=["none", "another version", "too long"],
+)
+async def test_without_a_header_a_connection_is_closed(tmp_path: Path, greeting: bytes) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        client = await played.private_client(greeting)
+        await client.until_closed()
+        assert played.app.stats.malformed_requests == 1
+        assert played.app.stats.connections_accepted == 0
+        assert played.app.stats.offset_commits == 0
+
+
+async def test_a_connection_that_ends_in_its_header_is_forgotten(tmp_path: Path) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        client = await played.private_client(HEADER[:HEAD_BYTES])
+        await client.close()
+        other = await played.private_client(HEADER)
+        assert await other.commit(GROUP, 0, 1) is ErrorCode.NONE
+        assert played.app.stats.connections_accepted == 1
+
+
+async def test_limits_go_by_the_clients_address(tmp_path: Path) -> None:
+    async with private_worker(tmp_path, max_connections_per_ip=1) as played:
+        await serve_group(played)
+        client = await played.private_client(HEADER)
+        assert await client.commit(GROUP, 0, 1) is ErrorCode.NONE
+        refused = await played.private_client(HEADER)
+        await refused.until_closed()
+        elsewhere = ProxyHeader(Endpoint("192.0.2.8", 1), Endpoint("192.0.2.1", 9092))
+        other = await played.private_client(encode_proxy_header(elsewhere))
+        assert await other.commit(GROUP, 0, 2) is ErrorCode.NONE
+        await client.close()
+        await eventually(lambda: len(connections(played)) == 1, "the end of a connection")
+        again = await played.private_client(HEADER)
+        assert await again.commit(GROUP, 0, 3) is ErrorCode.NONE
+
+
+async def test_the_socket_is_this_users_alone_and_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
+    path = private_path(tmp_path, NODE)
+    path.parent.mkdir(mode=0o755)
+    path.write_text("of a process that was killed")
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        assert stat.S_ISSOCK(path.stat().st_mode)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert played.app.serving is not None
+        assert played.app.serving.listen == played.app.settings.listen  # where the gateway listens
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*played.app.serving.listen)
+
+
+async def test_a_path_too_long_for_a_socket_is_one_line(tmp_path: Path) -> None:
+    data_dir = tmp_path / ("x" * 100)
+    data_dir.mkdir()
+    with pytest.raises(CannotStart, match=r"data\.dir: cannot listen on .*choose a shorter data\.dir$"):
+        async with private_worker(data_dir):
+            pass
