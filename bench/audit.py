@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -93,7 +93,7 @@ def _batches(records: int, groups: Sequence[str]) -> Iterator[tuple[int, bytes]]
 def _metadata(group: str, generation: int, now_ms: int) -> GroupMetadataRecord:
     members = tuple(
         MemberValue(
-            f"consumer-{number}-{group}",
+            MemberId(f"consumer-{number}-{group}"),
             None,
             f"consumer-{number}",
             "/10.0.0.1",

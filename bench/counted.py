@@ -29,7 +29,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
@@ -119,14 +119,14 @@ def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
 class Member:
     """The only member of a group, and what it asks."""
 
-    def __init__(self, member_id: str, generation: int) -> None:
+    def __init__(self, member_id: MemberId, generation: int) -> None:
         self.member_id = member_id
         self.generation = generation
 
     @classmethod
     async def join(cls, client: Client) -> "Member":
         """Join and sync."""
-        joined = await client.ask(ApiKey.JOIN_GROUP, 3, cls("", -1).join_request())
+        joined = await client.ask(ApiKey.JOIN_GROUP, 3, cls(MemberId(""), -1).join_request())
         member = cls(joined.member_id, joined.generation_id)
         synced = await client.ask(ApiKey.SYNC_GROUP, 4, member.sync_request(member.generation))
         assert joined.error_code == synced.error_code == 0

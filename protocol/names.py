@@ -12,3 +12,6 @@ Partition = NewType("Partition", int)
 
 GroupId = NewType("GroupId", str)
 """`group.id` of a consumer."""
+
+MemberId = NewType("MemberId", str)
+"""`member.id`, which a coordinator gives out; empty in the request of a member that has none yet."""

@@ -27,7 +27,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import CreateTopicsRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 TOPIC: Final = "attacked"
 PIPELINED: Final = 200
@@ -114,7 +114,7 @@ def join(
     protocols = [hot.JoinGroupRequestProtocol(name="range", metadata=metadata)]
     return hot.JoinGroupRequest(
         group_id=GroupId(group),
-        member_id=member_id,
+        member_id=MemberId(member_id),
         protocol_type="consumer",
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=60_000,

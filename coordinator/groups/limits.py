@@ -17,7 +17,7 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -54,7 +54,7 @@ def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def new_pending_member(limits: Limits, usage: Usage, member_id: str) -> ErrorCode:
+def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> ErrorCode:
     """Whether one more member id may be given out: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")

@@ -9,7 +9,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -34,7 +34,7 @@ _PACK_ihx: Final = Struct(">ihx").pack
 class HeartbeatRequest(Frozen, frozen=True):
     group_id: GroupId = GroupId("")
     generation_id: int = 0
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
 
 
@@ -65,7 +65,7 @@ def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
         raise Truncated("HeartbeatRequest") from None
     if pos > len(buf):
         raise Truncated("HeartbeatRequest")
-    return HeartbeatRequest(GroupId(group_id), generation_id, member_id, None)
+    return HeartbeatRequest(GroupId(group_id), generation_id, MemberId(member_id), None)
 
 
 decode_request_v1 = decode_request_v0
@@ -106,7 +106,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
         raise Truncated("HeartbeatRequest") from None
     if pos > len(buf):
         raise Truncated("HeartbeatRequest")
-    return HeartbeatRequest(GroupId(group_id), generation_id, member_id, group_instance_id)
+    return HeartbeatRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id)
 
 
 def decode_request_v4(buf: bytes, pos: int) -> HeartbeatRequest:
@@ -144,7 +144,7 @@ def decode_request_v4(buf: bytes, pos: int) -> HeartbeatRequest:
         raise Truncated("HeartbeatRequest") from None
     if pos > len(buf):
         raise Truncated("HeartbeatRequest")
-    return HeartbeatRequest(GroupId(group_id), generation_id, member_id, group_instance_id)
+    return HeartbeatRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id)
 
 
 def encode_request_v0(message: HeartbeatRequest) -> bytes:

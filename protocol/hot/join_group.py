@@ -9,7 +9,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -55,7 +55,7 @@ class JoinGroupRequest(Frozen, frozen=True):
     group_id: GroupId = GroupId("")
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = -1
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
     protocol_type: str = ""
     protocols: list[JoinGroupRequestProtocol] = []
@@ -63,7 +63,7 @@ class JoinGroupRequest(Frozen, frozen=True):
 
 
 class JoinGroupResponseMember(Frozen, frozen=True):
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
     metadata: bytes = b""
 
@@ -74,9 +74,9 @@ class JoinGroupResponse(Frozen, frozen=True):
     generation_id: int = -1
     protocol_type: str | None = None
     protocol_name: str | None = ""
-    leader: str = ""
+    leader: MemberId = MemberId("")
     skip_assignment: bool = False
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     members: list[JoinGroupResponseMember] = []
 
 
@@ -139,7 +139,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, -1, member_id, None, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, -1, MemberId(member_id), None, protocol_type, protocols, None)
 
 
 def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
@@ -201,7 +201,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, None, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, MemberId(member_id), None, protocol_type, protocols, None)
 
 
 decode_request_v2 = decode_request_v1
@@ -282,7 +282,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, MemberId(member_id), group_instance_id, protocol_type, protocols, None)
 
 
 def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
@@ -361,7 +361,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, None)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, MemberId(member_id), group_instance_id, protocol_type, protocols, None)
 
 
 decode_request_v7 = decode_request_v6
@@ -453,7 +453,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         raise Truncated("JoinGroupRequest") from None
     if pos > len(buf):
         raise Truncated("JoinGroupRequest")
-    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, member_id, group_instance_id, protocol_type, protocols, reason)
+    return JoinGroupRequest(GroupId(group_id), session_timeout_ms, rebalance_timeout_ms, MemberId(member_id), group_instance_id, protocol_type, protocols, reason)
 
 
 decode_request_v9 = decode_request_v8
@@ -624,12 +624,12 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = end
             else:
                 raise bad_length(n, "metadata")
-            members.append(JoinGroupResponseMember(member_member_id, None, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), None, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(0, error_code, generation_id, None, protocol_name, leader, False, member_id, members)
+    return JoinGroupResponse(0, error_code, generation_id, None, protocol_name, MemberId(leader), False, MemberId(member_id), members)
 
 
 decode_response_v1 = decode_response_v0
@@ -685,12 +685,12 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = end
             else:
                 raise bad_length(n, "metadata")
-            members.append(JoinGroupResponseMember(member_member_id, None, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), None, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, leader, False, member_id, members)
+    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, MemberId(leader), False, MemberId(member_id), members)
 
 
 decode_response_v3 = decode_response_v2
@@ -759,12 +759,12 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = end
             else:
                 raise bad_length(n, "metadata")
-            members.append(JoinGroupResponseMember(member_member_id, member_group_instance_id, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), member_group_instance_id, member_metadata))
     except (IndexError, error):
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, leader, False, member_id, members)
+    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, MemberId(leader), False, MemberId(member_id), members)
 
 
 def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
@@ -830,7 +830,7 @@ def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(JoinGroupResponseMember(member_member_id, member_group_instance_id, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), member_group_instance_id, member_metadata))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -839,7 +839,7 @@ def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, leader, False, member_id, members)
+    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, None, protocol_name, MemberId(leader), False, MemberId(member_id), members)
 
 
 def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
@@ -918,7 +918,7 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(JoinGroupResponseMember(member_member_id, member_group_instance_id, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), member_group_instance_id, member_metadata))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -927,7 +927,7 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, False, member_id, members)
+    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, MemberId(leader), False, MemberId(member_id), members)
 
 
 decode_response_v8 = decode_response_v7
@@ -1010,7 +1010,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(JoinGroupResponseMember(member_member_id, member_group_instance_id, member_metadata))
+            members.append(JoinGroupResponseMember(MemberId(member_member_id), member_group_instance_id, member_metadata))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -1019,7 +1019,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         raise Truncated("JoinGroupResponse") from None
     if pos > len(buf):
         raise Truncated("JoinGroupResponse")
-    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, leader, skip_assignment, member_id, members)
+    return JoinGroupResponse(throttle_time_ms, error_code, generation_id, protocol_type, protocol_name, MemberId(leader), skip_assignment, MemberId(member_id), members)
 
 
 def encode_response_v0(message: JoinGroupResponse) -> bytes:

@@ -9,7 +9,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -38,19 +38,19 @@ _PACK_ih: Final = Struct(">ih").pack
 
 
 class MemberIdentity(Frozen, frozen=True):
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
     reason: str | None = None
 
 
 class LeaveGroupRequest(Frozen, frozen=True):
     group_id: GroupId = GroupId("")
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     members: list[MemberIdentity] = []
 
 
 class MemberResponse(Frozen, frozen=True):
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = ""
     error_code: int = 0
 
@@ -83,7 +83,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(GroupId(group_id), member_id, [])
+    return LeaveGroupRequest(GroupId(group_id), MemberId(member_id), [])
 
 
 decode_request_v1 = decode_request_v0
@@ -132,12 +132,12 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
                 member_group_instance_id = None
             else:
                 raise bad_length(n, "group_instance_id")
-            members.append(MemberIdentity(member_member_id, member_group_instance_id, None))
+            members.append(MemberIdentity(MemberId(member_member_id), member_group_instance_id, None))
     except (IndexError, error):
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(GroupId(group_id), "", members)
+    return LeaveGroupRequest(GroupId(group_id), MemberId(""), members)
 
 
 def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
@@ -185,7 +185,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(MemberIdentity(member_member_id, member_group_instance_id, None))
+            members.append(MemberIdentity(MemberId(member_member_id), member_group_instance_id, None))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -194,7 +194,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(GroupId(group_id), "", members)
+    return LeaveGroupRequest(GroupId(group_id), MemberId(""), members)
 
 
 def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
@@ -252,7 +252,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(MemberIdentity(member_member_id, member_group_instance_id, member_reason))
+            members.append(MemberIdentity(MemberId(member_member_id), member_group_instance_id, member_reason))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -261,7 +261,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
         raise Truncated("LeaveGroupRequest") from None
     if pos > len(buf):
         raise Truncated("LeaveGroupRequest")
-    return LeaveGroupRequest(GroupId(group_id), "", members)
+    return LeaveGroupRequest(GroupId(group_id), MemberId(""), members)
 
 
 def encode_request_v0(message: LeaveGroupRequest) -> bytes:
@@ -380,7 +380,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
                 raise bad_length(n, "group_instance_id")
             (member_error_code,) = _UNPACK_h(buf, pos)
             pos += 2
-            members.append(MemberResponse(member_member_id, member_group_instance_id, member_error_code))
+            members.append(MemberResponse(MemberId(member_member_id), member_group_instance_id, member_error_code))
     except (IndexError, error):
         raise Truncated("LeaveGroupResponse") from None
     if pos > len(buf):
@@ -425,7 +425,7 @@ def decode_response_v4(buf: bytes, pos: int) -> LeaveGroupResponse:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            members.append(MemberResponse(member_member_id, member_group_instance_id, member_error_code))
+            members.append(MemberResponse(MemberId(member_member_id), member_group_instance_id, member_error_code))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -72,7 +72,7 @@ class OffsetCommitRequestTopic(Frozen, frozen=True):
 class OffsetCommitRequest(Frozen, frozen=True):
     group_id: GroupId = GroupId("")
     generation_id_or_member_epoch: int = -1
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
     retention_time_ms: int = -1
     topics: list[OffsetCommitRequestTopic] = []
@@ -165,7 +165,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, retention_time_ms, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, retention_time_ms, topics)
 
 
 decode_request_v3 = decode_request_v2
@@ -245,7 +245,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, -1, topics)
 
 
 def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
@@ -319,7 +319,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, -1, topics)
 
 
 def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
@@ -403,7 +403,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
@@ -507,7 +507,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 decode_request_v9 = decode_request_v8
@@ -608,7 +608,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 def encode_request_v2(message: OffsetCommitRequest) -> bytes:
@@ -903,7 +903,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, retention_time_ms, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, retention_time_ms, topics)
 
 
 decode_request_v3_in_steps = decode_request_v2_in_steps
@@ -985,7 +985,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, -1, topics)
 
 
 def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
@@ -1061,7 +1061,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, None, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), None, -1, topics)
 
 
 def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
@@ -1147,7 +1147,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, OffsetCommitRequest]:
@@ -1253,7 +1253,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 decode_request_v9_in_steps = decode_request_v8_in_steps
@@ -1356,7 +1356,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
         raise Truncated("OffsetCommitRequest")
-    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, member_id, group_instance_id, -1, topics)
+    return OffsetCommitRequest(GroupId(group_id), generation_id_or_member_epoch, MemberId(member_id), group_instance_id, -1, topics)
 
 
 def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:

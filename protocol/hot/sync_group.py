@@ -10,7 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -44,14 +44,14 @@ _PACK_ih: Final = Struct(">ih").pack
 
 
 class SyncGroupRequestAssignment(Frozen, frozen=True):
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     assignment: bytes = b""
 
 
 class SyncGroupRequest(Frozen, frozen=True):
     group_id: GroupId = GroupId("")
     generation_id: int = 0
-    member_id: str = ""
+    member_id: MemberId = MemberId("")
     group_instance_id: str | None = None
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -112,12 +112,12 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
                 pos = end
             else:
                 raise bad_length(n, "assignment")
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
     except (IndexError, error):
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, None, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), None, None, None, assignments)
 
 
 decode_request_v1 = decode_request_v0
@@ -182,12 +182,12 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
                 pos = end
             else:
                 raise bad_length(n, "assignment")
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
     except (IndexError, error):
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, None, None, assignments)
 
 
 def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
@@ -250,7 +250,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -259,7 +259,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, None, None, assignments)
 
 
 def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
@@ -342,7 +342,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -351,7 +351,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, protocol_type, protocol_name, assignments)
 
 
 def encode_request_v0(message: SyncGroupRequest) -> bytes:
@@ -486,7 +486,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 pos = end
             else:
                 raise bad_length(n, "assignment")
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
                 left = 500
@@ -495,7 +495,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, None, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), None, None, None, assignments)
 
 
 decode_request_v1_in_steps = decode_request_v0_in_steps
@@ -561,7 +561,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 pos = end
             else:
                 raise bad_length(n, "assignment")
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
                 left = 500
@@ -570,7 +570,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, None, None, assignments)
 
 
 def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
@@ -634,7 +634,7 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
                 left = 500
@@ -647,7 +647,7 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, None, None, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, None, None, assignments)
 
 
 def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, SyncGroupRequest]:
@@ -731,7 +731,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            assignments.append(SyncGroupRequestAssignment(assignment_member_id, assignment_assignment))
+            assignments.append(SyncGroupRequestAssignment(MemberId(assignment_member_id), assignment_assignment))
             left -= 1
             if not left:
                 left = 500
@@ -744,7 +744,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         raise Truncated("SyncGroupRequest") from None
     if pos > len(buf):
         raise Truncated("SyncGroupRequest")
-    return SyncGroupRequest(GroupId(group_id), generation_id, member_id, group_instance_id, protocol_type, protocol_name, assignments)
+    return SyncGroupRequest(GroupId(group_id), generation_id, MemberId(member_id), group_instance_id, protocol_type, protocol_name, assignments)
 
 
 def decode_response_v0(buf: bytes, pos: int) -> SyncGroupResponse:

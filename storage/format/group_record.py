@@ -9,7 +9,7 @@ old one.
 from struct import Struct
 from typing import Final
 
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, nullable_string, short_string
@@ -27,7 +27,7 @@ _TWO_INTS: Final = Struct(">ii")
 class MemberValue(Frozen, frozen=True):
     """A member of a stored group. Timeouts are milliseconds; `rebalance_timeout` is -1 in value version 0."""
 
-    member_id: str
+    member_id: MemberId
     group_instance_id: str | None
     client_id: str
     client_host: str
@@ -43,7 +43,7 @@ class GroupMetadataValue(Frozen, frozen=True):
     protocol_type: str
     generation: int
     protocol: str | None
-    leader: str | None
+    leader: MemberId | None
     current_state_timestamp: int
     members: tuple[MemberValue, ...]
 
@@ -133,14 +133,18 @@ def decode_group_metadata(value: bytes) -> GroupMetadataValue:
     if not 0 <= version < 4:
         raise CorruptRecord(f"group metadata value version {version} is not known")
     protocol_type, generation = reader.string(), reader.int32()
-    protocol, leader = reader.nullable_string(), reader.nullable_string()
+    protocol, leader = reader.nullable_string(), _member_id(reader.nullable_string())
     timestamp = reader.int64() if version >= 2 else -1
     members = tuple(_decode_member(reader, version) for _ in range(reader.array_length(reader.int32())))
     return GroupMetadataValue(protocol_type, generation, protocol, leader, timestamp, members)
 
 
+def _member_id(text: str | None) -> MemberId | None:
+    return None if text is None else MemberId(text)
+
+
 def _decode_member(reader: FieldReader, version: int) -> MemberValue:
-    member_id = reader.string()
+    member_id = MemberId(reader.string())
     instance_id = reader.nullable_string() if version >= 3 else None
     client_id, client_host = reader.string(), reader.string()
     rebalance_timeout = reader.int32() if version >= 1 else -1
@@ -160,11 +164,11 @@ def _decode_member(reader: FieldReader, version: int) -> MemberValue:
 
 def _decode_group_flexible(reader: FieldReader) -> GroupMetadataValue:
     protocol_type, generation = reader.compact_string(), reader.int32()
-    protocol, leader = reader.nullable_compact_string(), reader.nullable_compact_string()
+    protocol, leader = reader.nullable_compact_string(), _member_id(reader.nullable_compact_string())
     timestamp = reader.int64()
     members = []
     for _ in range(reader.array_length(reader.uvarint() - 1)):
-        member_id, instance_id = reader.compact_string(), reader.nullable_compact_string()
+        member_id, instance_id = MemberId(reader.compact_string()), reader.nullable_compact_string()
         client_id, client_host = reader.compact_string(), reader.compact_string()
         rebalance_timeout, session_timeout = reader.int32(), reader.int32()
         subscription = reader.blob(reader.uvarint() - 1)

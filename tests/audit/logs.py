@@ -11,7 +11,7 @@ from crc32c import crc32c
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder, read_batch
@@ -66,7 +66,7 @@ def commit(
 
 def member(name: str, client: str = "client", instance: str | None = None) -> MemberValue:
     """A member of a stored group."""
-    return MemberValue(name, instance, client, "/127.0.0.1", 300_000, 45_000, b"", b"")
+    return MemberValue(MemberId(name), instance, client, "/127.0.0.1", 300_000, 45_000, b"", b"")
 
 
 def stored(

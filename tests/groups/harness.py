@@ -31,7 +31,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataValue,
@@ -316,7 +316,7 @@ class Cluster:
         """Send a JoinGroup."""
         request = JoinGroupRequest(
             group_id=GroupId(group),
-            member_id=member_id,
+            member_id=MemberId(member_id),
             group_instance_id=instance,
             protocol_type=protocol_type,
             session_timeout_ms=session_ms,
@@ -338,11 +338,11 @@ class Cluster:
         """Send a SyncGroup; the leader's brings assignments."""
         request = SyncGroupRequest(
             group_id=GroupId(group),
-            member_id=member_id,
+            member_id=MemberId(member_id),
             generation_id=generation,
             group_instance_id=instance,
             assignments=[
-                SyncGroupRequestAssignment(member_id=key, assignment=value)
+                SyncGroupRequestAssignment(member_id=MemberId(key), assignment=value)
                 for key, value in (assignments or {}).items()
             ],
         )
@@ -352,7 +352,7 @@ class Cluster:
         self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None
     ) -> ErrorCode:
         """Send a Heartbeat and return its error."""
-        request = HeartbeatRequest(GroupId(group), generation, member_id, instance)
+        request = HeartbeatRequest(GroupId(group), generation, MemberId(member_id), instance)
         return ErrorCode(self._call(heartbeat.handle, request, 4).response.error_code)
 
     def leave(self, *members: str | tuple[str, str | None], group: str = "g") -> list[ErrorCode]:
@@ -361,7 +361,8 @@ class Cluster:
         request = LeaveGroupRequest(
             group_id=GroupId(group),
             members=[
-                MemberIdentity(member_id=member, group_instance_id=instance) for member, instance in pairs
+                MemberIdentity(member_id=MemberId(member), group_instance_id=instance)
+                for member, instance in pairs
             ],
         )
         response = self._call(leave_group.handle, request, 5).response
@@ -385,7 +386,7 @@ class Cluster:
         request = OffsetCommitRequest(
             group_id=GroupId(group),
             generation_id_or_member_epoch=generation,
-            member_id=member_id,
+            member_id=MemberId(member_id),
             group_instance_id=instance,
             retention_time_ms=retention_ms,
             topics=[
@@ -471,7 +472,7 @@ class Cluster:
             calls = [*(self.join(member_id, **options) for member_id in before), new]
         leader = self.group().leader_id
         assert leader is not None
-        members = sorted(self.group().members, key=lambda member_id: member_id != leader)
+        members: list[str] = sorted(self.group().members, key=lambda member_id: member_id != leader)
         generation = self.group().generation_id
         assignments = {member_id: f"for {member_id}".encode() for member_id in members}
         for member_id in members:

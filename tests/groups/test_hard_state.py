@@ -16,7 +16,7 @@ from coordinator.groups.outcome import Outcome
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from storage.errors import RecordTooLarge
 from storage.format.records import GroupMetadataRecord, GroupMetadataValue, MemberValue, OffsetCommitRecord
 from tests.groups.harness import Cluster
@@ -124,7 +124,7 @@ def test_a_heartbeat_comes_to_an_answer_and_nothing_else(
 ) -> None:
     cluster = Cluster()
     (member,) = cluster.stable_group(1)
-    request = HeartbeatRequest(GroupId("g"), generation, member_id or member, None)
+    request = HeartbeatRequest(GroupId("g"), generation, MemberId(member_id or member), None)
     outcome = membership.heartbeat(cluster.group(), request, cluster.clock.mono_ms())
     assert facts(outcome) == nothing_but(answer)
 

@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 
@@ -64,7 +64,7 @@ def test_followers_sync_waits_for_the_leader_and_gets_its_part() -> None:
     members = cluster.stable_group(2)
     leader, follower = members
     group = cluster.group()
-    assert group.members[leader].assignment == f"for {leader}".encode()
+    assert group.members[MemberId(leader)].assignment == f"for {leader}".encode()
     again = cluster.sync(follower, group.generation_id)
     assert again.response.assignment == f"for {follower}".encode()
 

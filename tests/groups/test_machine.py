@@ -16,7 +16,7 @@ from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage, text_bytes
 from coordinator.partitions.shard import KeptGroup
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from tests.groups.harness import Call, Cluster
 from tests.support.groups import classic
 
@@ -65,7 +65,7 @@ class GroupMachine(RuleBasedStateMachine):
         member_id = self._some_id(data, group)
         found = classic(self.cluster.manager, group)
         generation = found.generation_id if found else 0
-        members = list(found.members) if found else []
+        members: list[str] = list(found.members) if found else []
         assignments = {member: salt + member.encode() for member in members}
         call = self.cluster.sync(
             member_id,
@@ -164,7 +164,9 @@ class GroupMachine(RuleBasedStateMachine):
                 self._join(member.member_id, group, instance=member.group_instance_id, protocols=protocols)
             self.cluster.advance(3_001)
         if found.state is GroupState.COMPLETING_REBALANCE and finish:
-            assignments = {member_id: salt + member_id.encode() for member_id in found.members}
+            assignments: dict[str, bytes] = {
+                member_id: salt + member_id.encode() for member_id in found.members
+            }
             for member in list(found.members.values()):
                 call = self.cluster.sync(member.member_id, found.generation_id, assignments, group=group)
                 self.calls.append((group, call))
@@ -220,7 +222,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     def _instance_of(self, group: str, member_id: str) -> str | None:
         found = classic(self.cluster.manager, group)
-        member = found.members.get(member_id) if found else None
+        member = found.members.get(MemberId(member_id)) if found else None
         return member.group_instance_id if member else None
 
 

@@ -9,7 +9,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -87,7 +87,9 @@ def api_versions(correlation_id: int = 1) -> bytes:
 
 
 def heartbeat(group: str, member_id: str, generation: int, correlation_id: int = 1) -> bytes:
-    message = hot.HeartbeatRequest(group_id=GroupId(group), generation_id=generation, member_id=member_id)
+    message = hot.HeartbeatRequest(
+        group_id=GroupId(group), generation_id=generation, member_id=MemberId(member_id)
+    )
     return request(ApiKey.HEARTBEAT, 4, message, correlation_id)
 
 
@@ -113,7 +115,7 @@ def commit(
     message = hot.OffsetCommitRequest(
         group_id=GroupId(group),
         generation_id_or_member_epoch=generation,
-        member_id=member_id,
+        member_id=MemberId(member_id),
         retention_time_ms=retention_ms,
         topics=[hot.OffsetCommitRequestTopic(name=topic, partitions=partitions)],
     )
@@ -146,7 +148,7 @@ def join(
 ) -> bytes:
     message = hot.JoinGroupRequest(
         group_id=GroupId(group),
-        member_id=member_id,
+        member_id=MemberId(member_id),
         group_instance_id=instance,
         protocol_type=protocol_type,
         session_timeout_ms=session_ms,
@@ -165,10 +167,10 @@ def sync(
 ) -> bytes:
     message = hot.SyncGroupRequest(
         group_id=GroupId(group),
-        member_id=member_id,
+        member_id=MemberId(member_id),
         generation_id=generation,
         assignments=[
-            hot.SyncGroupRequestAssignment(member_id=key, assignment=value)
+            hot.SyncGroupRequestAssignment(member_id=MemberId(key), assignment=value)
             for key, value in (assignments or {}).items()
         ],
     )
@@ -177,7 +179,8 @@ def sync(
 
 def leave(group: str, *members: str) -> bytes:
     message = hot.LeaveGroupRequest(
-        group_id=GroupId(group), members=[hot.MemberIdentity(member_id=member) for member in members]
+        group_id=GroupId(group),
+        members=[hot.MemberIdentity(member_id=MemberId(member)) for member in members],
     )
     return request(ApiKey.LEAVE_GROUP, 4, message)
 

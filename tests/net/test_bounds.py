@@ -13,7 +13,7 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from protocol.wire import uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -95,7 +95,7 @@ def test_as_many_items_as_allowed_are_decoded_and_not_one_more() -> None:
 def test_so_many_members_leave_at_once_and_no_more() -> None:
     codec = codec_for(ApiKey.LEAVE_GROUP, 4)
     for count, refused in ((LEAVING_MAX, False), (LEAVING_MAX + 1, True)):
-        members = [hot.MemberIdentity(member_id=name) for name in names(count)]
+        members = [hot.MemberIdentity(member_id=MemberId(name)) for name in names(count)]
         body = codec.encode_request(hot.LeaveGroupRequest(group_id=GroupId("g"), members=members))
         if refused:
             with pytest.raises(TooManyItems):

@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DescribeGroupsRequest, FetchRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from storage.format.records import GroupMetadataRecord
 from tests.groups.harness import FakeClock
 from tests.net import requests
@@ -235,7 +235,9 @@ async def test_after_a_failed_flush_a_parked_request_gets_one_answer(edge: Edge)
     ctx.wait_for(edge.writer.append([GroupMetadataRecord(GroupId("other"), None)]))
     edge.fail_flush()
     ctx.complete(
-        hot.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None)
+        hot.JoinGroupResponse(
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
+        )
     )
     await settle()
     (frame,) = client.answers()

@@ -15,7 +15,7 @@ from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
@@ -62,7 +62,10 @@ def request(
     version: int = 8,
 ) -> bytes:
     message = hot.OffsetCommitRequest(
-        group_id=GroupId(group), member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
+        group_id=GroupId(group),
+        member_id=MemberId(member_id),
+        generation_id_or_member_epoch=generation,
+        topics=topics,
     )
     return requests.request(ApiKey.OFFSET_COMMIT, version, message)
 

@@ -16,7 +16,7 @@ from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -222,7 +222,7 @@ def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
 def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
     shard = Shard(Partition(0))
     member = MemberValue(
-        member_id="m",
+        member_id=MemberId("m"),
         group_instance_id=None,
         client_id="c",
         client_host="/h",
@@ -232,7 +232,9 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
         assignment=b"",
     )
     shard.apply(
-        GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 3, "range", "m", 0, (member,)))
+        GroupMetadataRecord(
+            GroupId("g"), GroupMetadataValue("consumer", 3, "range", MemberId("m"), 0, (member,))
+        )
     )
     for topic in ("t", "u"):
         shard.apply(OffsetCommitRecord(GroupId("g"), topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))

@@ -9,7 +9,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from tests.groups.harness import Cluster
 from tests.support.groups import classic
 
@@ -113,7 +113,7 @@ def group_in(state: GroupState) -> tuple[Cluster, Members]:
         cluster.manager.remove_groups_for_partition(Partition(0))
         cluster.shard.groups[GroupId("g")] = kept
     else:
-        cluster.group().expect(members.pending, 1 << 40)
+        cluster.group().expect(MemberId(members.pending), 1 << 40)
     assert cluster.shard.groups[GroupId("g")].classic.state is state
     return cluster, members
 
@@ -132,7 +132,7 @@ def test_who_may_commit(caller: str, state: GroupState, error: ErrorCode) -> Non
     request = OffsetCommitRequest(
         group_id=GroupId("g"),
         generation_id_or_member_epoch=generation,
-        member_id=asking.member(members),
+        member_id=MemberId(asking.member(members)),
         group_instance_id=asking.instance,
     )
     assert group.validate_commit(request) is error
@@ -162,19 +162,19 @@ def test_a_commit_is_a_sign_of_life(state: GroupState) -> None:
     group = cluster.group()
     cluster.clock.passed_ms += 9_000
     assert cluster.commit(1, member_id=members.dynamic, generation=group.generation_id) is NONE
-    deadline = group.members[members.dynamic].session_deadline_ms
+    deadline = group.members[MemberId(members.dynamic)].session_deadline_ms
     assert deadline == cluster.clock.mono_ms() + 10_000
-    assert group.members[members.static].session_deadline_ms < deadline
+    assert group.members[MemberId(members.static)].session_deadline_ms < deadline
 
 
 def test_a_refused_commit_is_no_sign_of_life() -> None:
     cluster, members = group_in(GroupState.STABLE)
     group = cluster.group()
-    before = group.members[members.dynamic].session_deadline_ms
+    before = group.members[MemberId(members.dynamic)].session_deadline_ms
     cluster.clock.passed_ms += 5_000
     assert cluster.commit(1, member_id=members.dynamic, generation=group.generation_id - 1) is ILLEGAL
     assert cluster.commit(1) is UNKNOWN
-    assert group.members[members.dynamic].session_deadline_ms == before
+    assert group.members[MemberId(members.dynamic)].session_deadline_ms == before
 
 
 def test_answers_of_commits_that_were_taken_stay_good_after_one_that_was_refused() -> None:

@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -193,7 +193,7 @@ async def test_what_a_reply_says_of_a_lost_append_is_refused_however_late_it_com
     assert client.answers() == []
 
     ctx.wait_for(kept.ticket)
-    ctx.complete(hot.JoinGroupResponse(error_code=NONE, member_id="m", protocol_name=None))
+    ctx.complete(hot.JoinGroupResponse(error_code=NONE, member_id=MemberId("m"), protocol_name=None))
     await settle()
 
     (frame,) = client.answers()

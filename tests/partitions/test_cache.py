@@ -31,7 +31,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -62,7 +62,7 @@ def committed(offset: int) -> OffsetAndMetadata:
 def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
     values = tuple(
         MemberValue(
-            member_id=member,
+            member_id=MemberId(member),
             group_instance_id=None,
             client_id="client",
             client_host="/127.0.0.1",
@@ -73,7 +73,7 @@ def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
         )
         for member in members
     )
-    leader = members[0] if members else None
+    leader = MemberId(members[0]) if members else None
     return GroupMetadataRecord(
         GroupId("g"), GroupMetadataValue("consumer", generation, "range", leader, WALL_START_MS, values)
     )
@@ -106,7 +106,7 @@ def test_a_group_that_is_begun_is_empty_and_kept_once_there_is_something_in_it(c
     assert (group.state, group.generation_id, group.protocol_type) == (GroupState.EMPTY, 0, None)
     cluster.door.run(Waiting(), kept, Outcome())
     assert classic(manager, "g") is None
-    group.expect("m", 1_000)
+    group.expect(MemberId("m"), 1_000)
     cluster.door.run(Waiting(), kept, Outcome())
     assert classic(manager, "g") is group
     assert list(manager.current_groups()) == [kept]
@@ -281,19 +281,19 @@ EVERY_API: dict[str, tuple[Callable[..., Any], Any, int, Callable[[Any], Any]]] 
     ),
     "sync": (
         sync_group.handle,
-        hot.SyncGroupRequest(group_id=GroupId("g"), member_id="m", generation_id=1),
+        hot.SyncGroupRequest(group_id=GroupId("g"), member_id=MemberId("m"), generation_id=1),
         4,
         lambda answer: answer.error_code,
     ),
     "heartbeat": (
         heartbeat.handle,
-        hot.HeartbeatRequest(group_id=GroupId("g"), member_id="m", generation_id=1),
+        hot.HeartbeatRequest(group_id=GroupId("g"), member_id=MemberId("m"), generation_id=1),
         4,
         lambda answer: answer.error_code,
     ),
     "leave": (
         leave_group.handle,
-        hot.LeaveGroupRequest(group_id=GroupId("g"), members=[hot.MemberIdentity(member_id="m")]),
+        hot.LeaveGroupRequest(group_id=GroupId("g"), members=[hot.MemberIdentity(member_id=MemberId("m"))]),
         5,
         lambda answer: answer.error_code,
     ),

@@ -31,10 +31,10 @@ from protocol.hot import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 GROUP: Final = GroupId("group-0001")
-MEMBER: Final = "consumer-group-0001-1-5f0c7e1e-8f3e-4e1b-9b57-1a2b3c4d5e6f"
+MEMBER: Final = MemberId("consumer-group-0001-1-5f0c7e1e-8f3e-4e1b-9b57-1a2b3c4d5e6f")
 TOPIC_ID: Final = bytes(range(16))
 
 Exchange = tuple[str, ApiKey, int, Any, Any]

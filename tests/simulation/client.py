@@ -12,7 +12,7 @@ import msgspec
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from tests.net import requests
 from tests.simulation.history import Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -234,7 +234,7 @@ def commit_message(
     return hot.OffsetCommitRequest(
         group_id=GroupId(group),
         generation_id_or_member_epoch=generation,
-        member_id=member_id,
+        member_id=MemberId(member_id),
         topics=[
             hot.OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in partitions.items()
         ],

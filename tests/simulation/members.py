@@ -7,7 +7,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment, encode_assignment, encode_subscription
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from tests.simulation.client import WAIT, Client, all_keys
 from tests.simulation.history import Broken, Key
 from tests.simulation.network import Lost
@@ -31,7 +31,7 @@ class Member(Client):
         self.absent_s = absent_s
         """How long it stays away in the mean once it has left."""
         self.instance = name if static else None
-        self.member_id = ""
+        self.member_id = MemberId("")
         self.generation = -1
         self.mine: list[Key] = []
         self._heard = -1.0
@@ -97,7 +97,7 @@ class Member(Client):
                 protocol_type="consumer",
                 protocol_name="range",
                 assignments=[
-                    hot.SyncGroupRequestAssignment(member_id=member, assignment=part)
+                    hot.SyncGroupRequestAssignment(member_id=MemberId(member), assignment=part)
                     for member, part in plan.items()
                 ],
             ),
@@ -188,7 +188,7 @@ class Member(Client):
         self._heard, self._moves = asked, self.world.moves
 
     async def _leave(self) -> None:
-        member_id, self.member_id, self.generation = self.member_id, "", -1
+        member_id, self.member_id, self.generation = self.member_id, MemberId(""), -1
         identity = hot.MemberIdentity(member_id=member_id, group_instance_id=self.instance)
         await self.ask(
             ApiKey.LEAVE_GROUP, hot.LeaveGroupRequest(group_id=GroupId(self.group), members=[identity])
@@ -201,13 +201,13 @@ class Member(Client):
         if self.instance is None:
             self.world.silent[self.member_id] = self.world.loop.time()
         await self.pause(max(SESSION_MS / 1000, self.absent_s))
-        self.member_id, self.generation = "", -1
+        self.member_id, self.generation = MemberId(""), -1
 
     async def _failed(self, error: ErrorCode) -> None:
         if error is ErrorCode.NONE:
             return
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
-            self.member_id, self.generation = "", -1
+            self.member_id, self.generation = MemberId(""), -1
         elif error in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.generation = -1
         elif error in WAIT:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, MemberId, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
@@ -38,11 +38,18 @@ RECORDS: list[Record] = [
             "consumer",
             1,
             "range",
-            "member-1",
+            MemberId("member-1"),
             NOW,
             (
                 MemberValue(
-                    "member-1", "i", "client", "/127.0.0.1", 300_000, 45_000, SUBSCRIPTION, ASSIGNMENT
+                    MemberId("member-1"),
+                    "i",
+                    "client",
+                    "/127.0.0.1",
+                    300_000,
+                    45_000,
+                    SUBSCRIPTION,
+                    ASSIGNMENT,
                 ),
             ),
         ),

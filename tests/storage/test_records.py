@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -183,11 +183,11 @@ GROUP = GroupMetadataValue(
     "consumer",
     5,
     "range",
-    "member-1",
+    MemberId("member-1"),
     1700000000456,
     (
-        MemberValue("member-1", None, "client", "/127.0.0.1", 300000, 45000, b"\x01\x02\x03", b""),
-        MemberValue("member-2", "static", "", "/h", 60000, 6000, b"", b"\x09"),
+        MemberValue(MemberId("member-1"), None, "client", "/127.0.0.1", 300000, 45000, b"\x01\x02\x03", b""),
+        MemberValue(MemberId("member-2"), "static", "", "/h", 60000, 6000, b"", b"\x09"),
     ),
 )
 KAFKA_EMPTY_GROUPS = {

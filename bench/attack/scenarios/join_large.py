@@ -4,7 +4,7 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 INSTANCE = "attacker"
 
@@ -29,5 +29,5 @@ def _join(protocols: list[hot.JoinGroupRequestProtocol]) -> bytes:
 
 
 def _leave() -> bytes:
-    members = [hot.MemberIdentity(member_id="", group_instance_id=INSTANCE)]
+    members = [hot.MemberIdentity(member_id=MemberId(""), group_instance_id=INSTANCE)]
     return request(ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(group_id=GroupId("large"), members=members))

@@ -4,10 +4,10 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 
 def frames(size: Size) -> list[bytes]:
     """One request."""
-    members = [hot.MemberIdentity(member_id=name) for name in names("member", 10_000)]
+    members = [hot.MemberIdentity(member_id=MemberId(name)) for name in names("member", 10_000)]
     return [request(ApiKey.LEAVE_GROUP, 4, hot.LeaveGroupRequest(group_id=GroupId("g0"), members=members))]

@@ -4,16 +4,20 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 
 def frames(size: Size) -> list[bytes]:
     """Two requests of somebody who is no member."""
-    many = [hot.SyncGroupRequestAssignment(name, b"some partitions") for name in names("member", 49_000)]
-    long = [hot.SyncGroupRequestAssignment("member", bytes(4_000_000))]
+    many = [
+        hot.SyncGroupRequestAssignment(MemberId(name), b"some partitions") for name in names("member", 49_000)
+    ]
+    long = [hot.SyncGroupRequestAssignment(MemberId("member"), bytes(4_000_000))]
     return [
         request(
-            ApiKey.SYNC_GROUP, 4, hot.SyncGroupRequest(GroupId("g0"), 1, "member", assignments=assignments)
+            ApiKey.SYNC_GROUP,
+            4,
+            hot.SyncGroupRequest(GroupId("g0"), 1, MemberId("member"), assignments=assignments),
         )
         for assignments in (many, long)
     ]

@@ -24,6 +24,7 @@ from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
+from protocol.names import MemberId
 from storage.format.records import GroupMetadataValue, MemberValue
 
 REQUIRES_KNOWN_MEMBER_ID_FROM = 4  # KIP-394
@@ -68,7 +69,7 @@ class _Join:
         group, request = self.group, self.request
         if not self._accepted():
             group.remove(request.member_id)
-            return self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id="")
+            return self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, member_id=MemberId(""))
         if group.state is GroupState.DEAD:
             return self._refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         names = [name for name, _ in self.protocols]
@@ -78,7 +79,7 @@ class _Join:
             return self._known_member()
         return self._unknown_member()
 
-    def _refuse(self, error: ErrorCode, member_id: str | None = None) -> Outcome:
+    def _refuse(self, error: ErrorCode, member_id: MemberId | None = None) -> Outcome:
         response = JoinGroupResponse(
             error_code=error,
             member_id=self.request.member_id if member_id is None else member_id,
@@ -109,7 +110,7 @@ class _Join:
         request, group = self.request, self.group
         instance_id = request.group_instance_id
         prefix = self.caller.client_id if instance_id is None else instance_id
-        member_id = f"{prefix}-{self.env.new_member_suffix()}"
+        member_id = MemberId(f"{prefix}-{self.env.new_member_suffix()}")
         if instance_id is None:
             if self.caller.api_version >= REQUIRES_KNOWN_MEMBER_ID_FROM:
                 return self._hand_out(member_id)
@@ -119,7 +120,7 @@ class _Join:
             return self._add(member_id)
         return self._replace_static(old_member_id, member_id)
 
-    def _hand_out(self, member_id: str) -> Outcome:
+    def _hand_out(self, member_id: MemberId) -> Outcome:
         """Give the id out first, so that a client that never hears the answer leaves no member behind."""
         error = new_pending_member(self.env.config.limits, self.env.usage, member_id)
         if error is not ErrorCode.NONE:
@@ -127,7 +128,7 @@ class _Join:
         self.group.expect(member_id, self.now.mono + self.request.session_timeout_ms)
         return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
 
-    def _add(self, member_id: str) -> Outcome:
+    def _add(self, member_id: MemberId) -> Outcome:
         group, request, now = self.group, self.request, self.now
         member = MemberMetadata(
             member_id=member_id,
@@ -154,7 +155,7 @@ class _Join:
         prepare_or_complete(self.env, group, RebalanceCause.MEMBER_JOINED, reason, now, self.out)
         return self.out
 
-    def _replace_static(self, old_member_id: str, member_id: str) -> Outcome:
+    def _replace_static(self, old_member_id: MemberId, member_id: MemberId) -> Outcome:
         """A static member came back without its id: it takes its old place under a new one (KIP-345)."""
         group = self.group
         old = group.members[old_member_id]
@@ -175,7 +176,7 @@ class _Join:
             return self._replace_stored(old, member_id)
         return self._replace_and_rebalance(old, member_id)
 
-    def _replace_stored(self, old: MemberMetadata, member_id: str) -> Outcome:
+    def _replace_stored(self, old: MemberMetadata, member_id: MemberId) -> Outcome:
         """The generation goes on under the new id. Applying the record replaces the member, and nothing else does."""
         group, request = self.group, self.request
         kept = group.protocol_name
@@ -198,7 +199,7 @@ class _Join:
         group.wake_at(old.session_deadline_ms)
         return self.out.reply(self.caller, self._replaced_response(value, member_id))
 
-    def _replaced_response(self, value: GroupMetadataValue, member_id: str) -> JoinGroupResponse:
+    def _replaced_response(self, value: GroupMetadataValue, member_id: MemberId) -> JoinGroupResponse:
         """A replaced leader must not assign anew: it hears to skip that, or, before v9, that another one leads."""
         skips = self.caller.api_version >= SKIPS_ASSIGNMENT_FROM
         leads = value.leader == member_id
@@ -206,7 +207,7 @@ class _Join:
             generation_id=value.generation,
             protocol_type=value.protocol_type,
             protocol_name=value.protocol,
-            leader=(value.leader if skips else self.group.leader_id) or "",
+            leader=(value.leader if skips else self.group.leader_id) or MemberId(""),
             skip_assignment=skips and leads,
             member_id=member_id,
             members=[
@@ -221,7 +222,7 @@ class _Join:
             else [],
         )
 
-    def _replace_and_rebalance(self, old: MemberMetadata, member_id: str) -> Outcome:
+    def _replace_and_rebalance(self, old: MemberMetadata, member_id: MemberId) -> Outcome:
         group, now = self.group, self.now
         old_member_id = old.member_id
         fenced = ErrorCode.FENCED_INSTANCE_ID

@@ -8,6 +8,7 @@ import msgspec
 
 from coordinator.groups.outcome import Caller
 from coordinator.groups.usage import text_bytes
+from protocol.names import MemberId
 
 NEVER: Final = 1 << 62  # a deadline that does not come
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -16,7 +17,7 @@ PROTOCOL_TYPE_CONSUMER: Final = "consumer"
 class MemberSummary(msgspec.Struct, frozen=True):
     """A member as DescribeGroups shows it; `metadata` belongs to the selected protocol."""
 
-    member_id: str
+    member_id: MemberId
     group_instance_id: str | None
     client_id: str
     client_host: str
@@ -40,7 +41,7 @@ class MemberMetadata(msgspec.Struct):
     moves the number and no timer.
     """
 
-    member_id: str
+    member_id: MemberId
     group_instance_id: str | None
     client_id: str
     client_host: str

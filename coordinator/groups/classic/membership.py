@@ -12,6 +12,7 @@ from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
+from protocol.names import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
@@ -43,7 +44,7 @@ def heartbeat(group: GroupMetadata, request: HeartbeatRequest, now_mono_ms: int)
     return _REJOIN if state is _PREPARING else _ALIVE
 
 
-def prolong_session(group: GroupMetadata, member_id: str, now_mono_ms: int) -> None:
+def prolong_session(group: GroupMetadata, member_id: MemberId, now_mono_ms: int) -> None:
     """A commit of a member counts as a heartbeat (OffsetMetadataManager.commitOffset)."""
     member = group.members.get(member_id)
     if member is not None:
@@ -101,8 +102,10 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
     return ErrorCode.NONE
 
 
-def remove_member(group: GroupMetadata, member_id: str, out: Outcome) -> None:
+def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
     """Take a member out, telling a join of it that still waits to start over."""
-    response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id="", protocol_name=None)
+    response = JoinGroupResponse(
+        error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
+    )
     answer_join(group, group.members[member_id], response, out)
     group.remove(member_id)

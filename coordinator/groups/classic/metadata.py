@@ -18,7 +18,7 @@ from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
-from protocol.names import GroupId
+from protocol.names import GroupId, MemberId
 
 
 class GroupOverview(msgspec.Struct, frozen=True):
@@ -52,9 +52,9 @@ def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
 
 
 # Most groups have nothing of these. They share what is empty, which is replaced and never changed.
-NO_STATIC_MEMBERS: Final[dict[str, str]] = {}
-NO_PENDING_MEMBERS: Final[dict[str, int]] = {}
-NOBODY: Final[set[str]] = set()
+NO_STATIC_MEMBERS: Final[dict[str, MemberId]] = {}
+NO_PENDING_MEMBERS: Final[dict[MemberId, int]] = {}
+NOBODY: Final[set[MemberId]] = set()
 
 SHARED_TOPICS_MAX: Final = 1_000
 _shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
@@ -116,11 +116,13 @@ class GroupMetadata:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.generation_id = 0
-        self.leader_id: str | None = None
-        self.members: dict[str, MemberMetadata] = {}
-        self.static_members: dict[str, str] = NO_STATIC_MEMBERS  # group.instance.id -> member id
-        self.pending_members: dict[str, int] = NO_PENDING_MEMBERS  # ids given out, not yet joined -> deadline
-        self.pending_sync_members: set[str] = NOBODY
+        self.leader_id: MemberId | None = None
+        self.members: dict[MemberId, MemberMetadata] = {}
+        self.static_members: dict[str, MemberId] = NO_STATIC_MEMBERS  # group.instance.id -> member id
+        self.pending_members: dict[MemberId, int] = (
+            NO_PENDING_MEMBERS  # ids given out, not yet joined -> deadline
+        )
+        self.pending_sync_members: set[MemberId] = NOBODY
         self.num_members_awaiting_join = 0
         self.supported_protocols: dict[str, int] = {}  # protocol -> how many members offer it
         self.new_member_added = False
@@ -162,11 +164,11 @@ class GroupMetadata:
 
     # --- members ---
 
-    def is_leader(self, member_id: str) -> bool:
+    def is_leader(self, member_id: MemberId) -> bool:
         """Whether this member makes the assignment of the generation."""
         return self.leader_id == member_id
 
-    def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    def validate_member(self, member_id: MemberId, group_instance_id: str | None) -> ErrorCode:
         """NONE for a member that may act under this id; FENCED_INSTANCE_ID for a replaced static member.
 
         An instance id that the group does not know is UNKNOWN_MEMBER_ID even with a good member id
@@ -205,7 +207,7 @@ class GroupMetadata:
             self.num_members_awaiting_join += 1
         self._forget_pending(member.member_id)
 
-    def remove(self, member_id: str) -> None:
+    def remove(self, member_id: MemberId) -> None:
         """Take a member, or an id that was given out, away. The first of those left leads if it was the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
@@ -221,7 +223,7 @@ class GroupMetadata:
         self._forget_pending(member_id)
         self.pending_sync_members.discard(member_id)
 
-    def expect(self, member_id: str, deadline_ms: int) -> None:
+    def expect(self, member_id: MemberId, deadline_ms: int) -> None:
         """An id was given out: its member may join with it until `deadline_ms`."""
         assert member_id not in self.pending_members, f"{member_id} is given out twice"
         if not self.pending_members:
@@ -231,7 +233,7 @@ class GroupMetadata:
         self._add_member_bytes(text_bytes(member_id))
         self.wake_at(deadline_ms)
 
-    def _forget_pending(self, member_id: str) -> None:
+    def _forget_pending(self, member_id: MemberId) -> None:
         if self.pending_members.pop(member_id, None) is not None:
             self.usage.pending_members -= 1
             self._add_member_bytes(-text_bytes(member_id))
@@ -243,7 +245,7 @@ class GroupMetadata:
         for member_id in list(self.pending_members):
             self._forget_pending(member_id)
 
-    def replace_static_member(self, old_member_id: str, new_member_id: str) -> MemberMetadata:
+    def replace_static_member(self, old_member_id: MemberId, new_member_id: MemberId) -> MemberMetadata:
         """Give a static member a new id and keep everything else but its waiting requests (KIP-345).
 
         Returns the member. The caller answers the waiting requests of the old id before.

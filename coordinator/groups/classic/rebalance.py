@@ -12,6 +12,7 @@ from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
+from protocol.names import MemberId
 
 STORE_AGAIN_MS: Final = 60_000
 """After so long a group that the log did not take as Empty is stored again: `message.max.bytes` is too small for it."""
@@ -33,13 +34,13 @@ def answer_join(
         group.num_members_awaiting_join -= 1
 
 
-def join_response(group: GroupMetadata, member_id: str, *, with_members: bool) -> JoinGroupResponse:
+def join_response(group: GroupMetadata, member_id: MemberId, *, with_members: bool) -> JoinGroupResponse:
     """The current generation as one member hears of it; only a leader gets the members."""
     return JoinGroupResponse(
         generation_id=group.generation_id,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
-        leader=group.leader_id or "",
+        leader=group.leader_id or MemberId(""),
         member_id=member_id,
         members=[
             JoinGroupResponseMember(

@@ -14,6 +14,7 @@ from msgspec import structs
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
+from protocol.names import MemberId
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -36,7 +37,7 @@ def empty_record(group: GroupMetadata, wall_ms: int) -> GroupMetadataRecord:
 
 
 def stable_record(
-    group: GroupMetadata, assignments: Mapping[str, bytes], wall_ms: int
+    group: GroupMetadata, assignments: Mapping[MemberId, bytes], wall_ms: int
 ) -> GroupMetadataRecord:
     """The record that makes the generation that was formed Stable, with these assignments by member id."""
     members = [
@@ -48,7 +49,7 @@ def stable_record(
 
 
 def replaced_record(
-    group: GroupMetadata, old_member_id: str, new: MemberValue
+    group: GroupMetadata, old_member_id: MemberId, new: MemberValue
 ) -> tuple[GroupMetadataRecord, GroupMetadataValue]:
     """The record that gives a static member of a Stable group another id, and what it brings with it; its value."""
     value = stored_value(group)

@@ -11,6 +11,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Caller, Instant, Outcome
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.names import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
@@ -62,7 +63,7 @@ def _validate(group: GroupMetadata, request: SyncGroupRequest) -> ErrorCode:
     return _NONE
 
 
-def _no_longer_pending(group: GroupMetadata, member_id: str) -> None:
+def _no_longer_pending(group: GroupMetadata, member_id: MemberId) -> None:
     group.pending_sync_members.discard(member_id)
     if not group.pending_sync_members:
         group.pending_sync_members = NOBODY
