@@ -20,16 +20,16 @@ from tests.support.raw import RawConnection
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
-KEY = 69
-"""ConsumerGroupDescribe."""
+KEY = 77
+"""ShareGroupDescribe."""
 PACKAGES = ("coordinator", "protocol", "storage")
 
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "ConsumerGroupDescribeRequest": {
+    "ShareGroupDescribeRequest": {
         "type": "request",
         "fields": [{"name": "GroupIds", "type": "[]string", "versions": "0+"}],
     },
-    "ConsumerGroupDescribeResponse": {
+    "ShareGroupDescribeResponse": {
         "type": "response",
         "fields": [
             {"name": "ErrorCode", "type": "int16", "versions": "0+"},
@@ -48,7 +48,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 """Much simpler than Kafka's, of an api that kafka-python does not know."""
 
 MODULE = '''
-"""ConsumerGroupDescribe v0-v1, as it could be."""
+"""ShareGroupDescribe v0-v1, as it could be."""
 
 from typing import Any, Final
 
@@ -63,45 +63,45 @@ from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsResponse, schema_of
 
 
-class ConsumerGroupDescribeRequest(ApiMessage, load_json="protocol.schemas"):
+class ShareGroupDescribeRequest(ApiMessage, load_json="protocol.schemas"):
     group_ids: list[str]
 
 
-class ConsumerGroupDescribeResponse(ApiMessage, load_json="protocol.schemas"):
+class ShareGroupDescribeResponse(ApiMessage, load_json="protocol.schemas"):
     DescribedGroup: Any
     error_code: int
     groups: list[Any]
 
 
 def handle(
-    node: Node, request: ConsumerGroupDescribeRequest, ctx: RequestContext
-) -> ConsumerGroupDescribeResponse:
+    node: Node, request: ShareGroupDescribeRequest, ctx: RequestContext
+) -> ShareGroupDescribeResponse:
     """A response without errors for groups that begin with an a."""
     return _response(request, {True: ErrorCode.NONE, False: ErrorCode.GROUP_ID_NOT_FOUND}, ctx.api_version)
 
 
 def error_response(
-    request: ConsumerGroupDescribeRequest, error: ErrorCode, version: int
-) -> ConsumerGroupDescribeResponse:
+    request: ShareGroupDescribeRequest, error: ErrorCode, version: int
+) -> ShareGroupDescribeResponse:
     """The error for every group."""
     return _response(request, {True: error, False: error}, version)
 
 
 def _response(
-    request: ConsumerGroupDescribeRequest, errors: dict[bool, ErrorCode], version: int
-) -> ConsumerGroupDescribeResponse:
-    kind = ConsumerGroupDescribeResponse.DescribedGroup
+    request: ShareGroupDescribeRequest, errors: dict[bool, ErrorCode], version: int
+) -> ShareGroupDescribeResponse:
+    kind = ShareGroupDescribeResponse.DescribedGroup
     groups = [
         kind(version=version, error_code=errors[group_id.startswith("a")], group_id=group_id)
         for group_id in request.group_ids
     ]
-    make: Any = ConsumerGroupDescribeResponse
-    response: ConsumerGroupDescribeResponse = make(version=version, error_code=0, groups=groups)
+    make: Any = ShareGroupDescribeResponse
+    response: ShareGroupDescribeResponse = make(version=version, error_code=0, groups=groups)
     return response
 
 
 API: Final = Api(
-    schema_of(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
+    schema_of(ShareGroupDescribeRequest, ShareGroupDescribeResponse),
     versions=VersionRange(0, 1),
     handle=handle,
     error_response=error_response,
@@ -118,9 +118,9 @@ def tree(tmp_path: Path) -> Path:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
     for name, schema in SCHEMAS.items():
-        whole = {"apiKey": 69, "name": name, "validVersions": "0-1", "flexibleVersions": "1+", **schema}
+        whole = {"apiKey": KEY, "name": name, "validVersions": "0-1", "flexibleVersions": "1+", **schema}
         (tree / "protocol" / "schemas" / f"{name}.json").write_text(json.dumps(whole))
-    (tree / "coordinator" / "api" / "consumer_group_describe.py").write_text(MODULE)
+    (tree / "coordinator" / "api" / "share_group_describe.py").write_text(MODULE)
     return tree
 
 
@@ -169,14 +169,14 @@ def mypy(tree: Path) -> str:
     """What mypy says of the planted module."""
     shutil.copy(ROOT / "pyproject.toml", tree)
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(ROOT / ".mypy_cache")]
-    module = "coordinator/api/consumer_group_describe.py"
+    module = "coordinator/api/share_group_describe.py"
     return subprocess.run([*command, module], cwd=tree, capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.slow
 def test_a_handler_that_answers_with_another_api_s_response_is_refused_by_mypy(tree: Path) -> None:
     assert "Success" in mypy(tree)
-    module = tree / "coordinator" / "api" / "consumer_group_describe.py"
+    module = tree / "coordinator" / "api" / "share_group_describe.py"
     wrong = "def handle(node: Node, request: Any, ctx: RequestContext) -> ListGroupsResponse:\n"
     start, end = MODULE.index("def handle("), MODULE.index("def error_response(")
     module.write_text(f"{MODULE[:start]}{wrong}    return ListGroupsResponse(groups=[])\n\n\n{MODULE[end:]}")

@@ -43,6 +43,11 @@ def one_line_errors() -> Iterator[None]:
 
 def fail(message: str, exit_code: int) -> NoReturn:
     """Print one line on standard error and end the command."""
+    say(message)
+    raise typer.Exit(exit_code)
+
+
+def say(message: str) -> None:
+    """Print one line on standard error."""
     line = message if message.isprintable() else message.encode("unicode_escape").decode()
     typer.echo(f"groupkeeper: {line}", err=True)
-    raise typer.Exit(exit_code)

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli import groups, log, partitions
+from coordinator.cli import log, partitions
 from coordinator.cli.audit import ACCEPT_ALL, audit
 from coordinator.cli.errors import one_line_errors
+from coordinator.cli.groups.app import app as groups
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.serve import serve
 from coordinator.version import __version__, is_compiled
@@ -23,7 +24,7 @@ app = typer.Typer(
 app.command()(serve)
 app.command("import")(import_broker)
 app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
-app.add_typer(groups.app, name="groups")
+app.add_typer(groups, name="groups")
 app.add_typer(log.app, name="log")
 app.add_typer(partitions.app, name="partitions")
 

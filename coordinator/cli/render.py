@@ -3,56 +3,29 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.cli.model import Assignment, Description, GroupListing, Member, OffsetView, StateView
 from coordinator.telemetry.escaping import escape_unseen
 from coordinator.workers.orders import Answer
 
 WIDTH_WITHOUT_TERMINAL: Final = 100_000
 """A pipe has no width: nothing is wrapped, so that grep and awk see whole lines."""
 ABSENT: Final = "-"
+GAP: Final = 3
+"""How many spaces stand between columns."""
 
 
 def print_json(found: object) -> None:
     """Print one JSON document."""
     text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
     sys.stdout.write(escape_unseen(text) + "\n")
-
-
-def print_groups(groups: Sequence[GroupListing]) -> None:
-    """Print the table of `groups list`."""
-    if not groups:
-        sys.stderr.write("no groups\n")
-        return
-    rows = [(g.group, g.state, g.type, g.protocol_type) for g in groups]
-    print_table(["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"], rows)
-
-
-def print_description(description: Description) -> None:
-    """Print a table for each part of `groups describe` that there is."""
-    if description.state is not None:
-        _print_state(description.group, description.state)
-    if description.members is not None:
-        _gap(description.state is not None)
-        _print_members(description.members)
-    if description.offsets is not None:
-        _gap(description.state is not None or description.members is not None)
-        _print_offsets(description.offsets)
-
-
-def print_set_offsets(offsets: Mapping[tuple[str, int], tuple[int | None, int]]) -> None:
-    """Print the table of `groups set-offsets`: by topic and partition, the offset before and the one that is set."""
-    rows = [(topic, partition, *of) for (topic, partition), of in sorted(offsets.items())]
-    if rows:
-        print_table(["TOPIC", "PARTITION", "BEFORE", "OFFSET"], rows)
 
 
 def print_partitions(answer: Answer) -> None:
@@ -68,70 +41,50 @@ def print_partitions(answer: Answer) -> None:
     print_table(["PARTITION", "LEADER", "EPOCH", "STATE", "REASON"], rows)
 
 
-def _print_state(group: str, state: StateView) -> None:
-    coordinator = f"{state.coordinator} (node {state.coordinator_id})"
-    row = (group, state.state, state.members, state.protocol_type, state.protocol, coordinator)
-    print_table(["GROUP", "STATE", "MEMBERS", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"], [row])
-
-
-def _print_members(members: Sequence[Member]) -> None:
-    if not members:
-        sys.stdout.write("no members\n")
-        return
-    rows = [
-        (
-            m.member_id,
-            m.group_instance_id,
-            m.client_id,
-            m.client_host,
-            sum(len(a.partitions) for a in m.assignment),
-            assignment_text(m.assignment),
-        )
-        for m in members
-    ]
-    print_table(["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"], rows)
-
-
-def _print_offsets(offsets: Sequence[OffsetView]) -> None:
-    if not offsets:
-        sys.stdout.write("no offsets\n")
-        return
-    rows = [(o.topic, o.partition, o.offset, o.metadata, o.member_id, o.client_host) for o in offsets]
-    print_table(["TOPIC", "PARTITION", "OFFSET", "METADATA", "MEMBER", "HOST"], rows)
-
-
-def assignment_text(assignment: Iterable[Assignment]) -> str:
-    """Partitions as ranges: `orders 0-3,7; payments 1`."""
-    return "; ".join(f"{a.topic} {_ranges(a.partitions)}" for a in assignment)
-
-
-def _ranges(partitions: Sequence[int]) -> str:
-    numbers = sorted(partitions)
-    if not numbers:
-        return ABSENT
-    starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
-    ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))
-
-
 def _gap(wanted: bool) -> None:
     if wanted:
         sys.stdout.write("\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | int | None]]) -> None:
-    """Print rows below their columns' names, without lines between them."""
-    terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, width=None if terminal else WIDTH_WITHOUT_TERMINAL)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
+Cell = str | int | None
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print rows below their columns' names, without lines between them.
+
+    Where the terminal is too narrow for a row, each value has a line of its own, and nothing is cut or folded.
+    """
+    console = Console(file=sys.stdout)
+    width = console.width if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
+    cells = [[shown(value) for value in row] for row in rows]
+    if not _fits(columns, cells, width):
+        sys.stdout.write(as_records(columns, cells))
+        return
+    console.width = width
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(_cell, row))
+    for row in cells:
+        table.add_row(*map(Text, row))
     console.print(table)
 
 
-def _cell(value: str | int | None) -> Text:
-    """The value as text: not as rich's markup, and what clients chose without control characters."""
+def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
+    widest = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    return sum(widest) + GAP * len(widest) <= width
+
+
+def as_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A line for each value of each row, and an empty line between rows."""
+    label = max(map(cell_len, columns)) + 1
+    blocks = (
+        "".join(f"{name:<{label}} {value}\n" for name, value in zip(columns, row, strict=True))
+        for row in rows
+    )
+    return "\n".join(blocks)
+
+
+def shown(value: Cell) -> str:
+    """The value as text, without the control characters that clients may have chosen."""
     text = ABSENT if value is None or value == "" else str(value)
-    return Text(text if text.isprintable() else text.encode("unicode_escape").decode())
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -19,6 +19,9 @@ from coordinator.config.values import ConfigError, Kind, kind_of
 ENVIRONMENT_PREFIX: Final = "GROUPKEEPER_"
 CONFIG_VARIABLE: Final = "GROUPKEEPER_CONFIG"
 """Names the TOML file, as --config does."""
+BOOTSTRAP_VARIABLE: Final = "GROUPKEEPER_BOOTSTRAP"
+"""Names the cluster that commands ask, as their --bootstrap does; no setting of a node."""
+_NO_SETTINGS: Final = frozenset({CONFIG_VARIABLE, BOOTSTRAP_VARIABLE})
 
 # Kubernetes gives every container variables for the services beside it, and ours may well be called "groupkeeper" or
 # "groupkeeper-metrics": GROUPKEEPER_SERVICE_HOST, GROUPKEEPER_PORT_9092_TCP_ADDR, GROUPKEEPER_PORT=tcp://10.0.0.1:9092.
@@ -132,7 +135,7 @@ def _toml_lines(text: str) -> dict[str, int]:
 def read_environment(environment: Mapping[str, str]) -> Iterator[Given]:
     """GROUPKEEPER_OFFSETS_RETENTION_MINUTES=10080 and the like."""
     for variable, value in sorted(environment.items()):
-        ours = variable.startswith(ENVIRONMENT_PREFIX) and variable != CONFIG_VARIABLE
+        ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in _NO_SETTINGS
         if ours and not _FROM_KUBERNETES.fullmatch(f"{variable}={value}"):
             key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
             yield Given(key, value, f"environment variable {variable}")

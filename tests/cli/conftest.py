@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running the command line in this process."""
+"""Running the command line in this process, and clusters to run it on."""
 
 import json
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
 from coordinator.cli.main import app
 from coordinator.config import Settings
+from tests.support.raw import create_topic
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+PARTITIONS = 4
 
 
 class Outcome(NamedTuple):
@@ -52,3 +60,57 @@ def runner(serve: Callable[[Settings], int] | None = None) -> Command:
         return Outcome(result.exit_code, result.stdout, result.stderr)
 
     return run
+
+
+@contextmanager
+def consuming(bootstrap: str, group: str, topic: str, **settings: str) -> Iterator[Consumer]:
+    """A consumer that is alone in its group, and has all partitions of the topic."""
+    strategy = {} if "group.protocol" in settings else {"partition.assignment.strategy": "range"}
+    given = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "client.id": "reader",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer({**given, **strategy, **settings})
+    consumer.subscribe([topic])
+    try:
+        wait_until(
+            lambda: (consumer.poll(0.05), len(consumer.assignment()) == PARTITIONS)[1],
+            60.0,
+            what=f"{group} to have its partitions",
+        )
+        yield consumer
+    finally:
+        consumer.close()
+
+
+@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("kafka", marks=pytest.mark.kafka)])
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """HOST:PORT of a cluster that runs for this file's tests."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("kafka_broker").bootstrap
+        return
+    service = Service(tmp_path_factory.mktemp("service"), {"group.initial.rebalance.delay.ms": 0})
+    try:
+        service.start()
+        yield service.bootstrap
+    finally:
+        service.close()
+
+
+@pytest.fixture
+def topic(bootstrap: str) -> str:
+    name = f"topic-{uuid.uuid4().hex[:12]}"
+    create_topic(bootstrap, name, PARTITIONS)
+    return name
+
+
+@pytest.fixture
+def stable_group(bootstrap: str, topic: str) -> Iterator[str]:
+    """A group with one member that has every partition and has committed two of them."""
+    group = f"group-{uuid.uuid4().hex[:12]}"
+    with consuming(bootstrap, group, topic, **{"group.instance.id": "instance-1"}) as consumer:
+        offsets = [TopicPartition(topic, 0, 10), TopicPartition(topic, 3, 13)]
+        consumer.commit(offsets=offsets, asynchronous=False)
+        yield group

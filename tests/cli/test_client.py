@@ -4,12 +4,16 @@
 import json
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from coordinator.cli.client import Client
+from coordinator.cli.cluster import groups as asking
+from coordinator.cli.cluster import offsets as committing
+from coordinator.cli.cluster.client import Client
+from coordinator.cli.cluster.model import CommittedOffset, GroupDetails
 from coordinator.cli.errors import CommandError
 from coordinator.config import Address
 from protocol.apis import ApiKey
@@ -22,10 +26,10 @@ from protocol.hot.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.messages import (
-    DescribeClusterResponse,
     DescribeGroupsResponse,
     FindCoordinatorResponse,
     ListGroupsResponse,
+    ListOffsetsResponse,
     MetadataResponse,
 )
 from protocol.names import GroupId
@@ -38,26 +42,41 @@ from tests.cli.fake import FakeNode
 def node() -> Iterator[FakeNode]:
     """A node that is a cluster by itself and the coordinator of every group."""
     with FakeNode() as fake:
-        fake.answers[ApiKey.DESCRIBE_CLUSTER] = lambda *_: cluster(fake)
         fake.answers[ApiKey.FIND_COORDINATOR] = lambda *_: coordinator(fake)
-        fake.answers[ApiKey.METADATA] = lambda *_: offsets_topic(0)
+        fake.answers[ApiKey.METADATA] = lambda *_: metadata(fake, topics={"__consumer_offsets": 0})
         yield fake
 
 
-def cluster(*nodes: FakeNode) -> Any:
+def metadata(*nodes: FakeNode, topics: dict[str, int] | None = None) -> Any:
+    """A cluster of these nodes, the first of which leads all partitions of topics with so many each."""
     brokers = [
-        DescribeClusterResponse.DescribeClusterBroker(
-            broker_id=i, host="127.0.0.1", port=node.port, rack=None
-        )
+        MetadataResponse.MetadataResponseBroker(node_id=i, host="127.0.0.1", port=node.port, rack=None)
         for i, node in enumerate(nodes)
     ]
-    return DescribeClusterResponse(
-        throttle_time_ms=0,
-        error_code=0,
-        error_message=None,
-        cluster_id="c",
-        controller_id=0,
-        brokers=brokers,
+    kind = MetadataResponse.MetadataResponseTopic
+    found = [
+        kind(
+            error_code=0,
+            name=name,
+            topic_id=uuid.UUID(int=1),
+            is_internal=False,
+            partitions=[
+                kind.MetadataResponsePartition(
+                    error_code=0,
+                    partition_index=p,
+                    leader_id=0,
+                    leader_epoch=0,
+                    replica_nodes=[0],
+                    isr_nodes=[0],
+                    offline_replicas=[],
+                )
+                for p in range(count)
+            ],
+        )
+        for name, count in (topics or {}).items()
+    ]
+    return MetadataResponse(
+        throttle_time_ms=0, brokers=brokers, cluster_id="c", controller_id=0, topics=found
     )
 
 
@@ -69,16 +88,26 @@ def coordinator(node: FakeNode | None, code: ErrorCode = ErrorCode.NONE) -> Any:
     return FindCoordinatorResponse(throttle_time_ms=0, coordinators=[found])
 
 
-def offsets_topic(partitions: int) -> Any:
-    topic = MetadataResponse.MetadataResponseTopic
-    of_topic = [
-        topic.MetadataResponsePartition(
-            error_code=0, partition_index=p, leader_id=7, leader_epoch=0, replica_nodes=[7], isr_nodes=[7]
+def ends(request: Any, known: dict[tuple[str, int], int]) -> Any:
+    """ListOffsets' answer to a request for some partitions, of which these offsets are known."""
+    kind = ListOffsetsResponse.ListOffsetsTopicResponse
+    topics = [
+        kind(
+            name=topic.name,
+            partitions=[
+                kind.ListOffsetsPartitionResponse(
+                    partition_index=p.partition_index,
+                    error_code=0 if (topic.name, p.partition_index) in known else 43,
+                    timestamp=-1,
+                    offset=known.get((topic.name, p.partition_index), -1),
+                    leader_epoch=-1,
+                )
+                for p in topic.partitions
+            ],
         )
-        for p in range(partitions)
+        for topic in request.topics
     ]
-    found = topic(error_code=0, name="__consumer_offsets", is_internal=True, partitions=of_topic)
-    return MetadataResponse(brokers=[], topics=[found])
+    return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
 
 
 def listed(*groups: tuple[str, str]) -> Any:
@@ -184,7 +213,7 @@ def test_list_says_which_partitions_it_could_not_ask(node: FakeNode, groupkeeper
             groups += described(group, state="Dead", code=code).groups
         return DescribeGroupsResponse(throttle_time_ms=0, groups=groups)
 
-    node.answers[ApiKey.METADATA] = lambda *_: offsets_topic(5)
+    node.answers[ApiKey.METADATA] = lambda *_: metadata(node, topics={"__consumer_offsets": 5})
     node.answers[ApiKey.FIND_COORDINATOR] = find
     node.answers[ApiKey.DESCRIBE_GROUPS] = describe
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed()
@@ -203,7 +232,8 @@ def test_list_says_which_partitions_it_could_not_ask(node: FakeNode, groupkeeper
 
 def test_list_asks_every_node(node: FakeNode, groupkeeper: Command) -> None:
     with FakeNode() as other:
-        node.answers[ApiKey.DESCRIBE_CLUSTER] = lambda *_: cluster(node, other)
+        topics = {"__consumer_offsets": 0}
+        node.answers[ApiKey.METADATA] = lambda *_: metadata(node, other, topics=topics)
         node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("b", "Stable"))
         other.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("a", "Empty"))
         found = groupkeeper("groups", "list", "--json", "--bootstrap", node.bootstrap).json
@@ -230,21 +260,25 @@ def test_describe_shows_state_members_and_offsets(node: FakeNode, groupkeeper: C
     members = [member("m-1", {"orders": [0, 1, 2, 5], "audit": [1]}), member("m-2", {}, instance="two")]
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=members)
     node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={5: 50, 9: 90})
+    node.answers[ApiKey.METADATA] = lambda *_: metadata(node, topics={"orders": 10, "audit": 1})
+    node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(
+        request, {("orders", 5): 57, ("orders", 0): 3}
+    )
     assert groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap).rows == [
-        ["GROUP", "STATE", "MEMBERS", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"],
-        ["g", "Stable", "2", "consumer", "range", f"127.0.0.1:{node.port} (node 7)"],
+        ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"],
+        ["g", "Stable", "2", "classic", "consumer", "range", f"127.0.0.1:{node.port} (node 7)"],
         [],
         ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"],
         ["m-1", "-", "app", "/10.0.0.1", "5", "audit 1; orders 0-2,5"],
         ["m-2", "two", "app", "/10.0.0.1", "0", "-"],
         [],
-        ["TOPIC", "PARTITION", "OFFSET", "METADATA", "MEMBER", "HOST"],
-        ["audit", "1", "-", "-", "m-1", "/10.0.0.1"],
-        ["orders", "0", "-", "-", "m-1", "/10.0.0.1"],
-        ["orders", "1", "-", "-", "m-1", "/10.0.0.1"],
-        ["orders", "2", "-", "-", "m-1", "/10.0.0.1"],
-        ["orders", "5", "50", "m", "m-1", "/10.0.0.1"],
-        ["orders", "9", "90", "m", "-", "-"],
+        ["TOPIC", "PARTITION", "OFFSET", "END", "LAG", "MEMBER", "CLIENT", "HOST", "METADATA"],
+        ["audit", "1", "-", "-", "-", "m-1", "app", "/10.0.0.1", "-"],
+        ["orders", "0", "-", "3", "-", "m-1", "app", "/10.0.0.1", "-"],
+        ["orders", "1", "-", "-", "-", "m-1", "app", "/10.0.0.1", "-"],
+        ["orders", "2", "-", "-", "-", "m-1", "app", "/10.0.0.1", "-"],
+        ["orders", "5", "50", "57", "7", "m-1", "app", "/10.0.0.1", "m"],
+        ["orders", "9", "90", "-", "-", "-", "-", "-", "m"],
     ]
 
 
@@ -254,6 +288,7 @@ def test_describe_as_json_holds_what_was_asked_for(node: FakeNode, groupkeeper: 
     state = {
         "state": "Stable",
         "members": 1,
+        "type": "classic",
         "protocol_type": "consumer",
         "protocol": "range",
         "coordinator_id": 7,
@@ -273,6 +308,8 @@ def test_describe_as_json_holds_what_was_asked_for(node: FakeNode, groupkeeper: 
             "topic": "orders",
             "partition": 0,
             "offset": 50,
+            "end": None,
+            "lag": None,
             "leader_epoch": 2,
             "metadata": "m",
             "member_id": "m-1",
@@ -358,7 +395,7 @@ class Patience:
         self.pauses += 1
 
     def client(self, node: FakeNode, timeout_s: float = 15.0) -> Client:
-        return Client(Address("127.0.0.1", node.port), timeout_s, clock=self.clock, pause=self.pause)
+        return Client([Address("127.0.0.1", node.port)], timeout_s, clock=self.clock, pause=self.pause)
 
 
 RETRIABLE = [
@@ -374,7 +411,9 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(node: FakeNode, code: Er
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: next(answers)
     patience = Patience()
     with patience.client(node) as client:
-        assert client.describe_group("g").state == "Stable"
+        answer = asking.describe(client, ["g"])["g"]
+    assert isinstance(answer, GroupDetails)
+    assert answer.state == "Stable"
     assert patience.pauses == 2
     assert node.count(ApiKey.FIND_COORDINATOR) == 3, "the group may have moved, so it is looked for each time"
 
@@ -384,7 +423,7 @@ def test_a_coordinator_that_is_not_known_yet_is_looked_for_again(node: FakeNode)
     node.answers[ApiKey.FIND_COORDINATOR] = lambda *_: next(answers)
     node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(t={0: 1})
     with Patience().client(node) as client:
-        assert [offset.offset for offset in client.committed_offsets("g")] == [1]
+        assert committing.committed(client, ["g"]) == {"g": [CommittedOffset("t", 0, 1, 2, "m")]}
 
 
 @pytest.mark.parametrize("code", RETRIABLE)
@@ -392,7 +431,7 @@ def test_patience_ends_when_the_time_is_up(node: FakeNode, code: ErrorCode) -> N
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(code=code)
     patience = Patience()
     with patience.client(node, 5.0) as client, pytest.raises(CommandError) as caught:
-        client.describe_group("g")
+        asking.describe(client, ["g"])
     assert str(caught.value) == f"describing group g: still {code.name} after 5 s"
     assert 3.0 < patience.now < 5.0
 
@@ -404,7 +443,7 @@ def test_loading_is_waited_for_by_list_too(node: FakeNode) -> None:
     answers = iter([loading, listed(("g", "Stable"))])
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: next(answers)
     with Patience().client(node) as client:
-        assert len(client.list_groups()) == 1
+        assert len(asking.list_groups(client)) == 1
 
 
 def test_another_error_ends_at_once_with_its_name(node: FakeNode, groupkeeper: Command) -> None:
@@ -439,7 +478,11 @@ def test_an_unknown_host(groupkeeper: Command) -> None:
 @pytest.mark.parametrize("address", ["localhost", "a:b", "", "::1:9092"])
 def test_an_address_that_is_none(groupkeeper: Command, address: str) -> None:
     outcome = groupkeeper("groups", "list", "--bootstrap", address)
-    assert outcome == (2, "", f"groupkeeper: --bootstrap {address}: expected HOST:PORT\n")
+    assert outcome == (
+        2,
+        "",
+        f"groupkeeper: --bootstrap {address}: expected HOST:PORT, several with commas\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -482,7 +525,7 @@ def test_a_server_that_is_too_old(groupkeeper: Command) -> None:
         listing = groupkeeper("groups", "list", "--bootstrap", old.bootstrap)
         describing = groupkeeper("groups", "describe", "g", "--bootstrap", old.bootstrap)
     needs = f"groupkeeper: 127.0.0.1:{old.port} offers"
-    assert listing == (1, "", f"{needs} no version of DESCRIBE_CLUSTER; this command needs 0 to 0\n")
+    assert listing == (1, "", f"{needs} no version of METADATA; this command needs 4 to 12\n")
     assert describing == (1, "", f"{needs} versions 0 to 2 of FIND_COORDINATOR; this command needs 4 to 4\n")
 
 

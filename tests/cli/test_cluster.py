@@ -3,66 +3,12 @@
 
 import re
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
-from tests.cli.conftest import Command
-from tests.support.raw import create_topic, wait_for_coordinator
-from tests.support.service import Service
-from tests.support.waiting import wait_until
-
-PARTITIONS = 4
-
-
-@pytest.fixture(scope="module", params=["groupkeeper", pytest.param("kafka", marks=pytest.mark.kafka)])
-def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """HOST:PORT of a cluster that runs for this file's tests."""
-    if request.param == "kafka":
-        yield request.getfixturevalue("kafka_broker").bootstrap
-        return
-    service = Service(tmp_path_factory.mktemp("service"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
-        yield service.bootstrap
-    finally:
-        service.close()
-
-
-@pytest.fixture
-def topic(bootstrap: str) -> str:
-    name = f"topic-{uuid.uuid4().hex[:12]}"
-    create_topic(bootstrap, name, PARTITIONS)
-    return name
-
-
-@pytest.fixture
-def stable_group(bootstrap: str, topic: str) -> Iterator[str]:
-    """A group with one member that has every partition and has committed two of them."""
-    group = f"group-{uuid.uuid4().hex[:12]}"
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "client.id": "reader",
-            "group.instance.id": "instance-1",
-            "partition.assignment.strategy": "range",
-        }
-    )
-    consumer.subscribe([topic])
-    try:
-        wait_until(
-            lambda: (consumer.poll(0.05), len(consumer.assignment()) == PARTITIONS)[1],
-            60.0,
-            what=f"{group} to have its partitions",
-        )
-        offsets = [TopicPartition(topic, 0, 10), TopicPartition(topic, 3, 13)]
-        consumer.commit(offsets=offsets, asynchronous=False)
-        yield group
-    finally:
-        consumer.close()
+from tests.cli.conftest import PARTITIONS, Command
+from tests.support.raw import wait_for_coordinator
 
 
 def test_list_shows_a_group_with_its_state(bootstrap: str, stable_group: str, groupkeeper: Command) -> None:

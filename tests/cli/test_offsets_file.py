@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.errors import CommandError
-from coordinator.cli.offsets_file import read_offsets
+from coordinator.cli.resets.offsets_file import read_offsets
 
 
 def test_what_kafkas_tool_exports_is_read(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 """A blocking connection that speaks Kafka's protocol, one request at a time: enough for commands."""
 
 import socket
+import ssl
 import struct
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
@@ -29,16 +31,21 @@ class Versions(NamedTuple):
 class Connection:
     """One connection; every wait in it ends with CommandError after `timeout_s`."""
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
+    def __init__(self, address: Address, timeout_s: float, security: Security = PLAINTEXT) -> None:
         self.address = address
+        self.node_id = -1  # until an answer names it
         self._correlation_id = 0
         try:
-            self._socket = socket.create_connection(address, timeout=timeout_s)
+            self._socket = security.secure(socket.create_connection(address, timeout=timeout_s), address.host)
+        except ssl.SSLError as error:
+            raise CommandError(f"cannot connect to {address}: TLS: {error.reason or error}") from None
         except OSError as error:
             raise CommandError(f"cannot connect to {address}: {_reason(error)}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._offered = self._ask_versions()
+            if security.mechanism:
+                self._authenticate(security)
         except BaseException:
             self.close()
             raise
@@ -64,6 +71,14 @@ class Connection:
                 f"{self.address} offers {theirs} of {api.name}; this command needs {known.min} to {known.max}"
             )
         return min(known.max, offered.max)
+
+    def offers(self, api: ApiKey) -> bool:
+        """Whether the server knows the api at all."""
+        return api in self._offered
+
+    def ask(self, api: ApiKey, known: Versions, request: object) -> Any:
+        """Send one request in the highest version that both know, and return the response; else CommandError."""
+        return self.call(api, self.version(api, known), request)
 
     def call(self, api: ApiKey, version: int, request: object) -> Any:
         """Send one request and return the decoded response; CommandError if that makes no sense."""
@@ -97,6 +112,29 @@ class Connection:
         if response.error_code != ErrorCode.NONE:
             raise CommandError(f"{self.address} refused ApiVersions: {error_name(response.error_code)}")
         return {offer.api_key: Versions(offer.min_version, offer.max_version) for offer in response.api_keys}
+
+    def _authenticate(self, security: Security) -> None:
+        """SaslHandshake v1, then SaslAuthenticate v0-v1 until the mechanism has all that it needs (KIP-152)."""
+        from protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
+
+        asked = SaslHandshakeRequest(mechanism=security.mechanism)
+        offered = self.ask(ApiKey.SASL_HANDSHAKE, Versions(1, 1), asked)
+        if offered.error_code != ErrorCode.NONE:
+            raise CommandError(
+                f"{self.address} refused {security.mechanism}: {error_name(offered.error_code)}; "
+                f"it offers {', '.join(offered.mechanisms) or 'no mechanism'}"
+            )
+        login = security.login()
+        while not login.is_done():
+            request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
+            answer = self.ask(ApiKey.SASL_AUTHENTICATE, Versions(0, 1), request)
+            if answer.error_code != ErrorCode.NONE:
+                said = answer.error_message or error_name(answer.error_code)
+                raise CommandError(f"{self.address} refused the user: {said}")
+            try:
+                login.receive(bytes(answer.auth_bytes))
+            except (ValueError, KeyError):
+                raise CommandError(f"{self.address} could not prove that it knows the password") from None
 
     def _receive(self) -> bytes:
         (length,) = struct.unpack(">i", self._receive_exactly(4))

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One cluster that is asked: its nodes, who is to be asked for what, and patience while it is not ready.
+
+Metadata v4-v8 names nodes, controller and leaders, FindCoordinator v4 the coordinators of groups. Kafka has had these
+since 3.0.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self, TypeVar
+
+from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.security import PLAINTEXT, Security
+from coordinator.cli.errors import CommandError
+from coordinator.config.values import Address
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+RETRIABLE: Final = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+"""Answers that are soon another: a partition loads or moves, or the offsets topic comes into being."""
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 1.0
+GROUP_KEY_TYPE: Final = 0
+GROUPS_AT_ONCE: Final = 500
+"""How many groups one request names, so that no answer is very long."""
+
+
+class NotYet(Exception):
+    """The server asks for patience, in what is being done."""
+
+    def __init__(self, doing: str, code: int) -> None:
+        super().__init__(code)
+        self.doing = doing
+        self.code = code
+
+
+class Refused(NamedTuple):
+    """What a server says instead of an answer about one thing: an error of Kafka, and perhaps its reason."""
+
+    code: int
+    message: str | None = None
+
+    def __str__(self) -> str:
+        return f"{error_name(self.code)}{f' ({self.message})' if self.message else ''}"
+
+
+class Client:
+    """Asks one cluster; whatever is not answered within `timeout_s` in all ends as CommandError."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        timeout_s: float,
+        security: Security = PLAINTEXT,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """`bootstrap` are the nodes to begin with: the first that can be reached is asked for the others."""
+        self._clock = clock
+        self._pause = pause
+        self._deadline = clock() + timeout_s
+        self._timeout_s = timeout_s
+        self._bootstrap = bootstrap
+        self._security = security
+        self._first: Connection | None = None
+        self._connections: dict[Address, Connection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def patiently(self, attempt: Callable[[], T]) -> T:
+        """Repeat `attempt` while it raises NotYet; CommandError when this client's time is up."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return attempt()
+            except NotYet as answer:
+                if self._clock() + pause_s >= self._deadline:
+                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
+                    raise CommandError(f"{answer.doing}: {still}") from None
+            self._pause(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def connection(self, address: Address) -> Connection:
+        """The connection to a node. Raises CommandError where there can be none."""
+        if address not in self._connections:
+            left_s = max(0.001, self._deadline - self._clock())
+            self._connections[address] = Connection(address, left_s, self._security)
+        return self._connections[address]
+
+    def first(self) -> Connection:
+        """The connection to the first node of the bootstrap list that can be reached."""
+        if self._first is None:
+            self._first = self._reach()
+        return self._first
+
+    def _reach(self) -> Connection:
+        failed = []
+        for address in self._bootstrap:
+            try:
+                return self.connection(address)
+            except CommandError as error:
+                failed.append(error)
+        if len(failed) == 1:
+            raise failed[0]
+        raise CommandError("; ".join(map(str, failed)), failed[0].exit_code)
+
+    def metadata(self, topics: Sequence[str] | None) -> Any:
+        """Metadata of these topics, or of all: a MetadataResponse. No topic is created by this."""
+        from protocol.messages import MetadataRequest
+
+        named = None
+        if topics is not None:
+            named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        return self.first().ask(ApiKey.METADATA, Versions(4, 12), request)
+
+    def nodes(self) -> list[Address]:
+        """All nodes of the cluster."""
+        return list(self.addresses(self.metadata([])).values())
+
+    def addresses(self, metadata: Any) -> dict[int, Address]:
+        """By node id where each node is reached, out of a MetadataResponse."""
+        brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
+        if len(brokers) <= 1:  # there is no other, whatever name it goes by
+            return dict.fromkeys(brokers or (-1,), self.first().address)
+        return brokers
+
+    def controller(self) -> Connection:
+        """The node that changes topics."""
+        metadata = self.metadata([])
+        address = self.addresses(metadata).get(metadata.controller_id)
+        return self.connection(address) if address else self.first()
+
+    def find_coordinators(self, groups: Sequence[str]) -> Sequence[Any]:
+        """FindCoordinator's answer for each of the groups, in their order."""
+        from protocol.messages import FindCoordinatorRequest
+
+        request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
+        found: Sequence[Any] = self.first().ask(ApiKey.FIND_COORDINATOR, Versions(4, 4), request).coordinators
+        return found
+
+    def of_groups(
+        self,
+        doing: str,
+        groups: Iterable[str],
+        ask: Callable[[Connection, Sequence[str]], Mapping[str, T | Refused]],
+    ) -> dict[str, T | Refused]:
+        """Ask the coordinators of the groups, each about its own, and again where one is not ready.
+
+        `ask` sends one request about some groups of one coordinator. Raises CommandError when the time is up.
+        """
+        answers: dict[str, T | Refused] = {}
+        wanted = list(dict.fromkeys(groups))
+
+        def attempt() -> None:
+            waiting = [group for group in wanted if group not in answers]
+            for start in range(0, len(waiting), GROUPS_AT_ONCE):
+                self._ask_coordinators(doing, waiting[start : start + GROUPS_AT_ONCE], ask, answers)
+            for group in wanted:
+                answer = answers[group]
+                if isinstance(answer, Refused) and answer.code in RETRIABLE:
+                    for each in [each for each in wanted if _is_not_ready(answers[each])]:
+                        del answers[each]
+                    raise NotYet(f"{doing} group {group}", answer.code)
+
+        self.patiently(attempt)
+        return answers
+
+    def _ask_coordinators(
+        self,
+        doing: str,
+        groups: Sequence[str],
+        ask: Callable[[Connection, Sequence[str]], Mapping[str, T | Refused]],
+        answers: dict[str, T | Refused],
+    ) -> None:
+        by_node: dict[Connection, list[str]] = {}
+        for group, found in zip(groups, self.find_coordinators(groups), strict=True):
+            if found.error_code == ErrorCode.NONE:
+                connection = self.connection(Address(found.host, found.port))
+                connection.node_id = found.node_id
+                by_node.setdefault(connection, []).append(group)
+            else:
+                answers[group] = Refused(found.error_code, found.error_message)
+        for connection, named in by_node.items():
+            answers.update(ask(connection, named))
+
+    def of_group(self, doing: str, group: str, ask: Callable[[Connection], T | Refused]) -> T:
+        """Ask the coordinator of one group. Raises CommandError for whatever is no answer."""
+        answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
+        return expect(answer, f"{doing} group {group}")
+
+
+def _is_not_ready(answer: object) -> bool:
+    return isinstance(answer, Refused) and answer.code in RETRIABLE
+
+
+def expect(answer: T | Refused, doing: str) -> T:
+    """The answer; CommandError where it was refused."""
+    if isinstance(answer, Refused):
+        raise CommandError(f"{doing}: {answer}")
+    return answer
+
+
+def check(code: int, message: str | None, doing: str) -> None:
+    """Raises NotYet for an error that passes, CommandError for another."""
+    if code in RETRIABLE:
+        raise NotYet(doing, code)
+    expect(None if code == ErrorCode.NONE else Refused(code, message), doing)

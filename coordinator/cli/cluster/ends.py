@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where partitions start, end, and stood at a time: ListOffsets v4-v7, asked of each partition's leader."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator.cli.cluster.client import Client, NotYet
+from coordinator.cli.cluster.connection import Versions, error_name
+from coordinator.cli.cluster.model import Place
+from coordinator.config.values import Address
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+START: Final = -2
+END: Final = -1
+NOWHERE: Final = -1
+"""The offset of a time after which there is no record."""
+
+Found = int | str
+"""An offset, or the name of the error that stands for it."""
+
+_NOT_LED_YET: Final = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE}
+
+
+def offsets_at(client: Client, places: Iterable[Place], timestamp: int) -> dict[Place, Found]:
+    """The offset of each partition at START, at END or at a time in ms, or the name of the error.
+
+    NOWHERE is what a time has after which there is no record. Errors that pass are waited for.
+    """
+    wanted = list(dict.fromkeys(places))
+    if not wanted:
+        return {}
+
+    def attempt() -> dict[Place, Found]:
+        found: dict[Place, Found] = dict.fromkeys(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name)
+        for address, led in _by_leader(client, wanted).items():
+            found |= _ask(client, address, led, timestamp)
+        return found
+
+    return client.patiently(attempt)
+
+
+def known(found: Mapping[Place, Found]) -> dict[Place, int]:
+    """Those that are offsets."""
+    return {place: offset for place, offset in found.items() if isinstance(offset, int) and offset >= 0}
+
+
+def _by_leader(client: Client, places: Sequence[Place]) -> dict[Address, list[Place]]:
+    """The partitions that there are, by the address of their leaders."""
+    metadata = client.metadata(sorted({place.topic for place in places}))
+    addresses = client.addresses(metadata)
+    wanted, led = set(places), dict[Address, list[Place]]()
+    for topic in metadata.topics:
+        for partition in topic.partitions:
+            place = Place(topic.name, partition.partition_index)
+            if place not in wanted:
+                continue
+            if partition.leader_id not in addresses:
+                raise NotYet(f"looking for the leader of {place}", ErrorCode.LEADER_NOT_AVAILABLE)
+            led.setdefault(addresses[partition.leader_id], []).append(place)
+    return led
+
+
+def _ask(client: Client, address: Address, places: Sequence[Place], timestamp: int) -> dict[Place, Found]:
+    from protocol.messages import ListOffsetsRequest
+
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    topics: dict[str, Any] = {}
+    for place in places:
+        topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
+        partition = kind.ListOffsetsPartition(
+            partition_index=place.partition, current_leader_epoch=-1, timestamp=timestamp
+        )
+        topic.partitions.append(partition)
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=list(topics.values()))
+    response = client.connection(address).ask(ApiKey.LIST_OFFSETS, Versions(4, 7), request)
+    found: dict[Place, Found] = {}
+    for topic in response.topics:
+        for answer in topic.partitions:
+            place = Place(topic.name, answer.partition_index)
+            if answer.error_code in _NOT_LED_YET:
+                raise NotYet(f"asking for the offsets of {place}", answer.error_code)
+            is_found = answer.error_code == ErrorCode.NONE
+            found[place] = answer.offset if is_found else error_name(answer.error_code)
+    return found

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a cluster is asked about its groups.
+
+Each node is asked for ListGroups v4-v5, and coordinators for ConsumerGroupDescribe v0-v1 (KIP-848) where they have it,
+and DescribeGroups v5-v6.
+
+ListGroups leaves out the groups of partitions that have failed, in Kafka and here. So each partition of
+`__consumer_offsets` is asked for a group that would be in it, which need not exist.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from coordinator.cli.cluster.client import RETRIABLE, Client, Refused, check
+from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.model import Assignment, GroupDetails, GroupListing, Member
+from coordinator.config.values import Address
+from protocol.apis import ApiKey
+from protocol.embedded import decode_assignment
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+from protocol.placement import partition_for
+from storage.disk.layout import OFFSETS_TOPIC
+
+WILDCARDS: Final = frozenset("*?[")
+NOT_FOUND: Final = Refused(ErrorCode.GROUP_ID_NOT_FOUND)
+
+
+def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[GroupListing]:
+    """The groups of the cluster by id; only those in `states` and of `types` where these are given."""
+    found = (group for node in client.nodes() for group in _list_on(client, node, states, types))
+    return sorted(found, key=lambda group: group.group)
+
+
+def _list_on(
+    client: Client, node: Address, states: Sequence[str], types: Sequence[str]
+) -> list[GroupListing]:
+    from protocol.messages import ListGroupsRequest
+
+    doing = f"listing the groups of {node}"
+
+    def ask() -> Any:
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+        versions = Versions(5 if types else 4, 5)
+        response = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
+        check(response.error_code, None, doing)
+        return response
+
+    return [
+        GroupListing(g.group_id, g.group_state, getattr(g, "group_type", "") or "", g.protocol_type)
+        for g in client.patiently(ask).groups
+    ]
+
+
+def matching(client: Client, patterns: Sequence[str]) -> list[str]:
+    """The ids that these names and patterns (`*`, `?`, `[...]`) stand for, each once.
+
+    A name without wildcards stands for itself, be there such a group or not; so does one of an existing group.
+    """
+    if not any(is_pattern(pattern) for pattern in patterns):
+        return list(dict.fromkeys(patterns))
+    known = [group.group for group in list_groups(client)]
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if pattern in known or not is_pattern(pattern):
+            found[pattern] = None
+        else:
+            found.update(dict.fromkeys(group for group in known if fnmatchcase(group, pattern)))
+    return list(found)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether there are wildcards in it."""
+    return not WILDCARDS.isdisjoint(name)
+
+
+def missing_partitions(client: Client) -> dict[int, str]:
+    """The partitions of groups that are not served now, with the name of what their coordinator says."""
+    (topic,) = client.metadata([OFFSETS_TOPIC]).topics
+    count = len(topic.partitions)
+    if not count:
+        return {}
+    keys = _groups_by_partition(count)
+    missing: dict[int, str] = {}
+    asked: dict[Connection, list[str]] = {}
+    for key, found in zip(keys, client.find_coordinators(keys), strict=True):
+        if found.error_code == ErrorCode.NONE:
+            asked.setdefault(client.connection(Address(found.host, found.port)), []).append(key)
+        else:
+            missing[partition_for(GroupId(key), count)] = error_name(found.error_code)
+    for connection, groups in asked.items():
+        for described in _ask_classic(connection, groups):
+            if described.error_code in RETRIABLE:
+                missing[partition_for(described.group_id, count)] = error_name(described.error_code)
+    return dict(sorted(missing.items()))
+
+
+def _groups_by_partition(count: int) -> list[str]:
+    """For each of so many partitions the id of a group that would be in it."""
+    found: dict[int, str] = {}
+    for number in itertools.count():
+        if len(found) == count:
+            break
+        group = f"groupkeeper-probe-{number}"
+        found.setdefault(partition_for(GroupId(group), count), group)
+    return [found[partition] for partition in range(count)]
+
+
+# --- description ---
+
+
+def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | Refused]:
+    """State and members of each group; NOT_FOUND where there is no such group."""
+    return client.of_groups("describing", groups, _describe_on)
+
+
+def _describe_on(connection: Connection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
+    """A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe."""
+    answers: dict[str, GroupDetails | Refused] = {}
+    if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):
+        for described in _ask_consumer(connection, groups):
+            if described.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+                answers[described.group_id] = _consumer_group(described, connection)
+    others = [group for group in groups if group not in answers]
+    if others:
+        for group, described in zip(others, _ask_classic(connection, others), strict=True):
+            answers[group] = _classic_group(group, described, connection)
+    return answers
+
+
+def _ask_classic(connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
+    from protocol.messages import DescribeGroupsRequest
+
+    request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+    described: Sequence[Any] = connection.ask(ApiKey.DESCRIBE_GROUPS, Versions(5, 6), request).groups
+    by_group = {each.group_id: each for each in described}
+    return [by_group.get(group, each) for group, each in zip(groups, described, strict=True)]
+
+
+def _ask_consumer(connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
+    from coordinator.cli.cluster.consumer_group_describe import ConsumerGroupDescribeRequest
+
+    make: Any = ConsumerGroupDescribeRequest  # kafka-python's classes make their fields themselves
+    request = make(group_ids=list(groups), include_authorized_operations=False)
+    response = connection.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, Versions(0, 1), request)
+    described: Sequence[Any] = response.groups
+    return described
+
+
+def _classic_group(group: str, described: Any, connection: Connection) -> GroupDetails | Refused:
+    # before v6 a group that does not exist is Dead, and there is no error
+    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
+        return NOT_FOUND
+    if described.error_code != ErrorCode.NONE:
+        return Refused(described.error_code, getattr(described, "error_message", None))
+    return GroupDetails(
+        group=group,
+        state=described.group_state,
+        type="classic",
+        protocol_type=described.protocol_type,
+        protocol=described.protocol_data,
+        coordinator_id=connection.node_id,
+        coordinator=str(connection.address),
+        members=[_classic_member(member, described.protocol_type) for member in described.members],
+    )
+
+
+def _classic_member(member: Any, protocol_type: str) -> Member:
+    assigned = None
+    if protocol_type == "consumer" and member.member_assignment:
+        assigned = decode_assignment(bytes(member.member_assignment))
+    return Member(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=sorted(
+            Assignment(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
+        ),
+    )
+
+
+def _consumer_group(described: Any, connection: Connection) -> GroupDetails | Refused:
+    if described.error_code != ErrorCode.NONE:
+        return Refused(described.error_code, described.error_message)
+    return GroupDetails(
+        group=described.group_id,
+        state=described.group_state,
+        type="consumer",
+        protocol_type="consumer",
+        protocol=described.assignor_name,
+        coordinator_id=connection.node_id,
+        coordinator=str(connection.address),
+        members=[_consumer_member(member) for member in described.members],
+        epoch=described.group_epoch,
+        assignment_epoch=described.assignment_epoch,
+    )
+
+
+def _consumer_member(member: Any) -> Member:
+    kind = getattr(member, "member_type", -1)
+    return Member(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        assignment=_assignment(member.assignment),
+        epoch=member.member_epoch,
+        target=_assignment(member.target_assignment),
+        is_classic=None if kind is None or kind < 0 else kind == 0,
+    )
+
+
+def _assignment(assigned: Any) -> list[Assignment]:
+    return sorted(Assignment(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions)

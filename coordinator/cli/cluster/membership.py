@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups and members that are taken away: DeleteGroups v1-v2, LeaveGroup v3-v5."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from coordinator.cli.cluster.client import Client, Refused
+from coordinator.cli.cluster.connection import Connection, Versions
+from coordinator.cli.cluster.model import GroupDetails, Member
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.names import GroupId, MemberId
+
+REASON = "removed by groupkeeper's command"
+
+
+class Leaving(NamedTuple):
+    """A member to remove: by its id, or by its instance id where it is static, as KIP-345 wants it."""
+
+    member_id: str
+    instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.member_id or str(self.instance_id)
+
+
+def leaving(member: Member) -> Leaving:
+    """How a member is removed that a group's description shows."""
+    if member.group_instance_id is not None:
+        return Leaving("", member.group_instance_id)
+    return Leaving(member.member_id)
+
+
+def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, Refused | None]:
+    """Delete groups without members; None for each that is gone."""
+    from protocol.messages import DeleteGroupsRequest
+
+    def ask(connection: Connection, named: Sequence[str]) -> Mapping[str, Refused | None]:
+        request = DeleteGroupsRequest(groups_names=list(named))
+        results = connection.ask(ApiKey.DELETE_GROUPS, Versions(1, 2), request).results
+        return {each.group_id: _refused(each) for each in results}
+
+    return client.of_groups("deleting", groups, ask)
+
+
+def remove_members(client: Client, group: str, members: Sequence[Leaving]) -> dict[Leaving, Refused]:
+    """Take members out of a group; returns those that were refused. Raises CommandError for the whole group."""
+    return client.of_group(
+        "removing members of", group, lambda connection: remove_on(connection, group, members)
+    )
+
+
+def remove_on(
+    connection: Connection, group: str, members: Sequence[Leaving]
+) -> dict[Leaving, Refused] | Refused:
+    """Take members out of a group over the connection to its coordinator."""
+    identities = [
+        MemberIdentity(member_id=MemberId(each.member_id), group_instance_id=each.instance_id, reason=REASON)
+        for each in members
+    ]
+    request = LeaveGroupRequest(group_id=GroupId(group), members=identities)
+    response = connection.ask(ApiKey.LEAVE_GROUP, Versions(3, 5), request)
+    refused = _refused(response)
+    if refused is not None:
+        return refused
+    answers = zip(members, map(_refused, response.members), strict=True)
+    return {member: answer for member, answer in answers if answer is not None}
+
+
+def _refused(answer: Any) -> Refused | None:
+    return None if answer.error_code == ErrorCode.NONE else Refused(answer.error_code)
+
+
+def is_active(details: GroupDetails) -> bool:
+    """Whether a group has members, so that nobody else may set its offsets."""
+    return details.state not in ("Empty", "Dead")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clusters answer, and what the `groups` commands show of it; the field names are those of their JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+
+class Place(NamedTuple):
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class GroupListing(msgspec.Struct, frozen=True):
+    """One group of `groups list`; `type` is empty where the server does not say (before Kafka 3.8)."""
+
+    group: str
+    state: str
+    type: str
+    protocol_type: str
+
+
+class Assignment(msgspec.Struct, frozen=True, order=True):
+    """The partitions of one topic that a member has."""
+
+    topic: str
+    partitions: list[int]
+
+
+class Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One member; `assignment` is empty where it has none or it cannot be read.
+
+    The epoch, the target assignment and whether it uses the classic protocol are of groups of KIP-848 alone.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: list[Assignment]
+    epoch: int | None = None
+    target: list[Assignment] | None = None
+    is_classic: bool | None = None
+
+    @property
+    def places(self) -> list[Place]:
+        """The partitions that it has."""
+        return [Place(of.topic, partition) for of in self.assignment for partition in of.partitions]
+
+
+class GroupDetails(msgspec.Struct, frozen=True):
+    """A group as its coordinator describes it; the epochs are of groups of KIP-848 alone."""
+
+    group: str
+    state: str
+    type: str
+    protocol_type: str
+    protocol: str
+    coordinator_id: int
+    coordinator: str
+    members: list[Member]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+
+class CommittedOffset(msgspec.Struct, frozen=True, order=True):
+    """What a group has committed for one partition; leader epoch -1 means that it is not known."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+    @property
+    def place(self) -> Place:
+        """Its partition."""
+        return Place(self.topic, self.partition)
+
+
+class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The group in one line."""
+
+    state: str
+    members: int
+    type: str
+    protocol_type: str
+    protocol: str
+    coordinator_id: int
+    coordinator: str
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+
+class OffsetView(msgspec.Struct, frozen=True):
+    """One partition that a group has committed or has assigned; None where it has not, or nobody knows.
+
+    `end` is where the partition ends, `lag` how far the group is behind that.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    end: int | None
+    lag: int | None
+    leader_epoch: int | None
+    metadata: str | None
+    member_id: str | None
+    client_id: str | None
+    client_host: str | None
+
+
+class Description(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The parts of `groups describe` that were asked for."""
+
+    group: str
+    state: StateView | None = None
+    members: list[Member] | None = None
+    offsets: list[OffsetView] | None = None
+
+
+def state_view(details: GroupDetails) -> StateView:
+    """The group in one line."""
+    return StateView(
+        details.state,
+        len(details.members),
+        details.type,
+        details.protocol_type,
+        details.protocol,
+        details.coordinator_id,
+        details.coordinator,
+        details.epoch,
+        details.assignment_epoch,
+    )
+
+
+def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[Place]:
+    """Every partition that has an offset or a reader, in order."""
+    assigned = {place for member in details.members for place in member.places}
+    return sorted(assigned | {offset.place for offset in committed})
+
+
+def offset_views(
+    details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[Place, int]
+) -> list[OffsetView]:
+    """Every partition that has an offset or a reader, in order; `ends` has those that are known."""
+    owners = {place: member for member in details.members for place in member.places}
+    offsets = {offset.place: offset for offset in committed}
+    views = []
+    for place in places_of(details, committed):
+        offset, owner, end = offsets.get(place), owners.get(place), ends.get(place)
+        views.append(
+            OffsetView(
+                place.topic,
+                place.partition,
+                offset=offset.offset if offset else None,
+                end=end,
+                lag=end - offset.offset if offset and end is not None else None,
+                leader_epoch=offset.leader_epoch if offset else None,
+                metadata=offset.metadata if offset else None,
+                member_id=owner.member_id if owner else None,
+                client_id=owner.client_id if owner else None,
+                client_host=owner.client_host if owner else None,
+            )
+        )
+    return views

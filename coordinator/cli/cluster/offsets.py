@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What groups have committed, read and changed: OffsetFetch v8-v9, OffsetCommit v8-v9, OffsetDelete v0.
+
+v10 of the first two names topics by id only.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from coordinator.cli.cluster.client import RETRIABLE, Client, Refused
+from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.model import CommittedOffset, Place
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.names import GroupId
+
+OFFSETS_AT_ONCE: Final = 5_000
+"""How many offsets one request commits."""
+
+Failures = dict[Place, str]
+"""The partitions that were refused, with the name of the error."""
+
+
+def committed(client: Client, groups: Sequence[str]) -> dict[str, list[CommittedOffset] | Refused]:
+    """The offsets that each group has committed, by topic and partition; none for a group that is not there."""
+    return client.of_groups("reading the offsets of", groups, _committed_on)
+
+
+def _committed_on(
+    connection: Connection, groups: Sequence[str]
+) -> Mapping[str, list[CommittedOffset] | Refused]:
+    everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
+    response = connection.ask(ApiKey.OFFSET_FETCH, Versions(8, 9), OffsetFetchRequest(groups=everything))
+    answers: dict[str, list[CommittedOffset] | Refused] = {}
+    for answer in response.groups:
+        refused = answer.error_code != ErrorCode.NONE
+        answers[answer.group_id] = Refused(answer.error_code) if refused else _offsets(answer)
+    return answers
+
+
+def _offsets(answer: Any) -> list[CommittedOffset]:
+    return sorted(
+        CommittedOffset(
+            topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata or ""
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+        if p.error_code == ErrorCode.NONE
+    )
+
+
+def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Failures:
+    """Commit offsets for a group without members, which may not exist. Returns the partitions that were refused."""
+    rows = list(offsets)
+    failures: Failures = {}
+    for start in range(0, len(rows), OFFSETS_AT_ONCE):
+        part = rows[start : start + OFFSETS_AT_ONCE]
+        failures |= client.of_group(
+            "setting offsets of", group, partial(commit_on, group=group, offsets=part)
+        )
+    return failures
+
+
+def commit_on(connection: Connection, group: str, offsets: Sequence[CommittedOffset]) -> Failures | Refused:
+    """Commit offsets over the connection to the group's coordinator."""
+    topics: dict[str, OffsetCommitRequestTopic] = {}
+    for each in offsets:
+        topic = topics.setdefault(each.topic, OffsetCommitRequestTopic(name=each.topic, partitions=[]))
+        topic.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=each.partition,
+                committed_offset=each.offset,
+                committed_leader_epoch=each.leader_epoch,
+                committed_metadata=each.metadata,
+            )
+        )
+    request = OffsetCommitRequest(group_id=GroupId(group), topics=list(topics.values()))
+    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, Versions(8, 9), request))
+
+
+def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failures:
+    """Delete committed offsets; returns the partitions that were refused. Raises CommandError for the whole group."""
+    from protocol.messages import OffsetDeleteRequest
+
+    kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics: dict[str, Any] = {}
+    for place in places:
+        topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
+        topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
+    request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
+
+    def ask(connection: Connection) -> Failures | Refused:
+        response = connection.ask(ApiKey.OFFSET_DELETE, Versions(0, 0), request)
+        if response.error_code != ErrorCode.NONE:
+            return Refused(response.error_code)
+        return _failures(response)
+
+    return client.of_group("deleting offsets of", group, ask)
+
+
+def _failures(response: Any) -> Failures | Refused:
+    codes = {Place(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
+    not_ready = [code for code in codes.values() if code in RETRIABLE]
+    if not_ready:
+        return Refused(not_ready[0])
+    return {place: error_name(code) for place, code in codes.items() if code != ErrorCode.NONE}

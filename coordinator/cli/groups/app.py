@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups`: the tree of its commands."""
+
+import typer
+
+from coordinator.cli.expiring import expiring
+from coordinator.cli.groups.delete import delete
+from coordinator.cli.groups.delete_offsets import delete_offsets
+from coordinator.cli.groups.describe import describe
+from coordinator.cli.groups.listing import list_groups
+from coordinator.cli.groups.remove_members import remove_members
+from coordinator.cli.groups.set_offsets import set_offsets
+
+app = typer.Typer(
+    help="Look at groups, their members and offsets, and change them, on any Kafka that --bootstrap names.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("list")(list_groups)
+app.command("describe")(describe)
+app.command("delete")(delete)
+app.command("remove-members")(remove_members)
+app.command("delete-offsets")(delete_offsets)
+app.command("set-offsets")(set_offsets)
+app.command("expiring")(expiring)

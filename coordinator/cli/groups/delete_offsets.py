@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups delete-offsets`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    NOTHING_DONE,
+    AllTopics,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Timeout,
+    Topics,
+    connect,
+)
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.offsets import Failures
+
+
+def delete_offsets(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    topic: Topics = None,
+    all_topics: AllTopics = False,
+    execute: Execute = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Delete offsets that a group has committed, in topics that its members do not consume.
+
+    Exit code 1 where there are none, or one was refused.
+    """
+    with one_line_errors():
+        from coordinator.cli.cluster import offsets
+        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.render import print_table
+        from coordinator.cli.resets.scope import parse_topics, within
+
+        if all_topics == bool(topic):
+            raise CommandError("expected --topic or --all-topics", EXIT_USAGE)
+        wanted = None if all_topics else parse_topics(topic or ())
+        with connect(bootstrap, command_config, timeout) as client:
+            rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
+            chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
+            if not chosen:
+                raise CommandError(f"group {group} has no such offsets")
+            refused: Failures = {}
+            if execute:
+                refused = offsets.delete_offsets(client, group, [row.place for row in chosen])
+        gone = [(row.topic, row.partition, row.offset) for row in chosen if row.place not in refused]
+        if gone:
+            print_table(["TOPIC", "PARTITION", "DELETED" if execute else "WOULD BE DELETED"], gone)
+        if not execute:
+            typer.echo(NOTHING_DONE, err=True)
+        if refused:
+            raise CommandError(_refused(refused))
+
+
+def _refused(partitions: "Failures") -> str:
+    each = ", ".join(f"{place} ({error})" for place, error in partitions.items())
+    consumed = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC.name in partitions.values()
+    return f"not deleted: {each}{': members of the group consume the topic' if consumed else ''}"

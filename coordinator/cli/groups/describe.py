@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups describe`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    AllGroups,
+    Bootstrap,
+    CommandConfig,
+    Groups,
+    Json,
+    Timeout,
+    Watch,
+    chosen_groups,
+    connect,
+)
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.client import Client
+    from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, Place
+
+
+def describe(
+    group: Groups = None,
+    all_groups: AllGroups = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    members: Annotated[
+        bool, typer.Option("--members", help="Only the members and what they are assigned.")
+    ] = False,
+    offsets: Annotated[
+        bool, typer.Option("--offsets", help="Only the committed offsets, the lag, and who reads on.")
+    ] = False,
+    state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    watch: Watch = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Describe groups: their state, their members, their committed offsets and lag.
+
+    Exit code 1 where a group is not there, after the others have been described.
+    """
+    with one_line_errors():
+        from coordinator.cli import render
+        from coordinator.cli.cluster.groups import is_pattern
+        from coordinator.cli.groups import text
+        from coordinator.cli.watch import repeatedly
+
+        everything = not (members or offsets or state)
+        parts = Parts(state or everything, members or everything, offsets or everything)
+        is_one = group is not None and len(group) == 1 and not is_pattern(group[0])
+
+        def show() -> None:
+            with connect(bootstrap, command_config, timeout) as client:
+                found, failed = descriptions(client, chosen_groups(client, group, all_groups), parts)
+            if json and not (is_one and failed):
+                render.print_json(found[0] if is_one else found)
+            elif not json:
+                text.print_descriptions(found)
+            if failed:
+                raise CommandError("; ".join(failed))
+
+        repeatedly(show, watch)
+
+
+class Parts:
+    """Which parts of a description are wanted."""
+
+    def __init__(self, state: bool, members: bool, offsets: bool) -> None:
+        self.state = state
+        self.members = members
+        self.offsets = offsets
+
+
+def descriptions(
+    client: "Client", groups: Sequence[str], parts: Parts
+) -> "tuple[list[Description], list[str]]":
+    """What is shown of these groups, and a line for each that cannot be described."""
+    from coordinator.cli.cluster import groups as asking
+    from coordinator.cli.cluster import offsets
+    from coordinator.cli.cluster.client import Refused
+    from coordinator.cli.cluster.model import places_of
+
+    found: dict[str, GroupDetails] = {}
+    failed = []
+    for group, answer in asking.describe(client, groups).items():
+        if not isinstance(answer, Refused):
+            found[group] = answer
+        elif answer is asking.NOT_FOUND:
+            failed.append(f"group {group} not found")
+        else:
+            failed.append(f"describing group {group}: {answer}")
+    committed: dict[str, list[CommittedOffset]] = {}
+    if parts.offsets:
+        for group, offered in offsets.committed(client, list(found)).items():
+            if isinstance(offered, Refused):
+                failed.append(f"reading the offsets of group {group}: {offered}")
+            else:
+                committed[group] = offered
+    places = {place for group, rows in committed.items() for place in places_of(found[group], rows)}
+    ends = known_ends(client, places)
+    return [_view(details, committed.get(group), ends, parts) for group, details in found.items()], failed
+
+
+def known_ends(client: "Client", places: "set[Place]") -> "dict[Place, int]":
+    """Where partitions end, as far as that can be found out: a description goes on without."""
+    from coordinator.cli.cluster import ends
+
+    try:
+        return ends.known(ends.offsets_at(client, sorted(places), ends.END))
+    except CommandError as error:
+        typer.echo(f"groupkeeper: no lag: {error}", err=True)
+        return {}
+
+
+def _view(
+    details: "GroupDetails",
+    committed: "list[CommittedOffset] | None",
+    ends: "dict[Place, int]",
+    parts: Parts,
+) -> "Description":
+    from coordinator.cli.cluster import model
+
+    return model.Description(
+        details.group,
+        state=model.state_view(details) if parts.state else None,
+        members=details.members if parts.members else None,
+        offsets=model.offset_views(details, committed, ends) if committed is not None else None,
+    )

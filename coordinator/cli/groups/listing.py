@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups list`."""
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Json, Timeout, Watch, connect
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.model import GroupListing
+
+STATES: Final = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+TYPES: Final = ("classic", "consumer", "share", "streams")
+
+
+def list_groups(
+    pattern: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATTERN]...", help="Only groups like one of these: 'orders-*'."),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(metavar="STATE", help=f"Only groups in this state; repeatable. {', '.join(STATES)}."),
+    ] = None,
+    group_type: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="TYPE", help=f"Only groups of this type; repeatable. {', '.join(TYPES)}."
+        ),
+    ] = None,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    watch: Watch = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """List all groups.
+
+    Exit code 1, after the list of those that can be had, where partitions of groups fail or load.
+    """
+    with one_line_errors():
+        from coordinator.cli import render
+        from coordinator.cli.cluster import groups
+        from coordinator.cli.groups import text
+        from coordinator.cli.watch import repeatedly
+
+        states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
+
+        def show() -> None:
+            with connect(bootstrap, command_config, timeout) as client:
+                found = _like(groups.list_groups(client, states, types), pattern or ())
+                missing = groups.missing_partitions(client)
+            if json:
+                render.print_json(found)
+            elif found or not missing:
+                text.print_groups(found)
+            if missing:
+                raise CommandError(_missing(missing))
+
+        repeatedly(show, watch)
+
+
+def _like(found: "list[GroupListing]", patterns: "list[str] | tuple[()]") -> "list[GroupListing]":
+    from fnmatch import fnmatchcase
+
+    if not patterns:
+        return found
+    return [each for each in found if any(each.group == p or fnmatchcase(each.group, p) for p in patterns)]
+
+
+def _missing(partitions: dict[int, str]) -> str:
+    each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
+    return f"the groups of {len(partitions)} partitions are missing, which are not served now: {each}"
+
+
+def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:
+    """The names as the protocol writes them; a name may be given in any case, and several with commas."""
+    by_lower = {name.lower(): name for name in known}
+    chosen = []
+    for name in ",".join(given or ()).split(","):
+        if name.strip().lower() in by_lower:
+            chosen.append(by_lower[name.strip().lower()])
+        elif name.strip():
+            raise CommandError(f"--{what} {name}: expected {', '.join(known)}", EXIT_USAGE)
+    return chosen

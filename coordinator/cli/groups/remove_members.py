@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups remove-members`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    NOTHING_DONE,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Timeout,
+    connect,
+)
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.model import Member
+
+
+def remove_members(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    member: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A member by its id; repeatable.")
+    ] = None,
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A static member by its group.instance.id; repeatable."),
+    ] = None,
+    all_members: Annotated[bool, typer.Option("--all-members", help="All members.")] = False,
+    execute: Execute = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Take members out of a group; a client that still runs notices, and joins again.
+
+    Exit code 1 where a member is not there, or was refused.
+    """
+    with one_line_errors():
+        from coordinator.cli.cluster import groups, membership
+        from coordinator.cli.cluster.client import expect
+
+        if all_members == bool(member or instance):
+            raise CommandError("expected --member, --instance or --all-members", EXIT_USAGE)
+        with connect(bootstrap, command_config, timeout) as client:
+            answer = groups.describe(client, [group])[group]
+            if answer is groups.NOT_FOUND:
+                raise CommandError(f"group {group} not found")
+            there = expect(answer, f"describing group {group}").members
+            chosen = there if all_members else _named(there, member or (), instance or ())
+            refused = {}
+            if execute and chosen:
+                leaving = [membership.leaving(each) for each in chosen]
+                refused = membership.remove_members(client, group, leaving)
+        for each in chosen:
+            if membership.leaving(each) not in refused:
+                typer.echo(
+                    f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})"
+                )
+        if not chosen:
+            typer.echo("no members", err=True)
+        if not execute:
+            typer.echo(NOTHING_DONE, err=True)
+        if refused:
+            each_why = ", ".join(f"{who} ({why})" for who, why in refused.items())
+            raise CommandError(f"not removed: {each_why}")
+
+
+def _named(
+    there: "list[Member]", member_ids: "list[str] | tuple[()]", instances: "list[str] | tuple[()]"
+) -> "list[Member]":
+    by_id = {each.member_id: each for each in there}
+    by_instance = {each.group_instance_id: each for each in there if each.group_instance_id is not None}
+    missing = [f"--member {each}" for each in member_ids if each not in by_id]
+    missing += [f"--instance {each}" for each in instances if each not in by_instance]
+    if missing:
+        raise CommandError(f"not in the group: {', '.join(missing)}")
+    found = [by_id[each] for each in member_ids] + [by_instance[each] for each in instances]
+    return list({each.member_id: each for each in found}.values())

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How groups are printed for people."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from coordinator.cli.cluster.model import Assignment, Description, GroupListing, Member
+from coordinator.cli.render import ABSENT, Cell, print_table
+
+Row = tuple[Cell, ...]
+
+
+def print_groups(groups: Sequence[GroupListing]) -> None:
+    """Print the table of `groups list`."""
+    if not groups:
+        sys.stderr.write("no groups\n")
+        return
+    rows = [(g.group, g.state, g.type, g.protocol_type) for g in groups]
+    print_table(["GROUP", "STATE", "TYPE", "PROTOCOL TYPE"], rows)
+
+
+def print_descriptions(descriptions: Sequence[Description]) -> None:
+    """Print a table for each part that there is; of several groups, each row begins with the group."""
+    several = len(descriptions) != 1
+    states = [_state(each) for each in descriptions if each.state is not None]
+    members = [(each.group, *_member(m)) for each in descriptions for m in each.members or ()]
+    offsets = [row for each in descriptions for row in _offsets(each)]
+    is_first = True
+    for is_wanted, columns, rows, none in (
+        (bool(states), _STATE, states, ""),
+        (any(each.members is not None for each in descriptions), _MEMBER, members, "no members"),
+        (any(each.offsets is not None for each in descriptions), _OFFSET, offsets, "no offsets"),
+    ):
+        if is_wanted:
+            sys.stdout.write("" if is_first else "\n")
+            _print(columns, rows, 0 if several or columns is _STATE else 1, none)
+            is_first = False
+
+
+def _print(columns: Sequence[str], rows: Sequence[Row], first: int, none: str) -> None:
+    if not rows:
+        sys.stdout.write(f"{none}\n")
+        return
+    wanted = [at for at in range(first, len(columns)) if columns[at] not in _RARE or any(r[at] for r in rows)]
+    print_table([columns[at] for at in wanted], [[row[at] for at in wanted] for row in rows])
+
+
+_STATE = ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"]
+_MEMBER = [
+    "GROUP",
+    "MEMBER",
+    "INSTANCE",
+    "CLIENT",
+    "HOST",
+    "EPOCH",
+    "TYPE",
+    "PARTITIONS",
+    "ASSIGNMENT",
+    "TARGET",
+]
+_OFFSET = ["GROUP", "TOPIC", "PARTITION", "OFFSET", "END", "LAG", "MEMBER", "CLIENT", "HOST", "METADATA"]
+_RARE = frozenset({"EPOCH", "TYPE", "TARGET", "METADATA"})
+"""Columns that are left out where no row has anything in them."""
+
+
+def _state(described: Description) -> Row:
+    state = described.state
+    assert state is not None
+    coordinator = f"{state.coordinator} (node {state.coordinator_id})"
+    row = (described.group, state.state, state.members, state.type, state.protocol_type, state.protocol)
+    return (*row, coordinator)
+
+
+def _member(member: Member) -> Row:
+    is_classic = member.is_classic
+    return (
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        member.epoch,
+        None if is_classic is None else "classic" if is_classic else "consumer",
+        sum(len(each.partitions) for each in member.assignment),
+        assignment_text(member.assignment),
+        assignment_text(member.target) if member.target is not None else None,
+    )
+
+
+def _offsets(described: Description) -> list[Row]:
+    return [
+        (
+            described.group,
+            o.topic,
+            o.partition,
+            o.offset,
+            o.end,
+            o.lag,
+            o.member_id,
+            o.client_id,
+            o.client_host,
+            o.metadata,
+        )
+        for o in described.offsets or ()
+    ]
+
+
+def assignment_text(assignment: Iterable[Assignment]) -> str:
+    """Partitions as ranges: `orders 0-3,7; payments 1`."""
+    return "; ".join(f"{a.topic} {_ranges(a.partitions)}" for a in assignment)
+
+
+def _ranges(partitions: Sequence[int]) -> str:
+    numbers = sorted(partitions)
+    if not numbers:
+        return ABSENT
+    starts = [numbers[0], *(b for a, b in pairwise(numbers) if b != a + 1)]
+    ends = [*(a for a, b in pairwise(numbers) if b != a + 1), numbers[-1]]
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in zip(starts, ends, strict=True))

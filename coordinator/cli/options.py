@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flags that many commands have, and what becomes of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.config.sources import BOOTSTRAP_VARIABLE
+from coordinator.config.values import Address
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.client import Client
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+Bootstrap = Annotated[
+    str,
+    typer.Option(
+        metavar="HOST:PORT,...",
+        envvar=BOOTSTRAP_VARIABLE,
+        help="Nodes of the cluster to ask; the first that can be reached is.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A file of Kafka's client properties for a cluster with TLS or passwords: security.protocol, "
+        "sasl.mechanism, sasl.jaas.config, ssl.*",
+    ),
+]
+Timeout = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for answers in all.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")]
+Watch = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Show it again and again, until Ctrl-C.")
+]
+Groups = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[GROUP]...", help="Ids of groups, or patterns of them: 'orders-*'.", show_default=False
+    ),
+]
+AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        metavar="TOPIC[:PARTITIONS]",
+        help="A topic, or a pattern of them, and which partitions of it: orders:0,2,4-7; repeatable.",
+    ),
+]
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="All that the group has committed offsets in.")]
+
+NOTHING_DONE: Final = "dry run: nothing was changed; --execute does it"
+
+
+def connect(
+    bootstrap: str, command_config: Path | None, timeout_s: float, flag: str = "--bootstrap"
+) -> "Client":
+    """A client of the cluster that the flags name. Raises CommandError where they make no sense."""
+    from coordinator.cli.cluster.client import Client
+    from coordinator.cli.cluster.security import PLAINTEXT, read_security
+
+    security = read_security(command_config) if command_config is not None else PLAINTEXT
+    return Client(addresses(bootstrap, flag), timeout_s, security)
+
+
+def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
+    """HOST:PORT, several with commas between them. Raises CommandError."""
+    try:
+        found = [Address.parse(part.strip()) for part in text.split(",") if part.strip()]
+    except ValueError:
+        found = []
+    if not found:
+        raise CommandError(f"{flag} {text}: expected HOST:PORT, several with commas", EXIT_USAGE)
+    return found
+
+
+def chosen_groups(client: "Client", groups: Sequence[str] | None, all_groups: bool) -> list[str]:
+    """The ids of the groups that a command is about.
+
+    Raises CommandError where none is named, or none is like a pattern; of --all-groups there may be none.
+    """
+    from coordinator.cli.cluster.groups import list_groups, matching
+
+    if bool(groups) == all_groups:
+        raise CommandError("expected groups (or patterns of them), or --all-groups, and not both", EXIT_USAGE)
+    if all_groups:
+        return [each.group for each in list_groups(client)]
+    found = matching(client, groups or ())
+    if not found:
+        raise CommandError(f"there is no group like {', '.join(groups or ())}")
+    return found
