@@ -8,7 +8,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
-from coordinator.catalogue.keeper import Steps, in_steps
+from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -56,7 +56,7 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
 
 def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Steps[Outcome]:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
-    outcome: Outcome = {**repeated(topic.name for topic in wanted)}
+    outcome: Outcome = {**(yield from repeated(topic.name for topic in wanted))}
     budget = most = catalogue.limits.partitions_per_request
     for topic in in_steps(wanted):
         if topic is None:

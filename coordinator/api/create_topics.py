@@ -17,7 +17,7 @@ from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change, refuse_brokers, repeated
 from coordinator.catalogue.config_values import ConfigSource
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
-from coordinator.catalogue.keeper import Steps, in_steps
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -68,11 +68,11 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
 
 def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[Outcome]:
     """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
-    refused = repeated(topic.name for topic in wanted)
+    refused = yield from repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
     outcome: Outcome = {}
     most = catalogue.limits.partitions_per_request
-    too_many = sum(_partitions(topic, default) for topic in wanted) > most
+    too_many = (yield from _all_partitions(wanted, default)) > most
     for topic in in_steps(wanted):
         if topic is None or topic.configs:
             yield
@@ -91,6 +91,16 @@ def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[O
             configs={config.name: config.value for config in topic.configs},
         )
     return outcome | refused
+
+
+def _all_partitions(wanted: Sequence[Any], default: int) -> Steps[int]:
+    count = 0
+    for topic in in_steps(wanted, COUNTED_PER_STEP):
+        if topic is None:
+            yield
+        else:
+            count += _partitions(topic, default)
+    return count
 
 
 def _partitions(topic: Any, default: int) -> int:

@@ -6,15 +6,14 @@ topics here, so they come in the order of the request.
 """
 
 import uuid
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.keeper import Steps, in_steps
+from coordinator.catalogue.steps import Steps, counted, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -45,10 +44,9 @@ class Deletion(NamedTuple):
 def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Parked:
     """Delete topics, each by itself. The offsets that groups have in them go as well."""
     version = ctx.api_version
-    wanted = _wanted(request, version)
 
     def edit(catalogue: Topics) -> Steps[list[Deletion]]:
-        return _delete_all(catalogue, wanted)
+        return _delete_all(catalogue, _wanted(request, version))
 
     def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
         return DeleteTopicsResponse(
@@ -73,22 +71,22 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     )
 
 
-def _wanted(request: DeleteTopicsRequest, version: int) -> list[Wanted]:
+def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[Wanted]:
     if version >= IDS_FROM:
-        return [Wanted(topic.name, topic.topic_id) for topic in request.topics]
-    return [Wanted(name, None) for name in request.topic_names]
+        return (Wanted(topic.name, topic.topic_id) for topic in request.topics)
+    return (Wanted(name, None) for name in request.topic_names)
 
 
-def _delete_all(catalogue: Topics, wanted: Sequence[Wanted]) -> Steps[list[Deletion]]:
+def _delete_all(catalogue: Topics, wanted: Iterable[Wanted]) -> Steps[list[Deletion]]:
     """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
-    times = Counter(wanted)
+    times = yield from counted(wanted)
     targets: dict[Wanted, Topic | Refusal] = {}
     for each in in_steps(times):
         if each is None:
             yield
         else:
             targets[each] = _find(catalogue, each)
-    found = Counter(target.id for target in targets.values() if isinstance(target, Topic))
+    found = yield from counted(target.id for target in targets.values() if isinstance(target, Topic))
     deletions: list[Deletion] = []
     for each in in_steps(targets):
         if each is None:

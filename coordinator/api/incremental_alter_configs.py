@@ -15,8 +15,8 @@ from coordinator.api.slices import streamed
 from coordinator.api.topic_changes import answer_after_change
 from coordinator.catalogue.config_values import ConfigType
 from coordinator.catalogue.configs import TOPIC_CONFIGS, why_refused
-from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import why_invalid
+from coordinator.catalogue.steps import Steps, counted, in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node
@@ -63,7 +63,7 @@ def error_response(
 
 
 def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Outcome]:
-    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    times = yield from counted((each.resource_type, each.resource_name) for each in resources)
     outcome = []
     for each in in_steps(resources):
         if each is None:

@@ -20,8 +20,8 @@ from coordinator.api.declaration import Api
 from coordinator.api.operations import Resource, authorized_operations
 from coordinator.api.slices import ITEMS_PER_SLICE, in_slices, moments, streamed
 from coordinator.api.topic_changes import answer_after_change
-from coordinator.catalogue.keeper import Steps, in_steps
 from coordinator.catalogue.names import INTERNAL_TOPICS, why_invalid
+from coordinator.catalogue.steps import Steps, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Topics
 from coordinator.node import Node

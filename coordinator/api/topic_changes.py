@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the handlers that change topics have in common."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
-from coordinator.catalogue.keeper import ChangesClosed, Steps
+from coordinator.catalogue.keeper import ChangesClosed
+from coordinator.catalogue.steps import Steps, counted
 from coordinator.catalogue.topic import Refusal
 from coordinator.catalogue.topics import Draft
 from coordinator.node import Node
@@ -51,10 +51,11 @@ def answer_after_change(
     return PARKED
 
 
-def repeated(names: Iterable[str]) -> dict[str, Refusal]:
+def repeated(names: Iterable[str]) -> Steps[dict[str, Refusal]]:
     """The refusals of those names that a request holds more than once, in the order of the request."""
     refusal = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    return {name: refusal for name, count in Counter(names).items() if count > 1}
+    times = yield from counted(names)
+    return {name: refusal for name, count in times.items() if count > 1}
 
 
 def refuse_brokers(broker_ids: list[int], cluster: Cluster) -> Refusal | None:

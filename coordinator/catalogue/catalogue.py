@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits, Totals
 from coordinator.catalogue.names import collision_key
 from coordinator.catalogue.ordered import OrderedNames
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, in_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topics import Draft, Topics
 
@@ -61,9 +62,17 @@ class Catalogue(Topics):
         """Something to try changes on."""
         return Draft(self)
 
-    def adopt(self, other: "Catalogue") -> list[str]:
-        """Become what `other` is, which is used no more; returns the names of the topics that are gone by that."""
-        gone = [topic.name for topic_id, topic in self._by_id.items() if topic_id not in other._by_id]
+    def adopt(self, other: "Catalogue") -> Steps[list[str]]:
+        """Become what `other` is, which is used no more; gives the names of the topics that are gone by that.
+
+        Nothing may change before the last step.
+        """
+        gone = []
+        for topic in in_steps(self._by_id.values(), COUNTED_PER_STEP):
+            if topic is None:
+                yield
+            elif topic.id not in other._by_id:
+                gone.append(topic.name)
         for attribute in Catalogue.__slots__:
             setattr(self, attribute, getattr(other, attribute))
         for field in Totals.__struct_fields__:  # in the object that others look at

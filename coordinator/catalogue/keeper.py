@@ -8,7 +8,7 @@ Whatever is done costs what changes, not what there is; and edits of many topics
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,22 +17,20 @@ import msgspec
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topics import Draft
 from coordinator.telemetry.logs import get_logger
 
 log = get_logger("catalogue")
 
 T = TypeVar("T")
-Steps = Generator[None, None, T]
 CHANGES_PER_WRITE_MAX: Final = 100
 """So many edits share a write, and are answered in one go."""
 STEPS_PER_SLICE: Final = 20
 """After so many steps others get a turn of the event loop."""
-DROPS_PER_SLICE: Final = 4
-"""After so many steps of dropping offsets of deleted topics others get a turn; such a step is longer."""
+TAKEN_OVER_PER_SLICE: Final = 4
+"""After so many steps of taking over what is kept others get a turn; such a step is longer."""
 END: Final = object()
-TOPICS_PER_STEP: Final = 10
-"""How many topics an edit changes before its next step: some 100 microseconds."""
 
 
 class Change(msgspec.Struct):
@@ -51,10 +49,11 @@ class ChangesClosed(Exception):
 class CatalogueKeeper(ABC):
     """The catalogue, and the changes on their way into it.
 
-    Once something has changed for good, `on_changed(changes)` is called on the event loop, and then
-    `on_topics_deleted(names)` when topics are gone, before those who asked for it are answered. Kafka drops the offsets
-    of such topics (GroupCoordinator.onPartitionsDeleted). What it returns is gone through in slices, and until its end
-    no other change is seen: so no commit goes to a new topic of such a name while offsets in the old one are dropped.
+    What is kept is taken over in slices: first topics go, then others change or come. `on_changed(changes)` is called
+    on the event loop for each part of it, and `on_topics_deleted(names)` once all are gone that go, before those who
+    asked for it are answered. Kafka drops the offsets of such topics (GroupCoordinator.onPartitionsDeleted). What it
+    returns is gone through in slices, and until its end no other change is seen: so no commit goes to a new topic of
+    such a name while offsets in the old one are dropped.
     """
 
     def __init__(self, path: Path, new_topic_id: Callable[[], bytes]) -> None:
@@ -70,7 +69,7 @@ class CatalogueKeeper(ABC):
         self._trying: list[Change] = []
         self._draft: Steps[Changes] | None = None
         self.is_closed = False
-        self._dropping: Iterator[None] | None = None  # what was committed in deleted topics
+        self._taking_over: Iterator[None] | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -113,15 +112,15 @@ class CatalogueKeeper(ABC):
     def is_idle(self) -> bool:
         """Whether no change is under way, and what was committed in deleted topics has been dropped."""
         waits = self._gathering or self._under_way or self._trying
-        return not waits and self._draft is None and self._dropping is None
+        return not waits and self._draft is None and self._taking_over is None
 
     @abstractmethod
     def _keep(self, changes: Changes) -> None:
         """Begin to keep what is under way; `_kept` or `_failed` follows."""
 
     def _kept(self, changes: Changes) -> None:
-        self._take_over(changes)
-        self._drop()
+        self._taking_over = self._take_over(changes)
+        self._go_on_taking_over()
 
     def _failed(self, error: BaseException) -> None:
         log.error("catalogue not written", changes=len(self._under_way), error=str(error))
@@ -134,40 +133,58 @@ class CatalogueKeeper(ABC):
         # The next write starts before its callers are called, so that a change made by an answer joins the queue.
         self._tell(changes + self._go_on())
 
-    def _take_over(self, changes: Changes) -> None:
-        gone = self.catalogue.apply(changes)
-        self.on_changed(changes)
-        if gone:
-            self._begin_dropping(gone)
+    def _take_over(self, changes: Changes) -> Iterator[None]:
+        """Let the catalogue be what is kept: topics go, what was committed in them is dropped, others come.
 
-    def _begin_dropping(self, gone: Collection[str]) -> None:
-        """Topics are gone: begin to drop what was committed in them.
-
-        Where one was made anew in the same change, it is there already, and all is dropped before anybody can commit.
+        So a topic that is made anew in the same change is not there before all of that is dropped.
         """
-        self._dropping = self.on_topics_deleted(sorted(gone))
-        if self._dropping is not None and any(name in self.catalogue for name in gone):
-            for _ in self._dropping:
-                pass
-            self._dropping = None
+        gone: list[str] = []
+        for piece in changes.pieces():
+            if gone and not piece.deleted:
+                yield from self._drop(gone)
+                gone = []
+            gone += self.catalogue.apply(piece)
+            self._tell_changed(piece)
+            yield
+        yield from self._drop(gone)
 
-    def _drop(self) -> None:
-        """Drop what was committed in deleted topics, as far as one slice goes; at the end of all of it, go on."""
+    def _tell_changed(self, changes: Changes) -> None:
+        try:
+            self.on_changed(changes)
+        except Exception:
+            log.exception("a change of topics was not told")
+
+    def _drop(self, gone: Sequence[str]) -> Iterator[None]:
+        """Drop what was committed in deleted topics."""
+        if not gone:
+            return
+        try:
+            yield from self.on_topics_deleted(gone) or ()
+        except Exception:
+            log.exception("offsets of deleted topics stay")
+
+    def _go_on_taking_over(self) -> None:
+        """Take over what is kept as far as one slice goes; at the end of all of it, go on."""
         steps = 0
-        while self._dropping is not None:
-            if self.later is not None and steps >= DROPS_PER_SLICE:
-                self.later(self._drop)
+        while self._taking_over is not None:
+            if self.later is not None and steps >= TAKEN_OVER_PER_SLICE:
+                self.later(self._go_on_taking_over)
                 return
             steps += 1
             try:
-                if next(self._dropping, END) is END:
-                    self._dropping = None
-            except Exception:
-                log.exception("offsets of deleted topics stay")
-                self._dropping = None
-        self._dropped()
+                if next(self._taking_over, END) is END:
+                    self._taking_over = None
+            except Exception:  # noqa: BLE001 - a change that is never over would hold up all others
+                self._taking_over = None
+                self._not_taken_over()
+        self._taken_over()
 
-    def _dropped(self) -> None:
+    def _not_taken_over(self) -> None:
+        """A bug, which is being handled, kept the catalogue from becoming what is kept."""
+        log.exception("a change of topics was not taken over")
+
+    def _taken_over(self) -> None:
+        """The catalogue is what is kept."""
         self._finish()
 
     def _go_on(self) -> list[Change]:
@@ -210,14 +227,14 @@ class CatalogueKeeper(ABC):
             try:
                 change.outcome = yield from change.edit(draft)
                 if change.is_only_tried:
-                    draft.undo(mark)
+                    yield from draft.undo_in_steps(mark)
             except Exception as error:
                 # One who asked for something impossible must not spoil it for the others.
                 log.exception("change of the catalogue failed")
-                draft.undo(mark)
+                yield from draft.undo_in_steps(mark)
                 change.outcome = error
             yield
-        return draft.changes()
+        return (yield from draft.changes_in_steps())
 
     def _tell(self, changes: Sequence[Change]) -> None:
         errors: list[Exception] = []
@@ -228,14 +245,6 @@ class CatalogueKeeper(ABC):
                 errors.append(error)
         if errors:
             raise ExceptionGroup("changes of the catalogue that could not be answered", errors)
-
-
-def in_steps(items: Iterable[T]) -> Iterator[T | None]:
-    """The items, and None after every `TOPICS_PER_STEP` of them: where an edit is to yield."""
-    for number, item in enumerate(items, 1):
-        yield item
-        if number % TOPICS_PER_STEP == 0:
-            yield None
 
 
 def _at_once(edit: Callable[[Draft], T], draft: Draft) -> Steps[T]:

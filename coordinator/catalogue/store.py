@@ -86,10 +86,10 @@ class CatalogueStore(CatalogueKeeper):
 
         self._submit(write, written)
 
-    def _take_over(self, changes: Changes) -> None:
-        super()._take_over(changes)
+    def _taken_over(self) -> None:
         if self._file.is_mostly_changes:
             self._make_anew()
+        super()._taken_over()
 
     def _make_anew(self) -> None:
         """Let the file be what there is now; changes that follow are written after it, in the same thread."""

@@ -18,10 +18,12 @@ from coordinator.catalogue.limits import (
     refuse_new_topic,
 )
 from coordinator.catalogue.names import CLUSTER_METADATA_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, all_at_once, in_steps
 from coordinator.catalogue.topic import Refusal, Topic
 from protocol.errors import ErrorCode
 
 NO_CONFIGS: Final[Mapping[str, str]] = {}
+UNDONE_PER_STEP: Final = 20
 
 
 class Topics(ABC):
@@ -216,15 +218,32 @@ class Draft(Topics):
 
     def undo(self, mark: int) -> None:
         """Take back what was changed since `mark` was taken."""
-        while len(self._steps) > mark:
+        all_at_once(self.undo_in_steps(mark))
+
+    def undo_in_steps(self, mark: int) -> Steps[None]:
+        """Take back what was changed since `mark` was taken; nothing else may change before the last step."""
+        for step in in_steps(range(len(self._steps) - mark), UNDONE_PER_STEP):
+            if step is None:
+                yield
+                continue
             before, after = self._steps.pop()
             self._set(after, before)
 
     def changes(self) -> Changes:
         """What makes these topics of those below."""
-        deleted, grown, configured, created = [], [], [], []
-        for topic_id, now in self._by_id.items():
-            before = self._below.by_id(topic_id)
+        return all_at_once(self.changes_in_steps())
+
+    def changes_in_steps(self) -> Steps[Changes]:
+        """What makes these topics of those below; nothing may change before the last step."""
+        deleted: list[bytes] = []
+        grown: list[Grown] = []
+        configured: list[Configured] = []
+        created: list[Topic] = []
+        for topic_id in in_steps(self._by_id, COUNTED_PER_STEP):
+            if topic_id is None:
+                yield
+                continue
+            now, before = self._by_id[topic_id], self._below.by_id(topic_id)
             if before is None and now is not None:
                 created.append(now)
             elif before is not None and now is None:

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,8 +42,8 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self._send = send
         self._version = UNKNOWN
         self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
-        self._reading = False
         self._incoming: Catalogue | None = None
+        self._reads_later = False
         self._answer: Changed | None = None
         self.arrived = asyncio.Event()
         """Set once all topics are here."""
@@ -51,64 +51,75 @@ class RemoteCatalogueStore(CatalogueKeeper):
     def got(self, message: AllTopics | TopicsChanged | Changed) -> None:
         """Something about topics has come from the supervisor.
 
-        It waits while edits are tried on a draft: what lies below that must stay as it is; and while offsets in deleted
-        topics are dropped.
+        It waits for another turn, as much may come at once; while edits are tried on a draft, as what lies below that
+        must stay as it is; and while what came before is taken over.
         """
         self._inbox.append(message)
-        self._read()
+        if self.later is None:
+            self._read()
+        elif not self._reads_later:
+            self._reads_later = True
+            self.later(self._read)
 
     def _read(self) -> None:
-        if self._reading:
-            return
-        self._reading = True
-        try:
-            while self._inbox and self._draft is None and self._dropping is None:
-                self._handle(self._inbox.popleft())
-        finally:
-            self._reading = False
+        self._reads_later = False
+        if self._inbox and self._draft is None and self._taking_over is None:
+            self._taking_over = self._take_over_inbox()
+            self._go_on_taking_over()
+
+    def _take_over_inbox(self) -> Iterator[None]:
+        while self._inbox and self._draft is None:
+            yield from self._handle(self._inbox.popleft())
+            self._finish_if_there()
 
     def _go_on(self) -> list[Change]:
         told = super()._go_on()
         self._read()
         return told
 
-    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> None:
+    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> Iterator[None]:
         match message:
             case AllTopics():
-                self._all_topics(message)
+                yield from self._all_topics(message)
             case TopicsChanged():
-                self._changed(message)
+                yield from self._changed(message)
             case Changed():
                 self._answer = message
-        self._drop()
 
-    def _dropped(self) -> None:
-        self._finish_if_there()
+    def _not_taken_over(self) -> None:
+        super()._not_taken_over()
+        self._ask_anew()
+
+    def _taken_over(self) -> None:
         self._read()
 
-    def _all_topics(self, message: AllTopics) -> None:
+    def _all_topics(self, message: AllTopics) -> Iterator[None]:
         if message.is_first:
             self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
-        assert self._incoming is not None, "all topics begin with the first piece"
+        if self._incoming is None:
+            return  # the rest of a list that was given up
         self._incoming.apply(Changes(created=message.topics))
+        yield
         if message.is_last:
-            gone = self.catalogue.adopt(self._incoming)
+            gone = yield from self.catalogue.adopt(self._incoming)
             self._incoming = None
             self._version = message.version
-            if gone:
-                self._begin_dropping(gone)
+            yield from self._drop(gone)
             self.arrived.set()
 
-    def _changed(self, message: TopicsChanged) -> None:
+    def _changed(self, message: TopicsChanged) -> Iterator[None]:
         if self._version == UNKNOWN:
             return  # all topics are on their way
         if message.version != self._version + 1:
             log.warning("missed a change of topics", have=self._version, got=message.version)
-            self._version = UNKNOWN
-            self._send(AskTopics())
+            self._ask_anew()
             return
+        yield from self._take_over(message.changes)
         self._version = message.version
-        self._take_over(message.changes)
+
+    def _ask_anew(self) -> None:
+        self._version, self._incoming = UNKNOWN, None
+        self._send(AskTopics())
 
     def _finish_if_there(self) -> None:
         """What was asked of the supervisor is done, or could not be, or must be asked again."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from coordinator.catalogue.changes import Changes, Misfit
-from coordinator.catalogue.keeper import Steps
+from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topics import Draft
 
 
@@ -25,9 +25,9 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
             draft.apply(each)
             yield
     except Misfit:
-        draft.undo(mark)
+        yield from draft.undo_in_steps(mark)
         return False
     if draft.limits.are_crossed(before, draft.totals):
-        draft.undo(mark)
+        yield from draft.undo_in_steps(mark)
         return False
     return True

@@ -19,7 +19,9 @@ from coordinator.catalogue.changes import (
 )
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
+from coordinator.catalogue.steps import COUNTED_PER_STEP
 from coordinator.catalogue.topic import MESSAGE_LENGTH_MAX, Refusal, Topic
+from coordinator.catalogue.topics import UNDONE_PER_STEP
 from protocol.errors import ErrorCode
 from tests.support.ids import new_topic_id
 
@@ -146,6 +148,17 @@ def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     ]
     assert catalogue.totals == draft.totals
     assert not catalogue.draft().changes()
+
+
+def test_a_draft_of_many_topics_is_summed_up_and_undone_in_steps() -> None:
+    draft = new_catalogue().draft()
+    mark = draft.mark()
+    for number in range(2_000):
+        draft.create(f"t{number}", 1, topic_id=new_topic_id())
+    assert len(list(draft.changes_in_steps())) == 2_000 // COUNTED_PER_STEP
+    left = [len(draft.changes().created) for _ in draft.undo_in_steps(mark)]
+    assert left == list(range(2_000 - UNDONE_PER_STEP, -1, -UNDONE_PER_STEP))
+    assert not draft.changes()
 
 
 def test_the_settings_of_a_topic_are_replaced() -> None:

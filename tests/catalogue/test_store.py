@@ -15,8 +15,9 @@ import pytest
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.errors import CorruptCatalogue, MissingCatalogue, OffsetsTopicChanged
 from coordinator.catalogue.file import REWRITE_BYTES_MIN, CatalogueFile
-from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE, Steps
+from coordinator.catalogue.keeper import CHANGES_PER_WRITE_MAX, STEPS_PER_SLICE
 from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
@@ -221,8 +222,9 @@ def test_deleted_topics_are_reported_once_they_are_gone_for_good(bench: Bench) -
     bench.create("a")
     assert reports == []
     bench.thread.run_all()
-    # in two writes; a new topic of the same name does not hide that the old one is gone
-    assert reports == [(["b"], ["a", "c"], 3), (["a"], ["a", "c"], 4)]
+    # in two writes; a new topic of the same name does not hide that the old one is gone, and comes after it
+    assert reports == [(["b"], ["a", "c"], 3), (["a"], ["c"], 4)]
+    assert bench.names() == ["a", "c"]
 
 
 def test_nothing_else_changes_while_what_was_committed_in_deleted_topics_is_dropped(bench: Bench) -> None:
@@ -270,8 +272,12 @@ def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropp
     bench.delete("a")
     bench.create("a")
     bench.thread.run_all()
+    while later:
+        assert bench.names() == ["b"] or len(dropped) == 10, "nobody can commit to the new one yet"
+        later.pop(0)()
     assert len(dropped) == 10
     assert bench.names() == ["a", "b"]
+    assert len(bench.told) == 4
 
 
 def test_another_number_of_offsets_partitions_is_refused(tmp_path: Path) -> None:
@@ -499,7 +505,66 @@ def test_on_changed_tells_what_changed(bench: Bench) -> None:
     bench.thread.run_all()
     (created,) = changes[0].created
     assert created.name == "a"
-    assert changes[1:] == [Changes(deleted=[created.id], grown=[], configured=[], created=[])]
+    assert changes[1:] == [Changes(deleted=[created.id])]
+
+
+def test_many_changes_are_taken_over_in_slices(bench: Bench) -> None:
+    turns: list[Callable[[], None]] = []
+    parts: list[Changes] = []
+    bench.store.on_changed = parts.append
+    for change_all, left in ((create_all, 5_000), (grow_all, 5_000), (delete_all, 0)):
+        bench.store.later = None
+        bench.store.change(change_all, bench.told.append)
+        bench.store.later = turns.append
+        parts.clear()
+        bench.thread.run_one()
+        taken = most = 0
+        while turns:
+            before = sum(map(count, parts))
+            turns.pop()()
+            most = max(most, sum(map(count, parts)) - before)
+            taken += 1
+        assert most <= 1_000, "topics in one turn"
+        assert taken >= 4
+        assert sum(map(count, parts)) == 5_000
+        assert len(bench.names()) == len(bench.names_on_disk()) == left
+    assert bench.told == [None] * 3
+
+
+def count(changes: Changes) -> int:
+    return sum(map(len, (changes.deleted, changes.grown, changes.configured, changes.created)))
+
+
+def create_all(draft: Draft) -> None:
+    for number in range(5_000):
+        draft.create(f"t{number}", 1, topic_id=new_topic_id())
+
+
+def grow_all(draft: Draft) -> None:
+    for number in range(5_000):
+        draft.create_partitions(f"t{number}", 2)
+
+
+def delete_all(draft: Draft) -> None:
+    for number in range(5_000):
+        draft.delete(f"t{number}")
+
+
+def test_a_bug_in_those_who_hear_of_a_change_blocks_no_other(bench: Bench) -> None:
+    def broken(_changes: object) -> None:
+        raise LookupError("a bug")
+
+    bench.store.on_changed = broken
+    bench.store.on_topics_deleted = broken
+    bench.create("a")
+    bench.create("b")
+    bench.delete("a")
+    bench.thread.run_all()
+    bench.create("c")
+    bench.thread.run_all()
+    assert bench.names() == bench.names_on_disk() == ["b", "c"]
+    assert len(bench.told) == 4
+    assert bench.store.is_idle
 
 
 def test_a_file_of_version_1_becomes_one_of_version_2(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import PIECE_TOPICS_MAX, Changes
-from coordinator.catalogue.keeper import STEPS_PER_SLICE, Steps
+from coordinator.catalogue.keeper import STEPS_PER_SLICE
 from coordinator.catalogue.limits import DEFAULT_LIMITS
+from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft, Topics
 from coordinator.cli.errors import CommandError
@@ -206,6 +207,12 @@ def test_a_worker_that_has_missed_a_change_asks_for_all_topics(tmp_path: Path) -
     assert [type(question) for _, question in master.asked] == [messages.AskTopics, messages.ChangeTopics]
 
 
+def run_all(turns: list[Callable[[], None]]) -> None:
+    """Let the loop turn until nothing is left to be called."""
+    while turns:
+        turns.pop(0)()
+
+
 def test_what_comes_while_an_edit_is_tried_waits_for_its_end(tmp_path: Path) -> None:
     """Else a topic that was grown in the draft, and is deleted by another worker, would be a new one in the end."""
     master = Master(tmp_path, 2)
@@ -224,13 +231,48 @@ def test_what_comes_while_an_edit_is_tried_waits_for_its_end(tmp_path: Path) -> 
     master.stores[0].change(lambda draft: draft.delete("t"), lambda _outcome: None)
     master.answer()
     assert "t" in store.catalogue
-    turns.pop()()
+    run_all(turns)
     assert "t" not in store.catalogue
     ((_, asked),) = master.asked
     assert [grown.partitions for grown in asked.changes.grown] == [5]
     master.answer()  # it does not fit, and is tried again
-    turns.pop()()
+    run_all(turns)
     assert outcomes == [Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+def test_many_topics_that_come_at_once_are_taken_over_in_slices(tmp_path: Path) -> None:
+    master = Master(tmp_path, 1)
+    store, turns, told = master.stores[0], list[Callable[[], None]](), list[int]()
+    store.later = turns.append
+    store.on_changed = lambda changes: told.append(len(changes.created))
+    for version in range(1, 41):
+        topics = [
+            Topic(name=f"t{version}-{number}", id=new_topic_id(), partitions=1) for number in range(250)
+        ]
+        store.got(messages.TopicsChanged(version, Changes(created=topics)))
+    most, before = sum(told), sum(told)
+    while turns:
+        turns.pop()()
+        most, before = max(most, sum(told) - before), sum(told)
+    assert most <= 1_000, "topics in one turn"
+    assert (before, len(store.catalogue)) == (10_000, 10_001)
+
+
+def test_a_worker_that_cannot_take_a_change_over_asks_for_all_topics(tmp_path: Path) -> None:
+    master = Master(tmp_path, 1)
+    store = master.stores[0]
+    store.got(messages.AllTopics(0, is_first=True))  # of a list that ends before it is whole
+    store.got(messages.TopicsChanged(1, Changes(deleted=[b"x" * 16])))
+    assert master.asked == [(0, messages.AskTopics())]
+    store.got(messages.AllTopics(0, is_last=True))
+    assert len(store.catalogue) == len(master.catalogue)
+    master.asked.clear()
+    master.send_everything(0)
+    outcomes: list[Any] = []
+    create(store, "new", outcomes)
+    master.answer()
+    assert [outcome.name for outcome in outcomes] == ["new"]
+    assert store.catalogue == master.catalogue
 
 
 class FakeReader:
