@@ -109,6 +109,15 @@ def encode_response_in_steps(
     return writer.write(cls._struct, message)
 
 
+def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) -> Generator[None, None, Any]:
+    """Read the body of a response in steps of some hundred microseconds; returns kafka-python's message.
+
+    Bytes after it are ignored. Raises ProtocolError only.
+    """
+    cls = classes(api_key)[1]
+    return read_message(_reader(cls, version), cls.name, body, pos)
+
+
 _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 

@@ -19,6 +19,7 @@ MACHINE: Final = {
     "coordinator/runtime/io_thread.py": "the real thread",
     "coordinator/runtime/sockets.py": "the socket that listens",
     "coordinator/runtime/stop_signals.py": "the signals of a process that is a node, or a supervisor",
+    "coordinator/upstream/probe.py": "a connection to what is no broker, to see what it is",
     "coordinator/telemetry/log_writer.py": "the thread that writes log lines: one for each process",
     "coordinator/telemetry/logs.py": "the clock of its rate limit: one for each process",
     "coordinator/workers/control.py": "the socket for operators, of a supervisor that has a process",

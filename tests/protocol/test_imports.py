@@ -28,6 +28,14 @@ def test_a_node_listens_before_the_slow_imports(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("module", ["coordinator.app", "coordinator.workers.serve", "coordinator.cli.serve"])
+def test_a_node_of_its_own_needs_no_aiokafka(module: str) -> None:
+    """Only what stands before a real cluster has connections to one."""
+    program = f"import sys, {module}; sys.exit(any(name.split('.')[0] == 'aiokafka' for name in sys.modules))"
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_protocol_does_no_io_and_needs_nothing_of_ours() -> None:
     program = """
 import sys, protocol.codecs, protocol.framing, protocol.headers, protocol.embedded

@@ -140,7 +140,7 @@ def _ask_classic(connection: Connection, groups: Sequence[str]) -> Sequence[Any]
 
 
 def _ask_consumer(connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
-    from coordinator.cli.cluster.consumer_group_describe import ConsumerGroupDescribeRequest
+    from protocol.consumer_groups import ConsumerGroupDescribeRequest
 
     make: Any = ConsumerGroupDescribeRequest  # kafka-python's classes make their fields themselves
     request = make(group_ids=list(groups), include_authorized_operations=False)

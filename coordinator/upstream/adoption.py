@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order a group moves in and out. Pure: the coordinator and the cluster are behind two ports.
+
+Moving in (`adopt_group`):
+
+1. the group's coordinator here is asked whether it has the group already; then nothing else is done;
+2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same);
+3. its offsets there are read, none that a transaction under way could still change;
+4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
+5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now.
+
+Only what step 5 made durable counts, so an attempt that is stopped before it has done nothing, and of several at once
+one wins and the others find the mark. No client is served before it is there: so there is no newer offset here that
+an older one of the cluster could replace.
+
+Moving out (`give_back_group`):
+
+1. the offsets here are read;
+2. the cluster is asked what the group is there, as it takes no offsets for one with members;
+3. the offsets are committed there;
+4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
+   has no members; if they changed, all begins anew.
+
+An attempt that is stopped before step 4 has only written offsets at the cluster; the next attempt writes newer ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
+
+ATTEMPTS_MAX: Final = 10
+"""How often a group that goes on committing is given back anew before that is called off."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic that groups read."""
+
+    topic: str
+    partition: int
+
+
+class Offset(NamedTuple):
+    """A committed offset with what belongs to it; `leader_epoch` is -1 where it is not known."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+Offsets = Mapping[TopicPartition, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group as the cluster has it; `kind` is `classic`, `consumer` (KIP-848), or empty where there is none."""
+
+    kind: str
+    state: str
+    members: int
+
+    @classmethod
+    def none(cls) -> "GroupState":
+        """There is no such group, or just its offsets."""
+        return cls("", "Dead", 0)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether somebody is in it, or about to be: the cluster still coordinates it."""
+        return self.members > 0 or self.state not in _WITHOUT_MEMBERS
+
+
+_WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
+
+
+class Adopted(Enum):
+    """What became of an attempt to adopt a group."""
+
+    ADOPTED = "adopted"
+    ALREADY = "already here"
+    LIVE = "live at the cluster"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the group may be served here."""
+        return self is not Adopted.LIVE
+
+
+class GivenBack(Enum):
+    """What became of an attempt to give a group back."""
+
+    GIVEN = "given back"
+    NOTHING = "nothing here"
+    LIVE_HERE = "live here"
+    LIVE_THERE = "live at the cluster"
+    REFUSED = "refused by the cluster"
+    BUSY = "goes on committing"
+
+
+class GiveBackAnswer(Enum):
+    """What a coordinator says to being asked to let a group go."""
+
+    GONE = "mark and offsets are gone, durably"
+    CHANGED = "its offsets are others by now"
+    LIVE = "it has members"
+
+
+class Here(Protocol):
+    """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
+
+    async def is_adopted(self, group: str) -> bool:
+        """Whether the group is marked as adopted."""
+
+    async def adopt(self, group: str, offsets: Offsets) -> bool:
+        """Store offsets and mark in one turn unless the mark is there; return, once durable, whether it was this."""
+
+    async def offsets(self, group: str) -> Offsets:
+        """All offsets that the group has here."""
+
+    async def give_back(self, group: str, offsets: Offsets) -> GiveBackAnswer:
+        """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
+
+
+class There(Protocol):
+    """The groups that the cluster coordinates (`UpstreamGroups`). Its methods raise UpstreamError."""
+
+    async def state(self, group: str) -> GroupState:
+        """What the group is there."""
+
+    async def committed(self, group: str) -> Offsets:
+        """All stable offsets that it has there."""
+
+    async def commit(self, group: str, offsets: Offsets) -> Mapping[TopicPartition, int]:
+        """Commit for a group without members; return the error codes of partitions that were refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptResult:
+    """What was done for one group, or would be: `offsets` are those of the cluster."""
+
+    group: str
+    outcome: Adopted
+    offsets: Offsets = field(default_factory=dict)
+    state: GroupState | None = None
+    """What the group is at the cluster; None where it was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBackResult:
+    """What was done for one group, or would be: `offsets` are those from here, `refused` Kafka's codes for some."""
+
+    group: str
+    outcome: GivenBack
+    offsets: Offsets = field(default_factory=dict)
+    refused: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+async def adopt_group(
+    here: Here, there: There, group: str, *, take_live: bool = False, dry_run: bool = False
+) -> AdoptResult:
+    """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
+
+    `take_live` takes a group, too, that has members at the cluster: what they commit there from now on is lost.
+    """
+    if await here.is_adopted(group):
+        return AdoptResult(group, Adopted.ALREADY)
+    state = await there.state(group)
+    if state.is_live and not take_live:
+        return AdoptResult(group, Adopted.LIVE, state=state)
+    offsets = await there.committed(group)
+    state = await there.state(group)
+    if state.is_live and not take_live:
+        return AdoptResult(group, Adopted.LIVE, state=state)
+    if dry_run:
+        return AdoptResult(group, Adopted.ADOPTED, offsets, state)
+    won = await here.adopt(group, offsets)
+    return AdoptResult(group, Adopted.ADOPTED if won else Adopted.ALREADY, offsets if won else {}, state)
+
+
+async def give_back_group(here: Here, there: There, group: str, *, dry_run: bool = False) -> GiveBackResult:
+    """Move a group out, or say what that would do. Raises what the ports raise; then it is still here, or not known.
+
+    A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.
+    """
+    offsets: Offsets = {}
+    for _ in range(ATTEMPTS_MAX):
+        offsets = await here.offsets(group)
+        if not offsets and not await here.is_adopted(group):
+            return GiveBackResult(group, GivenBack.NOTHING)
+        if (await there.state(group)).is_live:
+            return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
+        if dry_run:
+            return GiveBackResult(group, GivenBack.GIVEN, offsets)
+        refused = await there.commit(group, offsets) if offsets else {}
+        if refused:
+            return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
+        answer = await here.give_back(group, offsets)
+        if answer is GiveBackAnswer.GONE:
+            return GiveBackResult(group, GivenBack.GIVEN, offsets)
+        if answer is GiveBackAnswer.LIVE:
+            return GiveBackResult(group, GivenBack.LIVE_HERE, offsets)
+    return GiveBackResult(group, GivenBack.BUSY, offsets)

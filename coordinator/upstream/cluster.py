@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster as a whole: who its brokers are, and questions to any of them, to one, or to a group's coordinator."""
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from coordinator.config import Address
+from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
+from coordinator.upstream.errors import (
+    Denied,
+    NotYet,
+    OtherCluster,
+    Ourselves,
+    Unreachable,
+    UpstreamError,
+)
+from coordinator.upstream.link import Keys, Link, decoded
+from coordinator.upstream.questions import Answer, Question
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+PATIENCE: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+"""Answers that are soon another: a partition loads or moves, a transaction is open, the offsets topic comes to be."""
+FIRST_PAUSE_S: Final = 0.05
+LONGEST_PAUSE_S: Final = 1.0
+COORDINATORS_MAX: Final = 10_000
+"""How many groups' coordinators are remembered: an id and a number each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One broker of the cluster, at the address that it tells clients."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        """Where clients reach it."""
+        return Address(self.host, self.port)
+
+
+class Patience(Exception):
+    """A broker asks to be asked again; `code` is Kafka's error."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class UpstreamCluster:
+    """Asks one cluster. Any number of tasks may use it at once; connections are opened as they are needed.
+
+    A broker that is gone is passed over, and the servers of `upstream.bootstrap.servers` are always tried, too: so
+    it finds a cluster again that was away altogether.
+    """
+
+    def __init__(
+        self,
+        config: UpstreamConfig,
+        *,
+        read: ReadFile,
+        ours: Collection[Address] = (),
+        cluster_id: str | None = None,
+    ) -> None:
+        """Prepare; nothing is connected yet.
+
+        `read` reads the files with credentials. `ours` are the addresses that this node listens on: a cluster that
+        is one of them is refused. `cluster_id` is the cluster that it has to be, None for any, which then must stay
+        the same. Raises ConfigError where `upstream.ssl.ca.location` cannot be read.
+        """
+        self._config = config
+        self._keys = Keys(config, read)
+        self._ours = ours
+        self._links: dict[Address, Link] = {}
+        self._opening: dict[Address, asyncio.Lock] = {}
+        self._preferred: Address | None = None
+        self._coordinators: dict[str, int] = {}
+        self.cluster_id = cluster_id
+        """The cluster's id; None until it was asked the first time."""
+        self.brokers: Mapping[int, Broker] = {}
+        """The brokers by id, as the newest answer had them."""
+
+    # --- from the start to the end ---
+
+    async def connect(self) -> None:
+        """Find the cluster, and see that it can be worked with.
+
+        Raises UpstreamError: of all the servers' errors the one that says most. One that is `lasting` stays until
+        somebody changes something.
+        """
+        await self._refuse_ourselves()
+        await self.refresh()
+
+    async def close(self) -> None:
+        """Close all connections; questions that are under way end as Unreachable."""
+        links = list(self._links.values())
+        self._links.clear()
+        await asyncio.gather(*(link.close() for link in links))
+
+    # --- questions ---
+
+    async def refresh(self) -> Mapping[int, Broker]:
+        """Ask who the brokers are, and return them. Raises UpstreamError."""
+        await self.metadata([])
+        return self.brokers
+
+    async def metadata(self, topics: list[str] | None, *, node_id: int | None = None) -> Any:
+        """Ask a broker for its view of some topics (None for all), which creates none; note who the brokers are.
+
+        Returns kafka-python's MetadataResponse. Raises UpstreamError.
+        """
+        return self.take_metadata(await self.metadata_bytes(topics, node_id=node_id))
+
+    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> Answer:
+        """As `metadata`, but not decoded: `take_metadata` does that."""
+        from protocol.messages import MetadataRequest
+
+        def build(_version: int) -> Any:
+            kind = MetadataRequest.MetadataRequestTopic
+            wanted = None if topics is None else [kind(name=name) for name in topics]
+            return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+
+        question = Question.of(ApiKey.METADATA, None)
+        return await self.ask(Question(question.api, question.versions, build), node_id=node_id)
+
+    def take_metadata(self, answer: Answer) -> Any:
+        """Decode what `metadata_bytes` returned. Raises UpstreamError for what is no cluster to work with."""
+        response = decoded(answer, self._name)
+        self.note_brokers(response)
+        return response
+
+    def note_brokers(self, response: Any) -> None:
+        """Remember the brokers of a MetadataResponse. Raises Ourselves and OtherCluster."""
+        if self.cluster_id is None:
+            self.cluster_id = response.cluster_id
+        elif response.cluster_id != self.cluster_id:
+            raise OtherCluster(self._name, response.cluster_id, self.cluster_id)
+        brokers = {
+            each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers
+        }
+        if brokers and max(brokers) >= GATEWAY_NODE_ID_FIRST:
+            raise Ourselves(f"{self._name} is a gateway of Groupkeeper, not the cluster itself")
+        if brokers:  # a broker that has just started may know none yet
+            self.brokers = brokers
+
+    async def ask(self, question: Question, *, node_id: int | None = None) -> Answer:
+        """Ask one broker, or any. Raises UpstreamError: Unreachable where `node_id` is no broker now."""
+        if node_id is None:
+            return await self._ask_any(question)
+        broker = self.brokers.get(node_id)
+        if broker is None:
+            raise Unreachable(f"broker {node_id}", "the cluster has no such broker now")
+        return await self._ask_at(broker.address, question)
+
+    async def call(self, question: Question, *, node_id: int | None = None) -> Any:
+        """As `ask`, with the answer decoded."""
+        return decoded(await self.ask(question, node_id=node_id), self._name)
+
+    async def call_coordinator(self, group: str, question: Question) -> Any:
+        """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""
+        node_id = await self._coordinator(group)
+        try:
+            return await self.call(question, node_id=node_id)
+        except Unreachable:
+            self.forget_coordinator(group)
+            raise Patience(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
+
+    def forget_coordinator(self, group: str) -> None:
+        """Look the group's coordinator up anew when it is asked next: it has said that it is not."""
+        self._coordinators.pop(group, None)
+
+    async def patiently(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat `attempt` while it raises Patience, for `upstream.request.timeout.ms` in all; then raise NotYet."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.request_timeout_ms / 1000
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return await attempt()
+            except Patience as answer:
+                if loop.time() + pause_s >= deadline:
+                    raise NotYet(doing, answer.code) from None
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    # --- connections ---
+
+    @property
+    def _name(self) -> str:
+        return str(self._preferred or self._config.bootstrap_servers[0])
+
+    async def _ask_any(self, question: Question) -> Answer:
+        """The broker that answered last is asked first, so that its views follow on each other."""
+        worst: UpstreamError | None = None
+        for address in self._candidates():
+            try:
+                answer = await self._ask_at(address, question)
+            except UpstreamError as error:
+                if worst is None or error.rank > worst.rank:
+                    worst = error
+                continue
+            self._preferred = address
+            return answer
+        assert worst is not None, "there is always a bootstrap server"
+        raise worst
+
+    def _candidates(self) -> list[Address]:
+        known = [broker.address for broker in self.brokers.values()]
+        preferred = [] if self._preferred is None else [self._preferred]
+        return list(dict.fromkeys([*preferred, *known, *self._config.bootstrap_servers]))
+
+    async def _ask_at(self, address: Address, question: Question) -> Answer:
+        link = await self._link(address)
+        was_used = link.used
+        try:
+            return await link.ask(question)
+        except Unreachable:
+            if not was_used or link.is_open:
+                raise
+        return await (await self._link(address)).ask(question)  # it was idle, and closed for that
+
+    async def _link(self, address: Address) -> Link:
+        async with self._opening.setdefault(address, asyncio.Lock()):
+            link = self._links.get(address)
+            if link is None or not link.is_open:
+                self._links.pop(address, None)
+                link = self._links[address] = await Link.open(address, self._config, self._keys)
+            return link
+
+    async def _coordinator(self, group: str) -> int:
+        known = self._coordinators.get(group)
+        if known is not None:
+            return known
+        from protocol.messages import FindCoordinatorRequest
+
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        response = await self.call(Question.of(ApiKey.FIND_COORDINATOR, request))
+        (found,) = response.coordinators
+        check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
+        if found.node_id not in self.brokers:
+            await self.refresh()
+        if len(self._coordinators) >= COORDINATORS_MAX:
+            self._coordinators.clear()
+        self._coordinators[group] = found.node_id
+        return int(found.node_id)
+
+    # --- ourselves ---
+
+    async def _refuse_ourselves(self) -> None:
+        ours = {place for address in self._ours for place in await _places(address)}
+        for server in self._config.bootstrap_servers:
+            if any(_is_same(place, own) for place in await _places(server) for own in ours):
+                raise Ourselves(f"{server} is an address of this node itself")
+
+
+def check(code: int, message: str | None, doing: str) -> None:
+    """Return for NONE; raises Patience for an error that passes by itself, Denied for all others."""
+    if code in PATIENCE:
+        raise Patience(code)
+    if code != ErrorCode.NONE:
+        raise Denied(doing, code, message)
+
+
+Place = tuple[str, int]
+"""An IP address and a port."""
+
+
+async def _places(address: Address) -> set[Place]:
+    if address.is_wildcard:
+        return {("", address.port)}
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(address.host, address.port)
+    except OSError:
+        return set()
+    return {(str(where[0]), address.port) for *_, where in found}
+
+
+def _is_same(place: Place, own: Place) -> bool:
+    """Of a listener on all interfaces, loopback is known to be one of them; others are found by their node ids."""
+    if place[1] != own[1]:
+        return False
+    return place[0] == own[0] or (own[0] == "" and ipaddress.ip_address(place[0].split("%")[0]).is_loopback)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the cluster is, and how a node gets in: the settings `upstream.*`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from coordinator.config import Address, ConfigError
+
+SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+ReadFile = Callable[[Path], bytes]
+"""Returns the whole content of a file; raises OSError."""
+
+GATEWAY_NODE_ID_FIRST: Final = 1_000_000
+"""The ids of a gateway's own nodes start here: brokers of real clusters have smaller ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamConfig:
+    """The settings of the connection to the cluster; times are in milliseconds."""
+
+    bootstrap_servers: tuple[Address, ...]
+    security_protocol: SecurityProtocol = "PLAINTEXT"
+    sasl_mechanism: SaslMechanism | None = None
+    sasl_username: str | None = None
+    sasl_password_file: Path | None = None
+    sasl_oauthbearer_token_file: Path | None = None
+    ssl_ca_location: Path | None = None
+    ssl_endpoint_identification: bool = True
+    metadata_refresh_ms: int = 5_000
+    request_timeout_ms: int = 30_000
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError, in one line that names the setting, for what cannot work whatever the cluster is."""
+        if not self.bootstrap_servers:
+            raise ConfigError("upstream.bootstrap.servers: no HOST:PORT in it")
+        if self.uses_sasl:
+            self._check_sasl()
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether the node has to say who it is."""
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections to brokers are encrypted."""
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    def _check_sasl(self) -> None:
+        if self.sasl_mechanism is None:
+            raise ConfigError(f"upstream.sasl.mechanism: {self.security_protocol} needs one")
+        if self.sasl_mechanism == "OAUTHBEARER":
+            if self.sasl_oauthbearer_token_file is None:
+                raise ConfigError("upstream.sasl.oauthbearer.token.file: OAUTHBEARER needs it")
+            return
+        if not self.sasl_username:
+            raise ConfigError(f"upstream.sasl.username: {self.sasl_mechanism} needs it")
+        if self.sasl_password_file is None:
+            raise ConfigError(f"upstream.sasl.password.file: {self.sasl_mechanism} needs it")
+
+
+def parse_servers(text: str) -> tuple[Address, ...]:
+    """Read `host:port,host:port`; empty for empty text. Raises ConfigError for anything else."""
+    servers = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        try:
+            server = Address.parse(part)
+        except ValueError as error:
+            raise ConfigError(f"upstream.bootstrap.servers: {part!r} is no HOST:PORT: {error}") from None
+        if not server.host or not server.port:
+            raise ConfigError(f"upstream.bootstrap.servers: {part!r} is no HOST:PORT")
+        servers.append(server)
+    return tuple(servers)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the partitions of the cluster end: many at once, each asked of its leader."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from coordinator.upstream.adoption import TopicPartition
+from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.errors import Unreachable
+from coordinator.upstream.questions import Question
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+
+PARTITIONS_PER_QUESTION: Final = 2_000
+LATEST: Final = -1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+NO_LEADER: Final = -1
+_MOVED: Final = frozenset(
+    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
+)
+
+
+class UpstreamEnds:
+    """Asks for end offsets; remembers who leads what, and looks again where a leader has moved."""
+
+    def __init__(self, cluster: UpstreamCluster) -> None:
+        """Ends of this cluster's partitions."""
+        self._cluster = cluster
+        self._leaders: dict[TopicPartition, int] = {}
+
+    async def ends(
+        self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Return where partitions end: the high watermark, or with `read_committed` the last stable offset.
+
+        A partition is left out whose leader does not answer now, that is not there, or that the node's user may not
+        describe. Raises UpstreamError where no broker at all can be asked.
+        """
+        wanted = set(partitions)
+        unknown = wanted - self._leaders.keys()
+        if unknown:
+            await self._find_leaders(unknown)
+        found, moved = await self._ask_leaders(wanted, read_committed)
+        if moved:
+            await self._find_leaders(moved)
+            again, _ = await self._ask_leaders(moved, read_committed)
+            found |= again
+        return found
+
+    def forget(self, keep: Iterable[TopicPartition]) -> None:
+        """Drop what is known of all partitions but these."""
+        kept = set(keep)
+        self._leaders = {place: leader for place, leader in self._leaders.items() if place in kept}
+
+    async def _find_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        topics = sorted({place.topic for place in partitions})
+        for start in range(0, len(topics), 500):
+            response = await self._cluster.metadata(topics[start : start + 500])
+            for topic in response.topics:
+                for part in topic.partitions:
+                    self._leaders[TopicPartition(topic.name, part.partition_index)] = part.leader_id
+
+    async def _ask_leaders(
+        self, partitions: Iterable[TopicPartition], read_committed: bool
+    ) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
+        """Return the ends, and the partitions whose leader is another by now or does not answer."""
+        by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for place in sorted(partitions):
+            by_leader[self._leaders.get(place, NO_LEADER)].append(place)
+        moved = set(by_leader.pop(NO_LEADER, ()))
+        isolation = READ_COMMITTED if read_committed else READ_UNCOMMITTED
+        answers = await asyncio.gather(
+            *(self._ask_leader(leader, places, isolation) for leader, places in by_leader.items())
+        )
+        found: dict[TopicPartition, int] = {}
+        for ends, elsewhere in answers:
+            found |= ends
+            moved |= elsewhere
+        return found, moved
+
+    async def _ask_leader(
+        self, leader: int, places: Sequence[TopicPartition], isolation: int
+    ) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
+        found: dict[TopicPartition, int] = {}
+        moved: set[TopicPartition] = set()
+        for start in range(0, len(places), PARTITIONS_PER_QUESTION):
+            part = places[start : start + PARTITIONS_PER_QUESTION]
+            try:
+                response = await self._cluster.call(_question(part, isolation), node_id=leader)
+            except Unreachable:
+                return found, moved | set(places[start:])
+            for place, answer in _answers(response):
+                if answer.error_code == ErrorCode.NONE and answer.offset >= 0:
+                    found[place] = answer.offset
+                elif answer.error_code in _MOVED:
+                    moved.add(place)
+        return found, moved
+
+
+def _question(places: Sequence[TopicPartition], isolation: int) -> Question:
+    from protocol.messages import ListOffsetsRequest
+
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+    for place in places:
+        by_topic[place.topic].append(
+            kind.ListOffsetsPartition(
+                partition_index=place.partition, current_leader_epoch=-1, timestamp=LATEST
+            )
+        )
+    topics = [kind(name=name, partitions=parts) for name, parts in by_topic.items()]
+    return Question.of(
+        ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
+    )
+
+
+def _answers(response: Any) -> Iterable[tuple[TopicPartition, Any]]:
+    for topic in response.topics:
+        for part in topic.partitions:
+            yield TopicPartition(topic.name, part.partition_index), part

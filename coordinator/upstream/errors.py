@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be wrong with the cluster: each is one line that names the setting to look at."""
+
+from typing import Final
+
+from coordinator.config import Address
+from protocol.apis import ApiKey, VersionRange
+from protocol.errors import ErrorCode
+
+SERVERS: Final = "upstream.bootstrap.servers"
+SECURITY: Final = "upstream.security.protocol"
+MECHANISM: Final = "upstream.sasl.mechanism"
+CA: Final = "upstream.ssl.ca.location"
+
+
+class UpstreamError(Exception):
+    """The cluster cannot be used now; the text is one line that names the setting to look at."""
+
+    rank = 0
+    """Of several brokers' errors the one with the highest rank says most about what is wrong."""
+    lasting = False
+    """Whether waiting does not help: a setting or the cluster has to be changed."""
+
+
+class Unreachable(UpstreamError):
+    """No broker answers, or a connection was lost: brokers come back, so one may try again."""
+
+    rank = 1
+
+    def __init__(self, address: Address | str, reason: str, setting: str = SERVERS) -> None:
+        super().__init__(f"{setting}: cannot reach {address}: {reason}")
+
+
+class TooSlow(Unreachable):
+    """A broker has not answered within `upstream.request.timeout.ms`."""
+
+    def __init__(self, address: Address | str, timeout_ms: int) -> None:
+        super().__init__(address, f"no answer within {timeout_ms} ms", "upstream.request.timeout.ms")
+
+
+class NotKafka(UpstreamError):
+    """What answers at an address does not speak Kafka's protocol, or only behind another security protocol."""
+
+    rank = 3
+    lasting = True
+
+    def __init__(self, address: Address, what: str, setting: str = SERVERS) -> None:
+        super().__init__(f"{setting}: {address} {what}")
+
+
+class Refused(UpstreamError):
+    """The cluster does not let the node in: wrong credentials, a mechanism that it has not, an unknown certificate."""
+
+    rank = 4
+    lasting = True
+
+    def __init__(self, address: Address, setting: str, reason: str) -> None:
+        super().__init__(f"{setting}: {address} refuses the node: {reason}")
+
+
+class TooOld(UpstreamError):
+    """The cluster lacks a version of an api that a gateway needs."""
+
+    rank = 5
+    lasting = True
+
+    def __init__(
+        self, address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange
+    ) -> None:
+        has = "none" if offered is None else f"{offered.min} to {offered.max}"
+        super().__init__(
+            f"{SERVERS}: {address} is too old or no broker: of {api.name} it has the versions {has}, "
+            f"and {needed.min} or newer is needed (Kafka 3.0)"
+        )
+
+
+class Ourselves(UpstreamError):
+    """The cluster is this gateway, or another one: requests would go round in a circle."""
+
+    rank = 6
+    lasting = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{SERVERS}: {what}")
+
+
+class OtherCluster(UpstreamError):
+    """Another cluster answers than before: its topics are not the ones that groups have offsets in."""
+
+    rank = 6
+    lasting = True
+
+    def __init__(self, address: Address | str, cluster_id: str | None, expected: str) -> None:
+        super().__init__(
+            f"{SERVERS}: {address} belongs to the cluster {cluster_id}; the groups here are of {expected}"
+        )
+
+
+class Denied(UpstreamError):
+    """The cluster answers a question with an error: most often a right that the node's user lacks."""
+
+    def __init__(self, doing: str, code: int, message: str | None = None) -> None:
+        self.code = code
+        """Kafka's error code."""
+        text = f"{doing}: {error_name(code)}{f' ({message})' if message else ''}"
+        hint = _HINTS.get(code)
+        super().__init__(f"{text}; {hint}" if hint else text)
+
+
+class NotYet(UpstreamError):
+    """The cluster asked for patience for longer than `upstream.request.timeout.ms`."""
+
+    def __init__(self, doing: str, code: int) -> None:
+        self.code = code
+        """Kafka's error code, of the last answer."""
+        super().__init__(f"{doing}: still {error_name(code)}")
+
+
+_RIGHTS: Final = "give the user of upstream.sasl.username that right"
+_HINTS: Final[dict[int, str]] = {
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: _RIGHTS,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: _RIGHTS,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _RIGHTS,
+}
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code; its number where we know no name."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

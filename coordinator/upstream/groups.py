@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The groups that the cluster itself coordinates: which there are, whether they live, and their offsets."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPartition
+from coordinator.upstream.cluster import UpstreamCluster, check
+from coordinator.upstream.errors import TooOld
+from coordinator.upstream.questions import Question
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+OFFSETS_PER_COMMIT: Final = 1_000
+"""Kafka appends what one request commits as one batch, which must not be longer than its log allows."""
+NO_GENERATION: Final = -1
+_REFUSED_IN_FULL: Final = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """One group as ListGroups has it; `kind` is `classic`, `consumer`, `share` or `streams`, empty from old brokers."""
+
+    group: str
+    state: str
+    kind: str
+    protocol_type: str
+
+
+class UpstreamGroups:
+    """Asks about groups. What a broker asks patience for is asked again until `upstream.request.timeout.ms`."""
+
+    def __init__(self, cluster: UpstreamCluster, *, offsets_per_commit: int = OFFSETS_PER_COMMIT) -> None:
+        """Groups of this cluster."""
+        self._cluster = cluster
+        self._offsets_per_commit = offsets_per_commit
+
+    async def list_groups(self) -> dict[str, ListedGroup]:
+        """Return all groups of all brokers by id. Raises UpstreamError if one broker does not answer."""
+        brokers = await self._cluster.refresh()
+        lists = await asyncio.gather(*(self._list_at(node_id) for node_id in brokers))
+        return {group.group: group for listed in lists for group in listed}
+
+    async def state(self, group: str) -> GroupState:
+        """Return what the group is at the cluster: of classic groups and of KIP-848's. Raises UpstreamError."""
+        return await self._cluster.patiently(f"describing group {group}", lambda: self._state(group))
+
+    async def committed(self, group: str, *, require_stable: bool = True) -> Offsets:
+        """Return all offsets that the group has committed.
+
+        With `require_stable` transactions that are under way are waited for (KIP-447); Kafka knows no such thing of a
+        partition for which nothing was committed before. Raises UpstreamError, NotYet where one stays open.
+        """
+        return await self._cluster.patiently(
+            f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
+        )
+
+    async def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
+        """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
+
+        Raises UpstreamError: Denied where the group has members (UNKNOWN_MEMBER_ID) or the user no right.
+        """
+        items = sorted(offsets.items())
+        refused: dict[TopicPartition, int] = {}
+        for start in range(0, len(items), self._offsets_per_commit):
+            part = dict(items[start : start + self._offsets_per_commit])
+            refused |= await self._cluster.patiently(
+                f"committing offsets of group {group}", partial(self._commit, group, part)
+            )
+        return refused
+
+    # --- one attempt each ---
+
+    async def _list_at(self, node_id: int) -> list[ListedGroup]:
+        from protocol.messages import ListGroupsRequest
+
+        doing = f"listing the groups of broker {node_id}"
+
+        async def ask() -> list[ListedGroup]:
+            request = ListGroupsRequest(states_filter=[], types_filter=[])
+            response = await self._cluster.call(Question.of(ApiKey.LIST_GROUPS, request), node_id=node_id)
+            check(response.error_code, None, doing)
+            return [
+                ListedGroup(
+                    g.group_id, g.group_state, (getattr(g, "group_type", "") or "").lower(), g.protocol_type
+                )
+                for g in response.groups
+            ]
+
+        return await self._cluster.patiently(doing, ask)
+
+    async def _state(self, group: str) -> GroupState:
+        from protocol.messages import DescribeGroupsRequest
+
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        response = await self._ask(group, ApiKey.DESCRIBE_GROUPS, request)
+        (found,) = response.groups
+        if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":
+            return await self._state_of_newer(group)
+        self._check(
+            group, found.error_code, getattr(found, "error_message", None), f"describing group {group}"
+        )
+        return GroupState("classic", found.group_state, len(found.members))
+
+    async def _state_of_newer(self, group: str) -> GroupState:
+        """KIP-848's groups are no groups to DescribeGroups."""
+        from protocol.consumer_groups import ConsumerGroupDescribeRequest
+
+        make: Any = ConsumerGroupDescribeRequest
+        request = make(group_ids=[group], include_authorized_operations=False)
+        try:
+            response = await self._ask(group, ApiKey.CONSUMER_GROUP_DESCRIBE, request)
+        except TooOld:
+            return GroupState.none()
+        (found,) = response.groups
+        if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            return GroupState.none()
+        self._check(group, found.error_code, found.error_message, f"describing group {group}")
+        return GroupState("consumer", found.group_state, len(found.members))
+
+    async def _committed(self, group: str, require_stable: bool) -> Offsets:
+        wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
+        request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
+        response = await self._ask(group, ApiKey.OFFSET_FETCH, request)
+        (answer,) = response.groups
+        doing = f"reading the offsets of group {group}"
+        self._check(group, answer.error_code, None, doing)
+        offsets: dict[TopicPartition, Offset] = {}
+        for topic in answer.topics:
+            for part in topic.partitions:
+                self._check(group, part.error_code, f"{topic.name}-{part.partition_index}", doing)
+                if part.committed_offset >= 0:
+                    offsets[TopicPartition(topic.name, part.partition_index)] = Offset(
+                        part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+                    )
+        return offsets
+
+    async def _commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
+        request = OffsetCommitRequest(
+            group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=_topics(offsets)
+        )
+        response = await self._ask(group, ApiKey.OFFSET_COMMIT, request)
+        codes = {
+            TopicPartition(topic.name, part.partition_index): part.error_code
+            for topic in response.topics
+            for part in topic.partitions
+        }
+        for place, code in codes.items():
+            if code in _WHOLE_GROUP:
+                self._check(
+                    group, code, f"{place.topic}-{place.partition}", f"committing offsets of group {group}"
+                )
+        return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
+
+    async def _ask(self, group: str, api: ApiKey, request: Any) -> Any:
+        return await self._cluster.call_coordinator(group, Question.of(api, request))
+
+    def _check(self, group: str, code: int, message: str | None, doing: str) -> None:
+        if code == ErrorCode.NOT_COORDINATOR:
+            self._cluster.forget_coordinator(group)
+        check(code, message, doing)
+
+
+_WHOLE_GROUP: Final = frozenset(
+    {
+        *_REFUSED_IN_FULL,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+"""What is said of every partition of a commit alike, since it is about the group."""
+
+
+def _topics(offsets: Mapping[TopicPartition, Offset]) -> list[OffsetCommitRequestTopic]:
+    by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for place, offset in offsets.items():
+        by_topic.setdefault(place.topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=place.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return [OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()]

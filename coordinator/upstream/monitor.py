@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows the cluster's brokers and topics, and says what changed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.cluster import Broker, UpstreamCluster
+from coordinator.upstream.differences import (
+    Difference,
+    Doubts,
+    SeenTopic,
+    apply,
+    difference,
+    questions,
+)
+from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.topics import UpstreamTopics
+
+log = get_logger("upstream")
+
+OnTopics = Callable[[Difference], Awaitable[None]]
+OnBrokers = Callable[[Mapping[int, Broker]], None]
+SOONEST_S: Final = 0.2
+"""How long at least between two looks, however often somebody asks for one."""
+
+
+class UpstreamMonitor:
+    """Looks at the cluster every `upstream.metadata.refresh.ms`, and at once when it is asked to.
+
+    While no broker answers nothing changes: what was known stays known.
+    """
+
+    def __init__(
+        self,
+        cluster: UpstreamCluster,
+        known: Mapping[str, SeenTopic],
+        *,
+        refresh_ms: int,
+        on_topics: OnTopics,
+        on_brokers: OnBrokers,
+    ) -> None:
+        """Follow `cluster`; `known` are the topics that are known from before, with the ids they had.
+
+        `on_topics` is awaited with each change of topics before the next look; if it raises, the change is found
+        again. `on_brokers` is called with all brokers when they are others than before, the first time, too.
+        """
+        self._cluster = cluster
+        self._topics = UpstreamTopics(cluster)
+        self._known = dict(known)
+        self._doubts = Doubts()
+        self._refresh_ms = refresh_ms
+        self._on_topics = on_topics
+        self._on_brokers = on_brokers
+        self._brokers: Mapping[int, Broker] = {}
+        self._turn = 0
+        self._wanted = asyncio.Event()
+        self.failing: str | None = None
+        """Why the newest look failed, in one line; None after one that did not."""
+
+    @property
+    def brokers(self) -> Mapping[int, Broker]:
+        """The brokers by id, as of the newest look."""
+        return self._brokers
+
+    @property
+    def topics(self) -> Mapping[str, SeenTopic]:
+        """The topics by name, as they were handed to `on_topics`."""
+        return self._known
+
+    def look_soon(self) -> None:
+        """Look at once: somebody has seen a topic or a broker that is not known."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Follow until it is cancelled."""
+        while True:
+            self._wanted.clear()
+            try:
+                await self.look()
+            except UpstreamError as error:
+                self._failed(str(error))
+            await asyncio.sleep(SOONEST_S)
+            try:
+                async with asyncio.timeout(self._refresh_ms / 1000):
+                    await self._wanted.wait()
+            except TimeoutError:
+                pass
+
+    async def look(self) -> Difference:
+        """Look once, hand on what changed, and return it. Raises UpstreamError; nothing has changed then."""
+        look = await self._topics.look()
+        asked = questions(self._known, look)
+        answered_by = self._next_broker() if asked else None
+        answers = await self._topics.by_name(asked, node_id=answered_by) if asked else {}
+        change, doubts = difference(
+            self._known,
+            look,
+            answers,
+            self._doubts,
+            answered_by=answered_by,
+            brokers=len(self._cluster.brokers),
+        )
+        if change:
+            await self._on_topics(change)
+            self._known = apply(self._known, change)
+        self._doubts = doubts
+        self._tell_brokers()
+        self._recovered()
+        return change
+
+    def _next_broker(self) -> int | None:
+        """Another broker is asked in each look: one that is cut off has an old view."""
+        ids = sorted(self._cluster.brokers)
+        self._turn += 1
+        return ids[self._turn % len(ids)] if ids else None
+
+    def _tell_brokers(self) -> None:
+        brokers = self._cluster.brokers
+        if dict(brokers) != dict(self._brokers):
+            self._brokers = brokers
+            self._on_brokers(brokers)
+
+    def _failed(self, error: str) -> None:
+        if self.failing is None:
+            log.warning("the cluster cannot be looked at", error=error)
+        self.failing = error
+
+    def _recovered(self) -> None:
+        if self.failing is not None:
+            log.info("the cluster can be looked at again", brokers=len(self._brokers))
+        self.failing = None

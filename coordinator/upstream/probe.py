@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks once more at an address where a connection did not come about, to say what is there.
+
+aiokafka's connection only knows that it was closed, or that nothing came. What answers is told by its first eight
+bytes: a broker answers ApiVersions v0 in every version and before it wants to know who asks.
+"""
+
+import asyncio
+import ssl
+import struct
+from typing import Final
+
+from coordinator.config import Address
+from coordinator.upstream.errors import SECURITY, NotKafka, TooSlow, Unreachable, UpstreamError
+from protocol.apis import ApiKey
+from protocol.headers import RequestHeader, encode_request_header
+
+_CORRELATION_ID: Final = 0x67726B70
+_TLS_ALERT: Final = b"\x15\x03"
+_RESPONSE_BYTES_MAX: Final = 1 << 20
+
+
+async def look_at(
+    address: Address, context: ssl.SSLContext | None, timeout_ms: int, reason: str
+) -> UpstreamError:
+    """Return what is wrong at an address; `reason` is what the first attempt failed with."""
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            head = await _first_bytes(address, context)
+    except TimeoutError:
+        return TooSlow(address, timeout_ms)
+    except OSError as error:
+        return Unreachable(address, error.strerror or str(error))
+    if not head:
+        return NotKafka(address, "closes the connection at once: does it want TLS?", SECURITY)
+    if head.startswith(_TLS_ALERT):
+        return NotKafka(address, "speaks TLS", SECURITY)
+    if _is_kafka(head):
+        return Unreachable(address, reason)
+    return NotKafka(address, f"does not speak Kafka's protocol: it answers {head!r}")
+
+
+async def _first_bytes(address: Address, context: ssl.SSLContext | None) -> bytes:
+    reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
+    try:
+        frame = encode_request_header(
+            RequestHeader(ApiKey.API_VERSIONS, 0, _CORRELATION_ID, None), flexible=False
+        )
+        writer.write(struct.pack(">i", len(frame)) + frame)
+        return await reader.readexactly(8)
+    except asyncio.IncompleteReadError as ended:
+        return ended.partial
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+def _is_kafka(head: bytes) -> bool:
+    if len(head) < 8:
+        return False
+    length: int
+    correlation_id: int
+    length, correlation_id = struct.unpack(">ii", head)
+    return correlation_id == _CORRELATION_ID and 4 <= length <= _RESPONSE_BYTES_MAX

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a broker, in whichever version it has, and what it answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from protocol.apis import ApiKey, VersionRange
+
+NEEDED: Final = {
+    ApiKey.METADATA: VersionRange(
+        10, 12
+    ),  # v10: topic ids; v13 adds a top-level error, which says nothing here
+    ApiKey.LIST_OFFSETS: VersionRange(4, 8),  # v2: isolation level; v4: leader epochs
+    ApiKey.FIND_COORDINATOR: VersionRange(4, 4),  # KIP-699: several keys
+    ApiKey.DESCRIBE_GROUPS: VersionRange(5, 6),
+    ApiKey.LIST_GROUPS: VersionRange(4, 5),  # v4: states (KIP-518); v5: types (KIP-848)
+    ApiKey.OFFSET_FETCH: VersionRange(
+        8, 9
+    ),  # v7: require_stable (KIP-447); v8: several groups; v10 has ids alone
+    ApiKey.OFFSET_COMMIT: VersionRange(8, 9),
+}
+"""The versions that this room asks with: Kafka 3.0 has the oldest of all of them."""
+OPTIONAL: Final = {ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1)}
+"""What newer brokers have, and older ones have nothing to say about: KIP-848."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request, whose message is made for the version that is chosen."""
+
+    api: ApiKey
+    versions: VersionRange
+    build: Callable[[int], Any]
+
+    @classmethod
+    def of(cls, api: ApiKey, message: Any) -> "Question":
+        """A request whose message is the same in all versions that are asked with."""
+        versions = NEEDED.get(api) or OPTIONAL[api]
+        return cls(api, versions, lambda _version: message)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The bytes of a response: its body starts at `start` of `frame`."""
+
+    api: ApiKey
+    version: int
+    frame: bytes
+    start: int
+
+    @property
+    def body(self) -> memoryview:
+        """The bytes of the body, to compare."""
+        return memoryview(self.frame)[self.start :]

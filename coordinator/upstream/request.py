@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A question in the shape in which aiokafka's connection takes its own requests and reads their answers."""
+
+import io
+
+from coordinator.config import Address
+from coordinator.upstream.errors import NotKafka, TooOld
+from coordinator.upstream.questions import Answer, Question
+from protocol.apis import ApiKey, VersionRange
+from protocol.codecs import codec_for
+from protocol.errors import ProtocolError
+from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.wire import skip_tags
+
+
+class RequestOverAiokafka:
+    """Makes the bytes of one request, in a version that the broker has, and finds the body of its response."""
+
+    def __init__(self, address: Address, question: Question) -> None:
+        self._address = address
+        self._question = question
+        self._version = 0
+        self.API_KEY = int(question.api)
+        self.RESPONSE_TYPE = _Rest
+
+    def prepare(self, versions: dict[int, tuple[int, int]]) -> "RequestOverAiokafka":
+        offered = versions.get(self.API_KEY)
+        self._version = choose_version(
+            self._address,
+            self._question.api,
+            None if offered is None else VersionRange(*offered),
+            self._question.versions,
+        )
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> "_Header":
+        header = RequestHeader(self.API_KEY, self._version, correlation_id, client_id)
+        flexible = codec_for(self.API_KEY, self._version).flexible
+        return _Header(encode_request_header(header, flexible=flexible))
+
+    def encode(self) -> bytes:
+        message = self._question.build(self._version)
+        return codec_for(self.API_KEY, self._version).encode_request(message)
+
+    def parse_response_header(self, frame: io.BytesIO) -> "_ResponseHeader":
+        return _ResponseHeader(int.from_bytes(frame.read(4), "big", signed=True))
+
+    def answer(self, rest: bytes) -> Answer:
+        flexible = codec_for(self.API_KEY, self._version).flexible
+        try:
+            start = skip_tags(rest, 0) if has_flexible_response_header(self.API_KEY, flexible) else 0
+        except (ProtocolError, IndexError):
+            raise NotKafka(
+                self._address, f"sent what is no {self._question.api.name} response of Kafka"
+            ) from None
+        return Answer(self._question.api, self._version, rest, start)
+
+
+class _Header:
+    def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
+
+    def encode(self) -> bytes:
+        return self._encoded
+
+
+class _ResponseHeader:
+    def __init__(self, correlation_id: int) -> None:
+        self.correlation_id = correlation_id
+
+
+class _Rest:
+    """Leaves what comes after the correlation id as it is."""
+
+    @staticmethod
+    def decode(frame: io.BytesIO) -> bytes:
+        return frame.read()
+
+
+def choose_version(address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange) -> int:
+    """Return the newest version that both have; raises TooOld where there is none."""
+    if offered is None or offered.max < needed.min or offered.min > needed.max:
+        raise TooOld(address, api, offered, needed)
+    return min(offered.max, needed.max)

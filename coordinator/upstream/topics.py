@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster's topics: names, ids and partition counts, as one look at all of them and as questions by name."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
+from coordinator.upstream.questions import Answer
+from protocol.errors import ErrorCode
+
+NAMES_PER_QUESTION: Final = 500
+
+
+@dataclass(slots=True)
+class _LastLook:
+    body: bytes
+    node_id: int
+    look: Look
+
+
+class UpstreamTopics:
+    """Looks at topics; an answer that has the same bytes as the one before is not decoded again."""
+
+    def __init__(self, cluster: UpstreamCluster) -> None:
+        """Topics of this cluster."""
+        self._cluster = cluster
+        self._last: _LastLook | None = None
+
+    async def look(self) -> Look:
+        """Return all topics that the node's user may describe, as some broker knows them. Raises UpstreamError."""
+        answer = await self._cluster.metadata_bytes(None)
+        last = self._last
+        if last is not None and answer.body == last.body:
+            return last.look
+        response = await self._decoded(answer)
+        self._cluster.note_brokers(response)
+        look = Look(
+            {topic.name: _seen(topic) for topic in response.topics if topic.error_code == ErrorCode.NONE}
+        )
+        self._last = _LastLook(bytes(answer.body), 0, look)
+        return look
+
+    async def by_name(self, names: Sequence[str], *, node_id: int | None = None) -> dict[str, Verdict]:
+        """Ask for some topics by name, of one broker or any: each is there, ABSENT, or UNSURE. Raises UpstreamError.
+
+        ABSENT is only what the broker answers UNKNOWN_TOPIC_OR_PARTITION to; of a topic that the node's user may not
+        describe, a broker says no more than that (TOPIC_AUTHORIZATION_FAILED), so it is UNSURE.
+        """
+        found: dict[str, Verdict] = {}
+        for start in range(0, len(names), NAMES_PER_QUESTION):
+            part = list(names[start : start + NAMES_PER_QUESTION])
+            response = await self._cluster.metadata(part, node_id=node_id)
+            found |= {topic.name: _verdict(topic) for topic in response.topics}
+        return {name: found.get(name, UNSURE) for name in names}
+
+    async def _decoded(self, answer: Answer) -> Any:
+        """In steps, with others between them: a cluster may have a hundred thousand partitions."""
+        from protocol.messages import decode_response_in_steps
+
+        steps = decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                return done.value
+            await asyncio.sleep(0)
+
+
+def _seen(topic: Any) -> SeenTopic:
+    return SeenTopic(topic.topic_id.bytes, len(topic.partitions))
+
+
+def _verdict(topic: Any) -> Verdict:
+    if topic.error_code == ErrorCode.NONE:
+        return _seen(topic)
+    return ABSENT if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else UNSURE

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a real broker about topics, groups and ends."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from coordinator.upstream.adoption import GroupState, Offset, TopicPartition
+from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.differences import ABSENT, UNSURE, Difference, SeenTopic
+from coordinator.upstream.ends import UpstreamEnds
+from coordinator.upstream.errors import Denied, NotYet
+from coordinator.upstream.groups import UpstreamGroups
+from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.upstream.topics import UpstreamTopics
+from protocol.errors import ErrorCode
+from tests.kafka.cluster import USERS, KafkaCluster
+from tests.support import raw
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def topic(kafka: KafkaCluster) -> str:
+    """Three partitions with 10, 0 and 4 records."""
+    kafka.create_topic("asked", 3)
+    kafka.produce("asked", 10, partition=0)
+    kafka.produce("asked", 4, partition=2)
+    raw.wait_for_coordinator(kafka.address(1), "any")
+    return "asked"
+
+
+@contextmanager
+def member(kafka: KafkaCluster, group: str, topic: str, **settings: Any) -> Iterator[ck.Consumer]:
+    """A consumer that is in the group and has partitions."""
+    consumer = ck.Consumer(
+        {**kafka.client_settings(), "group.id": group, "auto.offset.reset": "earliest", **settings}
+    )
+    try:
+        consumer.subscribe([topic])
+
+        def assigned() -> bool:
+            consumer.poll(0.2)
+            return bool(consumer.assignment())
+
+        wait_until(assigned, 60.0, what=f"partitions for a member of {group}")
+        yield consumer
+    finally:
+        consumer.close()
+
+
+# --- topics ---
+
+
+async def test_topics_with_ids_and_partitions(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
+) -> None:
+    topics = UpstreamTopics(upstream)
+    look = await topics.look()
+    assert look.topics[topic].partitions == 3
+    assert any(look.topics[topic].topic_id)
+    assert await topics.look() is look, "the same bytes are not decoded again"
+    answers = await topics.by_name([topic, "nowhere"])
+    assert answers == {topic: look.topics[topic], "nowhere": ABSENT}
+
+
+async def test_what_a_user_may_not_describe_is_no_absence(
+    kafka: KafkaCluster, topic: str, tmp_path: Path
+) -> None:
+    async with asyncio.timeout(30):
+        bob = await as_user(kafka, tmp_path, "bob")
+        topics = UpstreamTopics(bob)
+        assert topic not in (await topics.look()).topics
+        assert await topics.by_name([topic]) == {topic: UNSURE}
+        with pytest.raises(Denied, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"):
+            await UpstreamGroups(bob).committed("any")
+        await bob.close()
+
+
+async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: UpstreamCluster) -> None:
+    changes: list[Difference] = []
+    brokers: list[set[int]] = []
+
+    async def note(change: Difference) -> None:
+        changes.append(change)
+
+    monitor = UpstreamMonitor(
+        upstream,
+        {"was-here": SeenTopic(b"x" * 16, 1)},
+        refresh_ms=100,
+        on_topics=note,
+        on_brokers=lambda found: brokers.append(set(found)),
+    )
+    await monitor.look()
+    assert "was-here" in monitor.topics, "one denial is not enough"
+    assert brokers == [{1}]
+    await monitor.look()
+    assert changes[-1] == Difference(deleted=("was-here",))
+    kafka.create_topic("followed", 2)
+    async with running(monitor):
+        first = await until(lambda: monitor.topics.get("followed"))
+        assert first.partitions == 2
+        kafka.grow_topic("followed", 4)
+        await until(lambda: monitor.topics["followed"].partitions == 4)
+        kafka.delete_topic("followed")
+        await until(lambda: "followed" not in monitor.topics)
+        kafka.create_topic("followed", 1)
+        again = await until(lambda: monitor.topics.get("followed"))
+    assert again.partitions == 1
+    assert again.topic_id != first.topic_id
+    assert brokers == [{1}]
+
+
+async def test_a_topic_that_was_made_anew_between_two_looks(
+    kafka: KafkaCluster, upstream: UpstreamCluster
+) -> None:
+    changes: list[Difference] = []
+
+    async def note(change: Difference) -> None:
+        changes.append(change)
+
+    kafka.create_topic("anew", 1)
+    monitor = UpstreamMonitor(upstream, {}, refresh_ms=60_000, on_topics=note, on_brokers=lambda _: None)
+    await monitor.look()
+    old = monitor.topics["anew"]
+    kafka.delete_topic("anew")
+    kafka.create_topic("anew", 2)
+    await monitor.look()
+    assert changes[-1].deleted == ("anew",)
+    assert changes[-1].created["anew"].topic_id != old.topic_id
+    kafka.delete_topic("anew")
+
+
+# --- groups ---
+
+
+async def test_offsets_go_there_and_come_back(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
+) -> None:
+    groups = UpstreamGroups(upstream)
+    assert await groups.committed("moved") == {}
+    assert await groups.state("moved") == GroupState.none()
+    offsets = {
+        TopicPartition(topic, 0): Offset(7, 0, "some metadata"),
+        TopicPartition(topic, 2): Offset(4),
+    }
+    assert await groups.commit("moved", offsets) == {}
+    assert await groups.committed("moved") == offsets
+    assert raw.fetch_offsets(kafka.address(1), "moved") == {(topic, 0): 7, (topic, 2): 4}
+    state = await groups.state("moved")
+    assert (state.kind, state.is_live) == ("classic", False)
+    listed = (await groups.list_groups())["moved"]
+    assert (listed.state, listed.kind) == ("Empty", "classic")
+
+
+async def test_more_offsets_than_fit_into_one_commit(topic: str, upstream: UpstreamCluster) -> None:
+    groups = UpstreamGroups(upstream, offsets_per_commit=2)
+    offsets = {TopicPartition(topic, index): Offset(index) for index in range(3)}
+    assert await groups.commit("many", offsets) == {}
+    assert await groups.committed("many") == offsets
+
+
+async def test_a_partition_that_is_not_there_is_refused_alone(topic: str, upstream: UpstreamCluster) -> None:
+    gone = TopicPartition("nowhere", 0)
+    offsets = {gone: Offset(1), TopicPartition(topic, 0): Offset(2)}
+    refused = await UpstreamGroups(upstream).commit("partly", offsets)
+    assert refused == {gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert await UpstreamGroups(upstream).committed("partly") == {TopicPartition(topic, 0): Offset(2)}
+
+
+@pytest.mark.parametrize(("protocol", "kind"), [("classic", "classic"), ("consumer", "consumer")])
+async def test_a_live_group_is_seen_and_takes_no_offsets(
+    kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, protocol: str, kind: str
+) -> None:
+    groups, name = UpstreamGroups(upstream), f"live-{protocol}"
+    with member(kafka, name, topic, **{"group.protocol": protocol}):
+        state = await groups.state(name)
+        assert (state.kind, state.members, state.is_live) == (kind, 1, True)
+        assert (await groups.list_groups())[name].kind == kind
+        with pytest.raises(Denied, match="UNKNOWN_MEMBER_ID"):
+            await groups.commit(name, {TopicPartition(topic, 0): Offset(1)})
+    await until_async(groups, name)
+    assert await groups.commit(name, {TopicPartition(topic, 0): Offset(1)}) == {}
+    assert (await groups.committed(name))[TopicPartition(topic, 0)].offset == 1
+
+
+async def test_offsets_of_an_open_transaction_are_waited_for(
+    kafka: KafkaCluster, topic: str, tmp_path: Path
+) -> None:
+    producer = ck.Producer({**kafka.client_settings(), "transactional.id": "t-1"})
+    with member(kafka, "transactional", topic, **{"enable.auto.commit": False}) as consumer:
+        consumer.commit(offsets=[ck.TopicPartition(topic, 0, 1)], asynchronous=False)
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(
+            [ck.TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), 30
+        )
+    config = UpstreamConfig(parse_servers(kafka.bootstrap()), request_timeout_ms=1_000)
+    impatient = UpstreamCluster(config, read=Path.read_bytes)
+    try:
+        await impatient.connect()
+        with pytest.raises(NotYet, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"):
+            await UpstreamGroups(impatient).committed("transactional")
+        await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 30)
+        found = await UpstreamGroups(impatient).committed("transactional")
+    finally:
+        await impatient.close()
+    assert found[TopicPartition(topic, 0)].offset == 5
+
+
+# --- ends ---
+
+
+async def test_ends(kafka: KafkaCluster, topic: str, upstream: UpstreamCluster) -> None:
+    ends = UpstreamEnds(upstream)
+    asked = [TopicPartition(topic, index) for index in (0, 1, 2, 9)] + [TopicPartition("nowhere", 0)]
+    assert await ends.ends(asked) == {
+        TopicPartition(topic, 0): 10,
+        TopicPartition(topic, 1): 0,
+        TopicPartition(topic, 2): 4,
+    }
+
+
+async def test_an_open_transaction_holds_back_the_stable_end(
+    kafka: KafkaCluster, upstream: UpstreamCluster
+) -> None:
+    kafka.create_topic("transacted", 1)
+    kafka.produce("transacted", 3)
+    producer = ck.Producer({**kafka.client_settings(), "transactional.id": "t-2"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("transacted", b"open")
+    producer.flush(30)
+    place = TopicPartition("transacted", 0)
+    ends = UpstreamEnds(upstream)
+    assert await ends.ends([place]) == {place: 4}
+    assert await ends.ends([place], read_committed=True) == {place: 3}
+    producer.abort_transaction(30)
+    kafka.delete_topic("transacted")
+
+
+# --- helpers ---
+
+
+class running:
+    """A monitor that runs in a block."""
+
+    def __init__(self, monitor: UpstreamMonitor) -> None:
+        self._monitor = monitor
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.create_task(self._monitor.run())
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+async def until(condition: Callable[[], Any]) -> Any:
+    """Return what `condition` returns, once that is something true."""
+    async with asyncio.timeout(30):
+        value = condition()
+        while not value:
+            await asyncio.sleep(0.02)
+            value = condition()
+    return value
+
+
+async def until_async(groups: UpstreamGroups, name: str) -> None:
+    """Return once the group has no members any more."""
+    async with asyncio.timeout(30):
+        state = await groups.state(name)
+        while state.is_live:
+            await asyncio.sleep(0.02)
+            state = await groups.state(name)
+
+
+async def as_user(kafka: KafkaCluster, tmp_path: Path, user: str) -> UpstreamCluster:
+    password = tmp_path / user
+    password.write_text(USERS[user])
+    config = UpstreamConfig(
+        parse_servers(kafka.bootstrap("SASL_PLAINTEXT")),
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username=user,
+        sasl_password_file=password,
+    )
+    cluster = UpstreamCluster(config, read=Path.read_bytes)
+    await cluster.connect()
+    return cluster
