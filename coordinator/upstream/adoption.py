@@ -29,6 +29,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple, Protocol
 
+from protocol.names import GroupId
+
 ATTEMPTS_MAX: Final = 10
 """How often a group that goes on committing is given back anew before that is called off."""
 
@@ -108,29 +110,29 @@ class GiveBackAnswer(Enum):
 class Here(Protocol):
     """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
 
-    async def is_adopted(self, group: str) -> bool:
+    async def is_adopted(self, group: GroupId) -> bool:
         """Whether the group is marked as adopted."""
 
-    async def adopt(self, group: str, offsets: Offsets) -> bool:
+    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
         """Store offsets and mark in one turn unless the mark is there; return, once durable, whether it was this."""
 
-    async def offsets(self, group: str) -> Offsets:
+    async def offsets(self, group: GroupId) -> Offsets:
         """All offsets that the group has here."""
 
-    async def give_back(self, group: str, offsets: Offsets) -> GiveBackAnswer:
+    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
 
 
 class There(Protocol):
     """The groups that the cluster coordinates (`UpstreamGroups`). Its methods raise UpstreamError."""
 
-    async def state(self, group: str) -> GroupState:
+    async def state(self, group: GroupId) -> GroupState:
         """What the group is there."""
 
-    async def committed(self, group: str) -> Offsets:
+    async def committed(self, group: GroupId) -> Offsets:
         """All stable offsets that it has there."""
 
-    async def commit(self, group: str, offsets: Offsets) -> Mapping[TopicPartition, int]:
+    async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Commit for a group without members; return the error codes of partitions that were refused."""
 
 
@@ -138,7 +140,7 @@ class There(Protocol):
 class AdoptResult:
     """What was done for one group, or would be: `offsets` are those of the cluster."""
 
-    group: str
+    group: GroupId
     outcome: Adopted
     offsets: Offsets = field(default_factory=dict)
     state: GroupState | None = None
@@ -149,14 +151,14 @@ class AdoptResult:
 class GiveBackResult:
     """What was done for one group, or would be: `offsets` are those from here, `refused` Kafka's codes for some."""
 
-    group: str
+    group: GroupId
     outcome: GivenBack
     offsets: Offsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 async def adopt_group(
-    here: Here, there: There, group: str, *, take_live: bool = False, dry_run: bool = False
+    here: Here, there: There, group: GroupId, *, take_live: bool = False, dry_run: bool = False
 ) -> AdoptResult:
     """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
 
@@ -177,7 +179,9 @@ async def adopt_group(
     return AdoptResult(group, Adopted.ADOPTED if won else Adopted.ALREADY, offsets if won else {}, state)
 
 
-async def give_back_group(here: Here, there: There, group: str, *, dry_run: bool = False) -> GiveBackResult:
+async def give_back_group(
+    here: Here, there: There, group: GroupId, *, dry_run: bool = False
+) -> GiveBackResult:
     """Move a group out, or say what that would do. Raises what the ports raise; then it is still here, or not known.
 
     A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.

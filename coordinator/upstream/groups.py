@@ -19,6 +19,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.names import GroupId
 
 OFFSETS_PER_COMMIT: Final = 1_000
 """Kafka appends what one request commits as one batch, which must not be longer than its log allows."""
@@ -32,7 +33,7 @@ _REFUSED_IN_FULL: Final = frozenset(
 class ListedGroup:
     """One group as ListGroups has it; `kind` is `classic`, `consumer`, `share` or `streams`, empty from old brokers."""
 
-    group: str
+    group: GroupId
     state: str
     kind: str
     protocol_type: str
@@ -46,17 +47,17 @@ class UpstreamGroups:
         self._cluster = cluster
         self._offsets_per_commit = offsets_per_commit
 
-    async def list_groups(self) -> dict[str, ListedGroup]:
+    async def list_groups(self) -> dict[GroupId, ListedGroup]:
         """Return all groups of all brokers by id. Raises UpstreamError if one broker does not answer."""
         brokers = await self._cluster.refresh()
         lists = await asyncio.gather(*(self._list_at(node_id) for node_id in brokers))
         return {group.group: group for listed in lists for group in listed}
 
-    async def state(self, group: str) -> GroupState:
+    async def state(self, group: GroupId) -> GroupState:
         """Return what the group is at the cluster: of classic groups and of KIP-848's. Raises UpstreamError."""
         return await self._cluster.patiently(f"describing group {group}", lambda: self._state(group))
 
-    async def committed(self, group: str, *, require_stable: bool = True) -> Offsets:
+    async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
         """Return all offsets that the group has committed.
 
         With `require_stable` transactions that are under way are waited for (KIP-447); Kafka knows no such thing of a
@@ -66,7 +67,7 @@ class UpstreamGroups:
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
         )
 
-    async def commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
 
         Raises UpstreamError: Denied where the group has members (UNKNOWN_MEMBER_ID) or the user no right.
@@ -93,14 +94,17 @@ class UpstreamGroups:
             check(response.error_code, None, doing)
             return [
                 ListedGroup(
-                    g.group_id, g.group_state, (getattr(g, "group_type", "") or "").lower(), g.protocol_type
+                    GroupId(g.group_id),
+                    g.group_state,
+                    (getattr(g, "group_type", "") or "").lower(),
+                    g.protocol_type,
                 )
                 for g in response.groups
             ]
 
         return await self._cluster.patiently(doing, ask)
 
-    async def _state(self, group: str) -> GroupState:
+    async def _state(self, group: GroupId) -> GroupState:
         from protocol.messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
@@ -113,7 +117,7 @@ class UpstreamGroups:
         )
         return GroupState("classic", found.group_state, len(found.members))
 
-    async def _state_of_newer(self, group: str) -> GroupState:
+    async def _state_of_newer(self, group: GroupId) -> GroupState:
         """KIP-848's groups are no groups to DescribeGroups."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
 
@@ -129,7 +133,7 @@ class UpstreamGroups:
         self._check(group, found.error_code, found.error_message, f"describing group {group}")
         return GroupState("consumer", found.group_state, len(found.members))
 
-    async def _committed(self, group: str, require_stable: bool) -> Offsets:
+    async def _committed(self, group: GroupId, require_stable: bool) -> Offsets:
         wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
         request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
         response = await self._ask(group, ApiKey.OFFSET_FETCH, request)
@@ -146,7 +150,7 @@ class UpstreamGroups:
                     )
         return offsets
 
-    async def _commit(self, group: str, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def _commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         request = OffsetCommitRequest(
             group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=_topics(offsets)
         )
@@ -163,10 +167,10 @@ class UpstreamGroups:
                 )
         return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
 
-    async def _ask(self, group: str, api: ApiKey, request: Any) -> Any:
+    async def _ask(self, group: GroupId, api: ApiKey, request: Any) -> Any:
         return await self._cluster.call_coordinator(group, Question.of(api, request))
 
-    def _check(self, group: str, code: int, message: str | None, doing: str) -> None:
+    def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:
             self._cluster.forget_coordinator(group)
         check(code, message, doing)

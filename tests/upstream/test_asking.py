@@ -20,6 +20,7 @@ from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.errors import ErrorCode
+from protocol.names import GroupId
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
 from tests.support.waiting import wait_until
@@ -80,7 +81,7 @@ async def test_what_a_user_may_not_describe_is_no_absence(
         assert topic not in (await topics.look()).topics
         assert await topics.by_name([topic]) == {topic: UNSURE}
         with pytest.raises(Denied, match=r"GROUP_AUTHORIZATION_FAILED.*upstream\.sasl\.username"):
-            await UpstreamGroups(bob).committed("any")
+            await UpstreamGroups(bob).committed(GroupId("any"))
         await bob.close()
 
 
@@ -145,41 +146,43 @@ async def test_offsets_go_there_and_come_back(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
 ) -> None:
     groups = UpstreamGroups(upstream)
-    assert await groups.committed("moved") == {}
-    assert await groups.state("moved") == GroupState.none()
+    assert await groups.committed(GroupId("moved")) == {}
+    assert await groups.state(GroupId("moved")) == GroupState.none()
     offsets = {
         TopicPartition(topic, 0): Offset(7, 0, "some metadata"),
         TopicPartition(topic, 2): Offset(4),
     }
-    assert await groups.commit("moved", offsets) == {}
-    assert await groups.committed("moved") == offsets
+    assert await groups.commit(GroupId("moved"), offsets) == {}
+    assert await groups.committed(GroupId("moved")) == offsets
     assert raw.fetch_offsets(kafka.address(1), "moved") == {(topic, 0): 7, (topic, 2): 4}
-    state = await groups.state("moved")
+    state = await groups.state(GroupId("moved"))
     assert (state.kind, state.is_live) == ("classic", False)
-    listed = (await groups.list_groups())["moved"]
+    listed = (await groups.list_groups())[GroupId("moved")]
     assert (listed.state, listed.kind) == ("Empty", "classic")
 
 
 async def test_more_offsets_than_fit_into_one_commit(topic: str, upstream: UpstreamCluster) -> None:
     groups = UpstreamGroups(upstream, offsets_per_commit=2)
     offsets = {TopicPartition(topic, index): Offset(index) for index in range(3)}
-    assert await groups.commit("many", offsets) == {}
-    assert await groups.committed("many") == offsets
+    assert await groups.commit(GroupId("many"), offsets) == {}
+    assert await groups.committed(GroupId("many")) == offsets
 
 
 async def test_a_partition_that_is_not_there_is_refused_alone(topic: str, upstream: UpstreamCluster) -> None:
     gone = TopicPartition("nowhere", 0)
     offsets = {gone: Offset(1), TopicPartition(topic, 0): Offset(2)}
-    refused = await UpstreamGroups(upstream).commit("partly", offsets)
+    refused = await UpstreamGroups(upstream).commit(GroupId("partly"), offsets)
     assert refused == {gone: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert await UpstreamGroups(upstream).committed("partly") == {TopicPartition(topic, 0): Offset(2)}
+    assert await UpstreamGroups(upstream).committed(GroupId("partly")) == {
+        TopicPartition(topic, 0): Offset(2)
+    }
 
 
 @pytest.mark.parametrize(("protocol", "kind"), [("classic", "classic"), ("consumer", "consumer")])
 async def test_a_live_group_is_seen_and_takes_no_offsets(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster, protocol: str, kind: str
 ) -> None:
-    groups, name = UpstreamGroups(upstream), f"live-{protocol}"
+    groups, name = UpstreamGroups(upstream), GroupId(f"live-{protocol}")
     with member(kafka, name, topic, **{"group.protocol": protocol}):
         state = await groups.state(name)
         assert (state.kind, state.members, state.is_live) == (kind, 1, True)
@@ -207,9 +210,9 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
     try:
         await impatient.connect()
         with pytest.raises(NotYet, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"):
-            await UpstreamGroups(impatient).committed("transactional")
+            await UpstreamGroups(impatient).committed(GroupId("transactional"))
         await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 30)
-        found = await UpstreamGroups(impatient).committed("transactional")
+        found = await UpstreamGroups(impatient).committed(GroupId("transactional"))
     finally:
         await impatient.close()
     assert found[TopicPartition(topic, 0)].offset == 5
@@ -273,7 +276,7 @@ async def until(condition: Callable[[], Any]) -> Any:
     return value
 
 
-async def until_async(groups: UpstreamGroups, name: str) -> None:
+async def until_async(groups: UpstreamGroups, name: GroupId) -> None:
     """Return once the group has no members any more."""
     async with asyncio.timeout(30):
         state = await groups.state(name)
