@@ -97,6 +97,8 @@ def struct_reader(
         message = object.__new__(make)
         message._version = version
         message.tags = message.unknown_tags = None
+        if cls is not None:
+            message._header = None  # what its encoder asks for
         for name, read_field, read_in_steps in fields:
             if read_in_steps is not None:
                 value, pos = yield from read_in_steps(buf, pos)

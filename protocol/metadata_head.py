@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The beginning of a Metadata response, v0-v13: the brokers, which stand before everything that grows with topics.
+
+A proxy changes the brokers' addresses, and passes on the rest as it is.
+"""
+
+import struct
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final, NamedTuple
+
+from protocol.errors import InvalidLength, ProtocolError
+from protocol.wire import (
+    INT16,
+    INT32,
+    NULL_INT16,
+    PACK_INT32,
+    pack_compact_string,
+    pack_string,
+    read_compact_count,
+    read_compact_nullable_string,
+    read_compact_string,
+    skip_tags,
+    uvarint,
+)
+
+RACK_FROM: Final = 1
+THROTTLE_FROM: Final = 3
+FLEXIBLE_FROM: Final = 9
+BROKERS_MAX: Final = 10_000
+
+_FRAME: Final = Struct(">ii")
+_FRAME_BYTES: Final = 8
+
+
+class Listed(NamedTuple):
+    """One broker as a response lists it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class MetadataHead(NamedTuple):
+    """What was read of a response: the bytes before the brokers, the brokers, and where those end."""
+
+    before: bytes
+    brokers: list[Listed]
+    end: int
+
+
+def read_metadata_head(frame: bytes, version: int) -> MetadataHead | None:
+    """Read a response, with its length and header, up to the end of its brokers; None where it is cut off before.
+
+    Raises ProtocolError for bytes that are none, and for more than BROKERS_MAX brokers.
+    """
+    try:
+        head = _read(frame, version)
+    except (IndexError, struct.error):
+        head = None
+    if head is not None and head.end <= len(frame):
+        return head
+    if len(frame) >= _FRAME_BYTES and len(frame) >= 4 + INT32(frame, 0)[0]:
+        raise ProtocolError("a Metadata response that ends within its brokers")
+    return None
+
+
+def write_metadata_head(frame: bytes, head: MetadataHead, brokers: Iterable[Listed], version: int) -> bytes:
+    """Return what stands in place of the first `head.end` bytes of the response `frame`, its length mended."""
+    listed = list(brokers)
+    flexible = version >= FLEXIBLE_FROM
+    count = uvarint(len(listed) + 1) if flexible else PACK_INT32(len(listed))
+    written = b"".join([head.before, count, *(write_listed(broker, version) for broker in listed)])
+    (length,) = INT32(frame, 0)
+    return PACK_INT32(length + len(written) - head.end) + written[4:]
+
+
+def _read(frame: bytes, version: int) -> MetadataHead:
+    pos = _FRAME_BYTES
+    flexible = version >= FLEXIBLE_FROM
+    if flexible:
+        pos = skip_tags(frame, pos)
+    if version >= THROTTLE_FROM:
+        pos += 4
+    before = frame[:pos]
+    count, pos = read_compact_count(frame, pos) if flexible else (INT32(frame, pos)[0], pos + 4)
+    if not 0 <= count <= BROKERS_MAX:
+        raise InvalidLength(f"a Metadata response with {count} brokers")
+    brokers = []
+    for _ in range(count):
+        broker, pos = read_listed(frame, pos, version)
+        brokers.append(broker)
+    return MetadataHead(before, brokers, pos)
+
+
+def read_listed(frame: bytes, pos: int, version: int) -> tuple[Listed, int]:
+    """Read one broker as this version of Metadata lists it, and return it with the position after it.
+
+    Raises IndexError and struct.error, or returns a position beyond the end, where it is cut off.
+    """
+    (node_id,) = INT32(frame, pos)
+    pos += 4
+    if version >= FLEXIBLE_FROM:
+        host, pos = read_compact_string(frame, pos, "host")
+        (port,) = INT32(frame, pos)
+        rack, pos = read_compact_nullable_string(frame, pos + 4, "rack")
+        return Listed(node_id, host, port, rack), skip_tags(frame, pos)
+    name, pos = _read_string(frame, pos)
+    (port,) = INT32(frame, pos)
+    pos += 4
+    rack = None
+    if version >= RACK_FROM:
+        rack, pos = _read_string(frame, pos)
+    return Listed(node_id, name or "", port, rack), pos
+
+
+def _read_string(frame: bytes, pos: int) -> tuple[str | None, int]:
+    (size,) = INT16(frame, pos)
+    pos += 2
+    if size < 0:
+        return None, pos
+    return frame[pos : pos + size].decode("utf-8", "replace"), pos + size
+
+
+def write_listed(broker: Listed, version: int) -> bytes:
+    """Write one broker as this version of Metadata lists it."""
+    node_id, port = PACK_INT32(broker.node_id), PACK_INT32(broker.port)
+    if version >= FLEXIBLE_FROM:
+        rack = b"\0" if broker.rack is None else pack_compact_string(broker.rack)
+        return node_id + pack_compact_string(broker.host) + port + rack + b"\0"
+    rack = NULL_INT16 if broker.rack is None else pack_string(broker.rack)
+    return node_id + pack_string(broker.host) + port + (rack if version >= RACK_FROM else b"")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a proxy has to know of Produce: whether a request is answered, and the addresses in responses, v10-v13.
+
+`NodeEndpoints` (KIP-951) is a tagged field at the very end of a response, which names the leaders that a producer
+should turn to; it is walked to, and everything before it passes as it is. v13 has topic ids in place of names.
+"""
+
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from protocol.bounds import TAGS_MAX
+from protocol.errors import InvalidLength, ProtocolError, TooManyItems, Truncated
+from protocol.metadata_head import FLEXIBLE_FROM as LISTED_FLEXIBLE_FROM
+from protocol.metadata_head import Listed, read_listed, write_listed
+from protocol.wire import INT16, INT32, MAX_STRING_BYTES, PACK_INT32, read_uvarint, skip_tags, uvarint
+
+ENDPOINTS_FROM: Final = 10
+TOPIC_IDS_FROM: Final = 13
+TRANSACTIONAL_ID_FROM: Final = 3
+FLEXIBLE_FROM: Final = 9
+
+_NODE_ENDPOINTS: Final = 0
+_CLIENT_ID_AT: Final = 12
+_USUAL_HEAD_BYTES: Final = 256
+_HEAD_BYTES_MAX: Final = 2 * MAX_STRING_BYTES + 128
+_FIXED_BYTES: Final = 4 + 2 + 8 + 8 + 8
+"""Of a partition: its index, error, base offset, append time and the log's start."""
+
+Move = Callable[[Listed], "Listed | None"]
+"""Where a node is to be looked for; None leaves it out."""
+
+
+def acks_of(frame: bytes | memoryview, version: int) -> int | None:
+    """Return how many acknowledgements a request waits for, given its bytes from its length on: 0 for no answer at all.
+
+    None where they are cut off before that. Raises ProtocolError where its header cannot be read.
+    """
+    for bytes_max in (_USUAL_HEAD_BYTES, _HEAD_BYTES_MAX):
+        head = bytes(frame[:bytes_max])
+        with suppress(IndexError, struct.error):
+            return _acks(head, version)
+    if len(head) == _HEAD_BYTES_MAX or len(head) >= 4 + INT32(head, 0)[0]:
+        raise Truncated("the head of a Produce request")
+    return None
+
+
+def move_endpoints(frame: bytes, version: int, move: Move) -> bytes:
+    """Return a whole response, with its length, with every node of `NodeEndpoints` where `move` has it.
+
+    Raises ProtocolError for bytes that are no such response.
+    """
+    try:
+        pos = _after_partitions(frame, version) + 4  # the throttle time
+        return _move(frame, pos, move)
+    except (IndexError, struct.error):
+        raise Truncated("a Produce response") from None
+
+
+def _acks(head: bytes, version: int) -> int:
+    pos = _after_string(head, _CLIENT_ID_AT)
+    if version >= FLEXIBLE_FROM:
+        pos = _after_compact(head, skip_tags(head, pos))
+    elif version >= TRANSACTIONAL_ID_FROM:
+        pos = _after_string(head, pos)
+    return int(INT16(head, pos)[0])
+
+
+def _after_string(buf: bytes, pos: int) -> int:
+    (size,) = INT16(buf, pos)
+    if size < -1:
+        raise InvalidLength(f"a string of {size} bytes")
+    return pos + 2 + max(int(size), 0)
+
+
+def _after_compact(buf: bytes, pos: int) -> int:
+    size, pos = read_uvarint(buf, pos)
+    return pos + max(size - 1, 0)
+
+
+def _after_partitions(frame: bytes, version: int) -> int:
+    topics, pos = read_uvarint(frame, skip_tags(frame, 8))
+    for _ in range(_bounded(topics - 1, frame)):
+        pos = pos + 16 if version >= TOPIC_IDS_FROM else _after_compact(frame, pos)
+        partitions, pos = read_uvarint(frame, pos)
+        for _ in range(_bounded(partitions - 1, frame)):
+            errors, pos = read_uvarint(frame, pos + _FIXED_BYTES)
+            for _ in range(_bounded(errors - 1, frame)):
+                pos = skip_tags(frame, _after_compact(frame, pos + 4))
+            pos = skip_tags(frame, _after_compact(frame, pos))
+        pos = skip_tags(frame, pos)
+    return pos
+
+
+def _bounded(count: int, frame: bytes) -> int:
+    if count > len(frame):
+        raise InvalidLength(f"{count} items in {len(frame)} bytes")
+    return count
+
+
+def _move(frame: bytes, pos: int, move: Move) -> bytes:
+    """Rewrite the tagged fields that begin at `pos`."""
+    count, after = read_uvarint(frame, pos)
+    if count == 0:
+        return frame
+    if count > TAGS_MAX:
+        raise TooManyItems(f"{count} tagged fields")
+    out = [frame[4:after]]
+    pos = after
+    for _ in range(count):
+        tag, pos = read_uvarint(frame, pos)
+        size, pos = read_uvarint(frame, pos)
+        content = frame[pos : pos + size]
+        if len(content) < size:
+            raise Truncated("a tagged field of a Produce response")
+        pos += size
+        if tag == _NODE_ENDPOINTS:
+            content = _moved(content, move)
+        out += [uvarint(tag), uvarint(len(content)), content]
+    out.append(frame[pos:])
+    body = b"".join(out)
+    return PACK_INT32(len(body)) + body
+
+
+def _moved(content: bytes, move: Move) -> bytes:
+    count, pos = read_uvarint(content, 0)
+    nodes = []
+    for _ in range(_bounded(count - 1, content)):
+        listed, pos = read_listed(content, pos, LISTED_FLEXIBLE_FROM)
+        moved = move(listed)
+        if moved is not None:
+            nodes.append(write_listed(moved, LISTED_FLEXIBLE_FROM))
+    if pos > len(content):
+        raise ProtocolError("nodes that do not fit into their field")
+    return uvarint(len(nodes) + 1) + b"".join(nodes)
