@@ -18,7 +18,7 @@ from coordinator.catalogue.ids import random_topic_id
 from coordinator.config import Address
 from coordinator.runtime.clock import Clock, SystemClock
 from coordinator.runtime.io_thread import IoThread, Thread
-from coordinator.runtime.sockets import bind, bind_private
+from coordinator.runtime.sockets import bind, bind_private, bind_shared, unconnected
 from storage.cleaner.log_cleaner import Runner
 from storage.disk.filesystem import FileSystem, RealFileSystem
 
@@ -39,6 +39,10 @@ class Machine:
     """Does the work of a compaction; None stands for a child process."""
     bind_private: Callable[[Path], socket.socket] = bind_private
     """A socket that listens for processes of this user. Raises OSError with the path in its text."""
+    bind_shared: Callable[[Address], socket.socket] = bind_shared
+    """A socket that listens beside those of other processes on the same address. Raises OSError with the address."""
+    unconnected: Callable[[int], socket.socket] = unconnected
+    """A stream socket that is still to be connected. Raises OSError."""
 
     def now(self) -> datetime:
         """The wall clock's time, in UTC."""

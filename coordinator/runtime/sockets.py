@@ -45,8 +45,8 @@ def bind_private(path: Path) -> socket.socket:
     return sock
 
 
-def bind(address: Address) -> socket.socket:
-    """A socket that listens on `address`. Raises OSError with the address in its text."""
+def bind(address: Address, *, shared: bool = False) -> socket.socket:
+    """A socket that listens on `address`, `shared` with others or not. Raises OSError with the address in its text."""
     infos = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
@@ -54,6 +54,8 @@ def bind(address: Address) -> socket.socket:
     sock = socket.socket(family, kind, protocol)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(target)
         sock.listen(BACKLOG)
         sock.setblocking(False)
@@ -61,3 +63,33 @@ def bind(address: Address) -> socket.socket:
         sock.close()
         raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
     return sock
+
+
+def bind_shared(address: Address) -> socket.socket:
+    """A socket that listens on `address` beside those of other processes, which share those who connect.
+
+    Raises OSError with the address in its text.
+    """
+    return bind(address, shared=True)
+
+
+UNIX: Final[int] = socket.AF_UNIX
+STREAM: Final[int] = socket.SOCK_STREAM
+
+
+def unconnected(family: int) -> socket.socket:
+    """A stream socket of this family that blocks nobody. Raises OSError."""
+    sock = socket.socket(family, STREAM)
+    sock.setblocking(False)
+    return sock
+
+
+def send_at_once(sock: socket.socket) -> None:
+    """Have a TCP socket, which blocks nobody from now on, wait for nothing before it sends."""
+    sock.setblocking(False)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def say_end(sock: socket.socket) -> None:
+    """Tell the peer that nothing more comes. Raises OSError."""
+    sock.shutdown(socket.SHUT_WR)

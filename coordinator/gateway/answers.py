@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers that are made in the gateway, as whole frames."""
+
+from functools import cache
+from typing import Any, Final
+
+from coordinator.api import (
+    api_versions,
+    delete_groups,
+    describe_groups,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    sync_group,
+)
+from coordinator.api.table import AnyApi, Capabilities, Handled
+from protocol.apis import ApiKey, VersionRange
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.headers import (
+    decode_request_header,
+    encode_response,
+    has_flexible_response_header,
+    route_of,
+)
+
+MEMBERS: Final[tuple[AnyApi, ...]] = (
+    join_group.API,
+    sync_group.API,
+    heartbeat.API,
+    leave_group.API,
+    offset_commit.API,
+    offset_fetch.API,
+    describe_groups.API,
+    delete_groups.API,
+    offset_delete.API,
+)
+"""What only the coordinator of a group answers."""
+COORDINATED: Final[tuple[AnyApi, ...]] = (*MEMBERS, list_groups.API)
+"""What our nodes answer."""
+DECLARED: Final = Capabilities((*COORDINATED, find_coordinator.API))
+
+
+def handled(frame: bytes) -> Handled:
+    """The declaration of the api and version of a request; it is one of `DECLARED`."""
+    return DECLARED.routes[route_of(frame)]
+
+
+def versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
+    """What ApiVersions says of these apis."""
+    keys = {int(api.key) for api in apis}
+    return {offer.key: VersionRange(offer.min, offer.max) for offer in DECLARED.offers if offer.key in keys}
+
+
+def decoded(frame: bytes) -> Any:
+    """The request of a frame, one of `DECLARED`. Raises ProtocolError."""
+    api = handled(frame)
+    _, pos = decode_request_header(frame, api.flexible)
+    return api.decode(frame, pos)
+
+
+def refusal(frame: bytes, error: ErrorCode) -> bytes:
+    """The answer with this error wherever the request, one of `DECLARED`, would have got an answer.
+
+    Raises ProtocolError for bytes that are no request.
+    """
+    api = handled(frame)
+    header, pos = decode_request_header(frame, api.flexible)
+    response = api.error_response(api.decode(frame, pos), error, header.api_version)
+    if api.adapt is not None:
+        response = api.adapt(response, header.api_version)
+    return encode_response(header.correlation_id, api.encode(response), api.flexible_response)
+
+
+def empty(frame: bytes) -> bytes:
+    """The answer that has nothing in it, neither items nor an error. Raises ProtocolError."""
+    api_key, version = route_of(frame) >> 16, route_of(frame) & 0xFFFF
+    codec = codec_for(api_key, version)
+    header, _ = decode_request_header(frame, codec.flexible)
+    flexible = has_flexible_response_header(api_key, codec.flexible)
+    return encode_response(header.correlation_id, _empty_body(api_key, version), flexible)
+
+
+@cache
+def _empty_body(api_key: int, version: int) -> bytes:
+    from protocol.messages import classes
+
+    fields: dict[ApiKey, dict[str, list[object]]] = {
+        ApiKey.DESCRIBE_LOG_DIRS: {"results": []},
+        ApiKey.LIST_TRANSACTIONS: {"unknown_state_filters": [], "transaction_states": []},
+        ApiKey.LIST_GROUPS: {"groups": []},
+    }
+    response = classes(api_key)[1](version=version, **fields[ApiKey(api_key)])
+    return codec_for(api_key, version).encode_response(response)
+
+
+def unknown_api_versions(frame: bytes) -> bytes:
+    """The answer to an ApiVersions that is newer than ours, in version 0 (KIP-511). Raises ProtocolError."""
+    header, _ = decode_request_header(frame, False)
+    response_class = api_versions.API.schema.response
+    low, high = api_versions.API.versions
+    response = response_class(
+        version=0,
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[
+            response_class.ApiVersion(
+                version=0, api_key=ApiKey.API_VERSIONS, min_version=low, max_version=high
+            )
+        ],
+    )
+    return encode_response(
+        header.correlation_id, codec_for(ApiKey.API_VERSIONS, 0).encode_response(response), False
+    )

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gateway process is told once, at its start."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from coordinator.config import Address
+from coordinator.gateway.book import PORT_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """Plain values, out of the settings of the same names."""
+
+    host: str
+    """What clients are told."""
+    port_base: int
+    """The port of a broker is its id more."""
+    bind_host: str = "127.0.0.1"
+    """Where the ports are bound."""
+    max_connections: int
+    max_connections_per_ip: int
+    idle_ms: int
+    """connections.max.idle.ms"""
+    request_bytes_max: int
+    """socket.request.max.bytes"""
+    connect_timeout_ms: int = 10_000
+    """How long a connection to a broker may take, with its TLS handshake."""
+    authorization_cache_ms: int = 5_000
+    certificate: Path | None = None
+    """PEM: what is shown to clients. With it they speak TLS."""
+    key: Path | None = None
+    sni_pattern: str | None = None
+    """`broker-{id}.kafka.example`: one port for all, known apart by the names that clients ask for in TLS."""
+    sni_port: int = 0
+    upstream_tls: bool = False
+    upstream_ca: Path | None = None
+    """PEM: who vouches for the brokers; None for whom the system trusts."""
+    upstream_names_checked: bool = True
+    """Whether a broker's certificate has to have the name under which it is reached."""
+
+    def place(self, node_id: int) -> Address | None:
+        """Where clients reach the broker with this id; None where its port would be none."""
+        if self.sni_pattern is not None:
+            return Address(self.sni_pattern.replace("{id}", str(node_id)), self.sni_port)
+        port = self.port_base + node_id
+        return Address(self.host, port) if 0 < port <= PORT_MAX else None

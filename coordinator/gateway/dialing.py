@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connecting: to a broker, and to the private socket of a node of ours."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from socket import socket
+from typing import Final, NamedTuple, TypeAlias
+
+from coordinator.config import Address
+from coordinator.gateway.book import OurNode
+from coordinator.gateway.config import GatewayConfig
+from coordinator.runtime.sockets import STREAM, UNIX, send_at_once
+from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
+
+Unconnected: TypeAlias = "Callable[[int], socket]"
+
+NOT_THERE: Final = "there is no address for it"
+
+
+class Dialed(NamedTuple):
+    """A connected socket, and what is to be sent first."""
+
+    sock: socket
+    preface: bytes = b""
+
+
+class Dialer:
+    """Makes the connections of one gateway process."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, config: GatewayConfig, unconnected: Unconnected
+    ) -> None:
+        """Raises OSError and ssl.SSLError where the certificates of the brokers' authority cannot be read."""
+        self._loop = loop
+        self._timeout_s = config.connect_timeout_ms / 1000
+        self._unconnected = unconnected
+        self._tls = _upstream_context(config) if config.upstream_tls else None
+
+    async def broker(self, address: Address) -> Dialed:
+        """Connect to a broker; with TLS the handshake is still to be made. Raises OSError."""
+        sock = await self._dial(address)
+        if self._tls is None:
+            return Dialed(sock)
+        wrapped = self._tls.wrap_socket(sock, server_hostname=address.host, do_handshake_on_connect=False)
+        return Dialed(wrapped)
+
+    async def coordinator(self, node: OurNode, client: Endpoint | None, ours: Endpoint | None) -> Dialed:
+        """Connect to a node of ours on behalf of `client`, which has connected to `ours`. Raises OSError."""
+        if isinstance(node.private, Path):
+            sock = await self._connect(UNIX, str(node.private))
+            return Dialed(sock, encode_proxy_header(ProxyHeader(source=client, destination=ours)))
+        return Dialed(await self._dial(node.private))
+
+    async def _dial(self, address: Address) -> socket:
+        async with asyncio.timeout(self._timeout_s):  # TimeoutError is an OSError
+            found = await self._loop.getaddrinfo(*address, type=STREAM)
+            failure = OSError(NOT_THERE)
+            for family, _, _, _, target in found:
+                try:
+                    sock = await self._connect(family, target)
+                except OSError as error:
+                    failure = error
+                else:
+                    send_at_once(sock)
+                    return sock
+            raise failure
+
+    async def _connect(self, family: int, target: object) -> socket:
+        sock = self._unconnected(family)
+        try:
+            await self._loop.sock_connect(sock, target)  # type: ignore[arg-type]
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+
+def _upstream_context(config: GatewayConfig) -> ssl.SSLContext:
+    context = ssl.create_default_context(
+        cafile=None if config.upstream_ca is None else str(config.upstream_ca)
+    )
+    context.check_hostname = config.upstream_names_checked
+    return context

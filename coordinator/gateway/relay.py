@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sockets of one client connection, around its Session."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from socket import socket
+from typing import Protocol
+
+from coordinator.config import Address
+from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.dialing import Dialed, Dialer
+from coordinator.gateway.session import BROKER, COORDINATOR, LANES, Bytes, Routes, Session
+from coordinator.gateway.wire import Buffer, Wire
+from coordinator.telemetry.logs import get_logger
+from protocol.errors import ProtocolError
+from protocol.proxy_header import Endpoint
+from protocol.strangers import NotKafka
+
+log = get_logger("gateway")
+
+
+class Port(Protocol):
+    """What a client has connected to."""
+
+    routes: Routes
+
+    @property
+    def node_id(self) -> int:
+        """The id of the node that clients find there."""
+
+    def brokers(self) -> list[Address]:
+        """Where the broker is, or several of which any will do, in the order in which to try them."""
+
+    def coordinators(self) -> list[OurNode]:
+        """The nodes of ours of which any will do, in the order in which to try them."""
+
+
+class House(Protocol):
+    """What all connections of a gateway process share."""
+
+    loop: asyncio.AbstractEventLoop
+    buffer: Buffer
+    book: Book
+    dialer: Dialer
+    request_bytes_max: int
+
+    def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Run this; whoever asked may cancel it."""
+
+    def gone(self, relay: "Relay") -> None:
+        """This connection is over, and all of its sockets are closed or about to be."""
+
+
+class Relay:
+    """One client connection: its socket, and those of its lanes."""
+
+    def __init__(self, house: House, port: Port, sock: socket, peer: Endpoint) -> None:
+        self._house = house
+        self._port = port
+        self.peer = peer
+        self._ours = _endpoint(sock.getsockname())
+        self.session = Session(self, port.routes, house.request_bytes_max)
+        self._client = Wire(house.loop, self, house.buffer)
+        self._lanes: list[Wire | None] = [None, None]
+        self._dialing: set[asyncio.Task[None]] = set()
+        self._over = False
+        self.last_active_s = house.loop.time()
+        self._client.read(True)
+        self._client.connected(sock)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much of what has come is kept, on all sides."""
+        wires = (self._client, *self._lanes)
+        return self.session.kept_bytes + sum(wire.waiting_bytes for wire in wires if wire is not None)
+
+    # --- what the wires say ---
+
+    def received(self, wire: Wire, data: memoryview) -> None:
+        """Bytes have come."""
+        self.last_active_s = self._house.loop.time()
+        try:
+            if wire is self._client:
+                self.session.requested(data)
+            else:
+                self.session.answered(self._lane_of(wire), data)
+        except Exception:
+            log.exception("a connection has failed", peer=str(self.peer))
+            self.abort()
+        self._settle()
+
+    def drained(self, wire: Wire) -> None:
+        """What waited has left: who writes to this wire may be read again."""
+        self._settle()
+
+    def ended(self, wire: Wire) -> None:
+        """A side has closed: so does the other, but where what was asked of a coordinator can be refused."""
+        if wire is self._client:
+            self.finish()
+            return
+        self._lane_ended(self._lane_of(wire))
+
+    def _lane_ended(self, lane: int) -> None:
+        self._lanes[lane] = None
+        if lane == BROKER or not self.session.lost(lane):
+            self.finish()
+        else:
+            self._settle()
+
+    def _lane_of(self, wire: Wire) -> int:
+        return BROKER if wire is self._lanes[BROKER] else COORDINATOR
+
+    def _settle(self) -> None:
+        """Read each side as far as the other takes what it says."""
+        if self._over:
+            return
+        session = self.session
+        client_is_full = self._client.is_full
+        lanes_are_free = True
+        for number in LANES:
+            lane = self._lanes[number]
+            if lane is not None:
+                lane.read(session.wants_answers(number) and not client_is_full)
+                if lane.is_full:
+                    lanes_are_free = False
+        self._client.read(session.wants_requests and lanes_are_free)
+
+    # --- what the session says ---
+
+    def to_client(self, data: Bytes) -> None:
+        """Send to the client."""
+        self._client.write(data)
+
+    def to_lane(self, lane: int, data: Bytes) -> None:
+        """Send to a broker or coordinator, and connect where that was not done yet."""
+        wire = self._lanes[lane]
+        if wire is None:
+            wire = self._open(lane)
+        wire.write(data)
+
+    def broken(self, error: ProtocolError) -> None:
+        """Somebody does not speak Kafka's protocol."""
+        log.info("closing a connection that breaks the protocol", peer=str(self.peer), reason=str(error))
+        if isinstance(error, NotKafka):
+            self._client.write(error.answer)
+        self.finish()
+
+    # --- lanes ---
+
+    def open_broker(self) -> None:
+        """Connect to the broker before the client has asked anything: where it is gone, the client learns that."""
+        self._open(BROKER)
+
+    def _open(self, lane: int) -> Wire:
+        wire = self._lanes[lane] = Wire(self._house.loop, self, self._house.buffer)
+        wire.read(True)
+        work = self._dial_broker(wire) if lane == BROKER else self._dial_coordinator(wire)
+        task = self._house.spawn(work)
+        self._dialing.add(task)
+        task.add_done_callback(self._dialing.discard)
+        return wire
+
+    async def _dial_broker(self, wire: Wire) -> None:
+        dialer = self._house.dialer
+        await self._dial(wire, {str(each): partial(dialer.broker, each) for each in self._port.brokers()})
+
+    async def _dial_coordinator(self, wire: Wire) -> None:
+        dial = self._house.dialer.coordinator
+        nodes = self._port.coordinators()
+        await self._dial(
+            wire,
+            {f"our node {each.node_id}": partial(dial, each, self.peer, self._ours) for each in nodes},
+        )
+
+    async def _dial(self, wire: Wire, choices: Mapping[str, Callable[[], Awaitable[Dialed]]]) -> None:
+        """Connect to the first that can be reached."""
+        for name, dial in choices.items():
+            try:
+                sock, preface = await dial()
+            except OSError as error:
+                log.warning("cannot connect", to=name, reason=str(error) or type(error).__name__)
+            else:
+                wire.connected(sock, preface)
+                return
+        if not choices:
+            log.warning("there is nobody to connect to", port=self._port.node_id)
+        wire.abort()
+        if not self._over:
+            self._lane_ended(self._lane_of(wire))
+
+    # --- the end ---
+
+    def finish(self) -> None:
+        """Close every side, once what was written to it has left."""
+        if self._close():
+            for wire in (self._client, *self._lanes):
+                if wire is not None:
+                    wire.end()
+
+    def abort(self) -> None:
+        """Close every side at once."""
+        self._close()
+        for wire in (self._client, *self._lanes):
+            if wire is not None:
+                wire.abort()
+
+    def _close(self) -> bool:
+        if self._over:
+            return False
+        self._over = True
+        self.session.end()
+        for task in self._dialing:
+            task.cancel()
+        self._house.gone(self)
+        return True
+
+
+def _endpoint(name: object) -> Endpoint | None:
+    """The address of a TCP socket, as `getpeername` and `getsockname` give it."""
+    return Endpoint(str(name[0]), int(name[1])) if isinstance(name, tuple) else None

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is changed in the answers of brokers: addresses, the list of what is offered, and the ways to authenticate."""
+
+import struct
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+from coordinator.gateway.book import Book
+from coordinator.gateway.session import Rewrite
+from protocol.apis import ApiKey, Offer, VersionRange
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode, FrameTooLarge, Truncated
+from protocol.headers import encode_response, has_flexible_response_header
+from protocol.metadata_head import Listed, read_metadata_head, write_metadata_head
+from protocol.produce_endpoints import move_endpoints
+from protocol.wire import INT32, skip_tags
+
+HIDDEN_FEATURES: Final = frozenset({"group.version", "share.version", "streams.version"})
+"""What is coordinated for groups of these kinds is not offered."""
+KERBEROS: Final = "GSSAPI"
+"""Its tickets name the broker that they are for, so it cannot pass through a gateway."""
+WHOLE_BYTES_MAX: Final = 16 * 1024 * 1024
+
+_LENGTH_BYTES: Final = 4
+
+
+class Offered(NamedTuple):
+    """What can be had on one kind of port, by api key."""
+
+    forwarded: Mapping[int, VersionRange]
+    """As far as the brokers have it, too."""
+    here: Mapping[int, VersionRange]
+    """Whatever the brokers have."""
+
+
+def metadata(book: Book, version: int) -> Rewrite:
+    """Metadata: the brokers' addresses become the gateway's, and our nodes join them."""
+
+    def rewrite(frame: bytes) -> tuple[bytes, int] | None:
+        head = read_metadata_head(frame, version)
+        if head is None:
+            return None
+        return write_metadata_head(frame, head, book.moved(head.brokers), version), head.end
+
+    return rewrite
+
+
+def produce(book: Book, version: int) -> Rewrite:
+    """Produce from v10 on: the leaders that it names."""
+    return _whole(lambda frame: move_endpoints(frame, version, book.move))
+
+
+def describe_cluster(book: Book, version: int) -> Rewrite:
+    """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
+
+    def change(response: Any) -> None:
+        by_id = {broker.broker_id: broker for broker in response.brokers}
+        listed = [
+            Listed(broker.broker_id, broker.host, broker.port, broker.rack) for broker in response.brokers
+        ]
+        if response.error_code:
+            return
+        response.brokers = []
+        for node in book.moved(listed):
+            broker = by_id.get(node.node_id) or type(response).DescribeClusterBroker(version=version)
+            broker.broker_id, broker.host, broker.port, broker.rack = node
+            response.brokers.append(broker)
+
+    return _decoded(ApiKey.DESCRIBE_CLUSTER, version, change)
+
+
+def find_coordinator(book: Book, version: int) -> Rewrite:
+    """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
+
+    def change(response: Any) -> None:
+        for found in response.coordinators if version >= 4 else [response]:
+            moved = (
+                book.move(Listed(found.node_id, found.host, found.port, None)) if found.node_id >= 0 else None
+            )
+            if moved is not None:
+                found.host, found.port = moved.host, moved.port
+
+    return _decoded(ApiKey.FIND_COORDINATOR, version, change)
+
+
+def sasl_handshake(version: int, *, refused: bool) -> Rewrite:
+    """SaslHandshake: Kerberos is not among what can be chosen, and was not chosen where it is `refused`."""
+
+    def change(response: Any) -> None:
+        response.mechanisms = [name for name in response.mechanisms if name != KERBEROS]
+        if refused:
+            response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+
+    return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
+
+
+def api_versions(ours: Offered, version: int) -> Rewrite:
+    """ApiVersions: what both the broker and `ours` have; those that only `ours` answers stand there as they are."""
+
+    @lru_cache(
+        maxsize=16
+    )  # all brokers of a cluster say one and the same, but for the number of the features
+    def rewritten(body: bytes) -> bytes:
+        codec = codec_for(ApiKey.API_VERSIONS, version)
+        response = codec.decode_response(body, 0)
+        answered = codec_for(ApiKey.API_VERSIONS, 0) if response.error_code else codec
+        if response.error_code == ErrorCode.NONE:
+            response.api_keys = _common(response, ours, version)
+            _hide_features(response)
+        return answered.encode_response(response)
+
+    def rewrite(frame: bytes) -> bytes:
+        body = rewritten(frame[8:])
+        return (len(body) + 4).to_bytes(4, "big") + frame[4:8] + body
+
+    return _whole(rewrite)
+
+
+def _common(response: Any, ours: Offered, version: int) -> list[Any]:
+    theirs = {
+        offer.api_key: VersionRange(offer.min_version, offer.max_version) for offer in response.api_keys
+    }
+    make = type(response).ApiVersion
+    return [
+        make(version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max)
+        for offer in common_offers(ours, theirs)
+    ]
+
+
+def common_offers(ours: Offered, theirs: Mapping[int, VersionRange]) -> list[Offer]:
+    """What is offered where a broker offers `theirs`: the versions that both have, and all that are answered here."""
+    common = []
+    for key, mine in sorted(ours.forwarded.items()):
+        low, high = theirs.get(key, (1, 0))
+        if max(low, mine.min) <= min(high, mine.max):
+            common.append(Offer(key, max(low, mine.min), min(high, mine.max)))
+    here = (Offer(key, *mine) for key, mine in ours.here.items())
+    return sorted((*common, *here))
+
+
+def _hide_features(response: Any) -> None:
+    for field in ("supported_features", "finalized_features"):
+        features = getattr(response, field, None)
+        if features:
+            setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
+
+
+def _whole(change: Callable[[bytes], bytes]) -> Rewrite:
+    """Rewrites an answer once all of it is there."""
+
+    def rewrite(frame: bytes) -> tuple[bytes, int] | None:
+        whole = _LENGTH_BYTES + INT32(frame, 0)[0]
+        if whole > WHOLE_BYTES_MAX:
+            raise FrameTooLarge(f"an answer of {whole} bytes cannot be rewritten")
+        if len(frame) < whole:
+            return None
+        try:
+            return change(frame), whole
+        except (IndexError, struct.error):
+            raise Truncated("an answer") from None
+
+    return rewrite
+
+
+def _decoded(api_key: ApiKey, version: int, change: Callable[[Any], None]) -> Rewrite:
+    """Decodes an answer, has it changed, and encodes it again."""
+    return _whole(partial(_change, api_key, version, change))
+
+
+def _change(api_key: ApiKey, version: int, change: Callable[[Any], None], frame: bytes) -> bytes:
+    codec = codec_for(api_key, version)
+    flexible = has_flexible_response_header(api_key, codec.flexible)
+    response = codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8)
+    change(response)
+    return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of each api: on the port of a broker, and on that of a node of ours.
+
+The first table has what passes to a broker, in the versions that Kafka 4.3 has, so far as a gateway can pass them on:
+the answers to Fetch from v16 on have addresses at their end, and DescribeQuorum from v2 on those of controllers. The
+other tables have what is done with some of them on the way. An api that is in none of them is not offered, and ends
+its connection, as in Kafka.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from coordinator.gateway import answers, rewriting
+from coordinator.gateway.book import Book
+from coordinator.gateway.rewriting import KERBEROS, Offered
+from coordinator.gateway.session import BROKER, COORDINATOR, HERE, Ask, Rewrite, Route, Session, Verdict
+from protocol.apis import ApiKey, VersionRange
+from protocol.bounds import LISTS
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.headers import decode_request_header, route
+from protocol.produce_endpoints import ENDPOINTS_FROM, acks_of
+
+FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
+    ApiKey.PRODUCE: VersionRange(0, 13),
+    ApiKey.FETCH: VersionRange(4, 15),
+    ApiKey.LIST_OFFSETS: VersionRange(1, 11),
+    ApiKey.METADATA: VersionRange(0, 13),
+    ApiKey.FIND_COORDINATOR: VersionRange(0, 6),
+    ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),  # behind v0 come tokens that are no frames
+    ApiKey.API_VERSIONS: VersionRange(0, 4),
+    ApiKey.CREATE_TOPICS: VersionRange(2, 7),
+    ApiKey.DELETE_TOPICS: VersionRange(1, 6),
+    ApiKey.DELETE_RECORDS: VersionRange(0, 2),
+    ApiKey.INIT_PRODUCER_ID: VersionRange(0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: VersionRange(2, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: VersionRange(0, 5),
+    ApiKey.END_TXN: VersionRange(0, 5),
+    ApiKey.WRITE_TXN_MARKERS: VersionRange(1, 2),
+    ApiKey.DESCRIBE_ACLS: VersionRange(1, 3),
+    ApiKey.CREATE_ACLS: VersionRange(1, 3),
+    ApiKey.DELETE_ACLS: VersionRange(1, 3),
+    ApiKey.DESCRIBE_CONFIGS: VersionRange(1, 4),
+    ApiKey.ALTER_CONFIGS: VersionRange(0, 2),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: VersionRange(1, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: VersionRange(1, 5),
+    ApiKey.SASL_AUTHENTICATE: VersionRange(0, 2),
+    ApiKey.CREATE_PARTITIONS: VersionRange(0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: VersionRange(1, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: VersionRange(1, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: VersionRange(1, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: VersionRange(1, 3),
+    ApiKey.ELECT_LEADERS: VersionRange(0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: VersionRange(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: VersionRange(0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: VersionRange(0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: VersionRange(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: VersionRange(0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
+    ApiKey.DESCRIBE_QUORUM: VersionRange(0, 1),
+    ApiKey.UPDATE_FEATURES: VersionRange(0, 2),
+    ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: VersionRange(0, 0),
+    ApiKey.UNREGISTER_BROKER: VersionRange(0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: VersionRange(0, 0),
+    ApiKey.LIST_TRANSACTIONS: VersionRange(0, 2),
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: VersionRange(0, 0),
+    ApiKey.PUSH_TELEMETRY: VersionRange(0, 0),
+    ApiKey.LIST_CONFIG_RESOURCES: VersionRange(0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: VersionRange(0, 0),
+}
+"""What passes to a broker. Not offered: transactions that commit offsets, and share and streams groups."""
+
+NOT_ON_OURS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""What a broker asks of a client is asked by brokers; without these apis clients stop asking (KIP-714)."""
+EMPTY_ON_OURS: Final = frozenset({ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACTIONS})
+"""Tools ask every node for these, and would count the same things again."""
+
+GROUP: Final = 0
+KEY_TYPE_FROM: Final = 1
+NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
+
+Gate = Callable[[Session, Route, bytes], Verdict | None]
+"""What has to be so before a request passes to a coordinator: a verdict on it, or None where it waits."""
+
+
+class PortRoutes:
+    """The routes of one kind of port."""
+
+    def __init__(self, book: Book, gate: Gate, *, ours: bool) -> None:
+        """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker."""
+        self._book = book
+        self._gate = gate
+        self._ours = ours
+        self.found: dict[int, Route] = {}
+        self._unknown_api_versions = Route(
+            ApiKey.API_VERSIONS, 0, ask=_unknown_api_versions, bytes_max=NEWEST_HEADER_BYTES_MAX
+        )
+        left_out = NOT_ON_OURS if ours else frozenset()
+        forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
+        self.offered = Offered(forwarded, answers.versions(answers.COORDINATED))
+        for key, versions in FORWARDED.items():
+            if key not in left_out:
+                self._add(key, versions)
+        for api in answers.COORDINATED:
+            for version in range(api.versions.min, api.versions.max + 1):
+                ask = self._ask_about_groups(api.key)
+                self._put(Route(api.key, version, ask=ask, bytes_max=api.frame.of(NEWEST_HEADER_BYTES_MAX)))
+
+    def unrouted(self, api_key: int, version: int) -> Route | None:
+        """ApiVersions is answered in every version, as in Kafka; what else is not offered is not."""
+        return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
+
+    def _put(self, added: Route) -> None:
+        self.found[route(added.api_key, added.version)] = added
+
+    def _add(self, key: ApiKey, versions: VersionRange) -> None:
+        for version in range(versions.min, versions.max + 1):
+            ask = self._ask_before(key, version)
+            self._put(
+                Route(
+                    key,
+                    version,
+                    ask=ask,
+                    bytes_max=LISTS.bytes_max,
+                    rewrite=None if ask else self._rewrite(key, version),
+                    has_answer=partial(_has_answer, version) if key is ApiKey.PRODUCE else None,
+                )
+            )
+
+    def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
+        """What is done with the answers that a broker gives."""
+        if key is ApiKey.METADATA:
+            return rewriting.metadata(self._book, version)
+        if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
+            return rewriting.produce(self._book, version)
+        if key is ApiKey.DESCRIBE_CLUSTER:
+            return rewriting.describe_cluster(self._book, version)
+        if key is ApiKey.API_VERSIONS:
+            return rewriting.api_versions(self.offered, version)
+        return None
+
+    def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
+        """What decides over a request where it does not simply pass."""
+        if key is ApiKey.FIND_COORDINATOR:
+            gate = self._gate if self._ours else partial(_refusable, self._gate)
+            return partial(_find_coordinator, gate, rewriting.find_coordinator(self._book, version))
+        if key is ApiKey.SASL_HANDSHAKE:
+            return _sasl_handshake
+        if self._ours and key in EMPTY_ON_OURS:
+            return _empty
+        return None
+
+    def _ask_about_groups(self, key: ApiKey) -> Ask:
+        if self._ours:
+            return self._gate
+        return _empty if key is ApiKey.LIST_GROUPS else _not_coordinator
+
+
+def passes(_session: Session, _route: Route, _frame: bytes) -> Verdict:
+    """The gate that is open: every request passes to the coordinator."""
+    return Verdict(COORDINATOR)
+
+
+def _refusable(gate: Gate, session: Session, asked: Route, frame: bytes) -> Verdict | None:
+    """A coordinator that is lost does not end a connection that is a broker's."""
+    verdict = gate(session, asked, frame)
+    if verdict is None or verdict.way != COORDINATOR:
+        return verdict
+    return verdict._replace(refusal=partial(answers.refusal, frame))
+
+
+def _unknown_api_versions(_session: Session, _route: Route, frame: bytes) -> Verdict:
+    return Verdict(HERE, answers.unknown_api_versions(frame))
+
+
+def _empty(_session: Session, _route: Route, frame: bytes) -> Verdict:
+    return Verdict(HERE, answers.empty(frame))
+
+
+def _not_coordinator(_session: Session, _route: Route, frame: bytes) -> Verdict:
+    return Verdict(HERE, answers.refusal(frame, ErrorCode.NOT_COORDINATOR))
+
+
+def _has_answer(version: int, frame: memoryview) -> bool | None:
+    acks = acks_of(frame, version)
+    return None if acks is None else acks != 0
+
+
+def _find_coordinator(
+    gate: Gate, rewrite: Rewrite, session: Session, asked: Route, frame: bytes
+) -> Verdict | None:
+    """Groups are found at our nodes, everything else at the brokers."""
+    request = answers.decoded(frame)
+    if asked.version < KEY_TYPE_FROM or request.key_type == GROUP:
+        return gate(session, asked, frame)
+    return Verdict(BROKER, rewrite=rewrite)
+
+
+def _sasl_handshake(_session: Session, asked: Route, frame: bytes) -> Verdict:
+    codec = codec_for(ApiKey.SASL_HANDSHAKE, asked.version)
+    _, pos = decode_request_header(frame, codec.flexible)
+    request: Any = codec.decode_request(frame, pos)
+    refused = request.mechanism == KERBEROS
+    return Verdict(BROKER, rewrite=rewriting.sasl_handshake(asked.version, refused=refused))

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One socket of a gateway, read into a buffer that all of a process share, and written at once where that is possible.
+
+asyncio's transports copy what they read and write it a turn later; a gateway passes on what it reads within the call,
+so it needs neither. What a socket does not take at once is copied and waits; as long as something waits, the wire is
+full, and who writes to it is to be read no further.
+"""
+
+import ssl
+from asyncio import AbstractEventLoop, Handle
+from collections import deque
+from socket import socket
+from typing import Final, Protocol
+
+from coordinator.gateway.session import Bytes
+from coordinator.runtime.sockets import say_end
+from coordinator.telemetry.logs import get_logger
+
+log = get_logger("gateway")
+
+BUFFER_BYTES: Final = 256 * 1024
+LINGER_S: Final = 5.0
+"""How long a wire that was ended may take to have sent what waits, and its peer to close."""
+_MEANWHILE: Final = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Buffer:
+    """Where the sockets of one process are read into, one after the other."""
+
+    __slots__ = ("_room", "view")
+
+    def __init__(self, size: int = BUFFER_BYTES) -> None:
+        self._room = bytearray(size)
+        self.view = memoryview(self._room)
+
+
+class Owner(Protocol):
+    """Whose wire it is."""
+
+    def received(self, wire: "Wire", data: memoryview) -> None:
+        """Take what was read; the buffer is used again afterwards."""
+
+    def drained(self, wire: "Wire") -> None:
+        """What waited has been sent."""
+
+    def ended(self, wire: "Wire") -> None:
+        """The peer has closed, or is lost; said once, and not of a wire that was ended by its owner."""
+
+
+class Wire:
+    """A connected socket, and what still has to be written to it; or one that is yet to be connected."""
+
+    __slots__ = (
+        "_buffer",
+        "_ending",
+        "_is_read",
+        "_is_writing",
+        "_linger",
+        "_loop",
+        "_owner",
+        "_shaking",
+        "_tls",
+        "_waiting",
+        "_wants_reading",
+        "is_gone",
+        "sock",
+    )
+
+    def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: Buffer) -> None:
+        self._loop = loop
+        self._owner = owner
+        self._buffer = buffer
+        self.sock: socket | None = None
+        self._waiting: deque[memoryview] = deque()
+        self._wants_reading = False
+        self._is_read = False
+        self._is_writing = False
+        self._tls: ssl.SSLSocket | None = None
+        self._shaking = False  # hands, for TLS
+        self._ending = False
+        self._linger: Handle | None = None
+        self.is_gone = False
+
+    def connected(self, sock: socket, preface: bytes = b"") -> None:
+        """The socket is there; `preface` is sent before all that waits. A TLS socket has still to shake hands."""
+        if self.is_gone:
+            sock.close()
+            return
+        self.sock = sock
+        if preface:
+            self._waiting.appendleft(memoryview(preface))
+        if isinstance(sock, ssl.SSLSocket):
+            self._tls = sock
+            self._shaking = True
+            self._loop.add_reader(sock.fileno(), self._shake)
+            self._shake()
+            return
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._waiting:
+            self._flush()
+        elif not self._ending:
+            self._owner.drained(self)
+        self._update_reading()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether something waits to be sent, or there is no connection yet."""
+        return bool(self._waiting) or self.sock is None or self._shaking
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits to be sent."""
+        return sum(map(len, self._waiting))
+
+    # --- reading ---
+
+    def read(self, wanted: bool) -> None:
+        """Whether the owner wants what the peer sends."""
+        if self._wants_reading != wanted:
+            self._wants_reading = wanted
+            self._update_reading()
+
+    def _update_reading(self) -> None:
+        wanted = (self._wants_reading or self._ending) and not self._shaking
+        if self.sock is None or self._is_read == wanted:
+            return
+        self._is_read = wanted
+        if wanted:
+            self._loop.add_reader(self.sock.fileno(), self._readable)
+            if self._tls is not None and self._tls.pending():
+                self._loop.call_soon(self._readable)
+        else:
+            self._loop.remove_reader(self.sock.fileno())
+
+    def _readable(self) -> None:
+        sock = self.sock
+        if sock is None or not self._is_read:
+            return
+        view = self._buffer.view
+        try:
+            size = sock.recv_into(view)
+        except _MEANWHILE:
+            return
+        except OSError:
+            size = 0
+        if not size:
+            self._lost()
+        elif not self._ending:
+            self._owner.received(self, view[:size])
+        if self._tls is not None and self._tls.pending():
+            self._loop.call_soon(self._readable)  # what is decrypted already makes no socket readable
+
+    # --- writing ---
+
+    def write(self, data: Bytes) -> None:
+        """Send; what cannot be sent at once is copied."""
+        if self.is_gone or self._ending:
+            return
+        if self.is_full:
+            self._waiting.append(memoryview(bytes(data)))
+            return
+        assert self.sock is not None, "it is full without one"
+        try:
+            sent = self.sock.send(data)
+        except _MEANWHILE:
+            sent = 0
+        except OSError:
+            self._loop.call_soon(self._lost)
+            return
+        if sent < len(data):
+            self._waiting.append(memoryview(bytes(memoryview(data)[sent:])))
+            self._update_writing()
+
+    def _update_writing(self) -> None:
+        wanted = bool(self._waiting)
+        if self.sock is None or self._is_writing == wanted:
+            return
+        self._is_writing = wanted
+        if wanted:
+            self._loop.add_writer(self.sock.fileno(), self._flush)
+        else:
+            self._loop.remove_writer(self.sock.fileno())
+
+    def _flush(self) -> None:
+        sock = self.sock
+        if sock is None:
+            return
+        waiting = self._waiting
+        try:
+            while waiting:
+                sent = sock.send(waiting[0])
+                if sent == len(waiting[0]):
+                    waiting.popleft()
+                else:
+                    waiting[0] = waiting[0][sent:]
+        except _MEANWHILE:
+            pass
+        except OSError:
+            self._lost()
+            return
+        self._update_writing()
+        if not waiting:
+            if self._ending:
+                self._say_end()
+            else:
+                self._owner.drained(self)
+
+    # --- TLS ---
+
+    def _shake(self) -> None:
+        sock = self._tls
+        if sock is None or not self._shaking:
+            return
+        self._loop.remove_writer(sock.fileno())
+        try:
+            sock.do_handshake()
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLWantWriteError:
+            self._loop.add_writer(sock.fileno(), self._shake)
+            return
+        except OSError as error:
+            log.info("a TLS handshake has failed", reason=str(error))
+            self._lost()
+            return
+        self._shaking = False
+        self._loop.remove_reader(sock.fileno())
+        self._begin()
+
+    # --- the end ---
+
+    def end(self) -> None:
+        """Send what waits, then close; what the peer sends until it closes, too, goes nowhere."""
+        if self.is_gone or self._ending:
+            return
+        if self.sock is None or self._shaking:
+            self.abort()
+            return
+        self._ending = True
+        self._linger = self._loop.call_later(LINGER_S, self.abort)
+        self._update_reading()
+        if not self._waiting:
+            self._say_end()
+
+    def _say_end(self) -> None:
+        if self.sock is not None:
+            try:
+                say_end(self.sock)
+            except OSError:
+                self.abort()
+
+    def _lost(self) -> None:
+        if self.is_gone:
+            return
+        ended_by_owner = self._ending
+        self.abort()
+        if not ended_by_owner:
+            self._owner.ended(self)
+
+    def abort(self) -> None:
+        """Close at once; what waits is lost."""
+        if self.is_gone:
+            return
+        self.is_gone = True
+        self._waiting.clear()
+        if self._linger is not None:
+            self._linger.cancel()
+        if self.sock is not None:
+            self._loop.remove_reader(self.sock.fileno())
+            self._loop.remove_writer(self.sock.fileno())
+            self.sock.close()
+            self.sock = self._tls = None
+            self._is_read = self._is_writing = False
