@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway within the test's own event loop, between peers that the test plays."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from struct import pack
+from typing import Any
+
+from coordinator.config import Address
+from coordinator.gateway.book import OurNode
+from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.gateway import Gateway
+from coordinator.machine import real_machine
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.headers import (
+    RequestHeader,
+    decode_request_header,
+    encode_request_header,
+    encode_response,
+    has_flexible_response_header,
+)
+from tests.support.ports import free_port_run
+
+BROKER_ID = 1
+OUR_ID = 1_000_001
+OURS_AT = 50
+"""Our node's port, from the base on."""
+
+
+@dataclass
+class Peer:
+    """The far end of a connection: a client's, or the one that a broker or a node of ours has accepted."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def frame(self) -> bytes:
+        """The next frame, without its length."""
+        size = int.from_bytes(await self.reader.readexactly(4), "big")
+        return await self.reader.readexactly(size)
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.writer.write(data)
+
+    def answer(self, request: bytes, body: bytes) -> None:
+        """Answer a request with these bytes behind a header without tags."""
+        self.send(encode_response(int.from_bytes(request[4:8], "big"), body, False))
+
+    async def ended(self) -> bool:
+        """Wait until the other side has closed; whether nothing came before."""
+        try:
+            return await self.reader.read() == b""
+        except ConnectionError:
+            return True
+
+    async def ask(self, api: ApiKey, version: int, request: Any) -> Any:
+        """Send a request of one of kafka-python's classes, and return the answer to it."""
+        codec = codec_for(api, version)
+        self.send(asked(api, version, request))
+        frame = await self.frame()
+        flexible = has_flexible_response_header(api, codec.flexible)
+        return codec.decode_response(frame, 5 if flexible else 4)
+
+    async def close(self) -> None:
+        """Close this side."""
+        self.writer.close()
+
+
+def asked(api: ApiKey, version: int, request: Any, correlation_id: int = 1) -> bytes:
+    """A request as a client sends it."""
+    codec = codec_for(api, version)
+    header = RequestHeader(api, version, correlation_id, "a client")
+    frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
+    return pack(">i", len(frame)) + frame
+
+
+def read_request(frame: bytes) -> Any:
+    """The request that has come to a broker, or to a node of ours."""
+    api, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+    codec = codec_for(api, version)
+    return codec.decode_request(frame, decode_request_header(frame, codec.flexible)[1])
+
+
+class Accepting:
+    """A server whose connections a test takes one by one."""
+
+    def __init__(self) -> None:
+        self._peers: asyncio.Queue[Peer] = asyncio.Queue()
+        self._all: list[Peer] = []
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self, path: Path | None = None) -> None:
+        """Listen on a port, or at a path."""
+        if path is None:
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", limit=1 << 20)
+            self.port = self._server.sockets[0].getsockname()[1]
+        else:
+            self._server = await asyncio.start_unix_server(self._accept, path)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(reader, writer)
+        self._all.append(peer)
+        self._peers.put_nowait(peer)
+
+    async def peer(self) -> Peer:
+        """The next that has connected."""
+        return await asyncio.wait_for(self._peers.get(), 10)
+
+    def stop(self) -> None:
+        """Close, with every connection."""
+        if self._server is not None:
+            self._server.close()
+        for peer in self._all:
+            peer.writer.close()
+
+
+class House:
+    """A gateway with one broker and one node of ours."""
+
+    def __init__(self, work: Path, **chosen: Any) -> None:
+        self.base = free_port_run(OURS_AT + 1)
+        self.broker = Accepting()
+        self.coordinator = Accepting()
+        self._path = work / "private.sock"
+        values: dict[str, Any] = {
+            "host": "gateway.example",
+            "port_base": self.base,
+            "max_connections": 100,
+            "max_connections_per_ip": 100,
+            "idle_ms": 60_000,
+            "request_bytes_max": 1 << 20,
+        }
+        self.config = GatewayConfig(**(values | chosen))
+        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine())
+        self._clients: list[Peer] = []
+
+    async def start(self) -> None:
+        """Start all of it."""
+        await self.broker.start()
+        await self.coordinator.start(self._path)
+        self.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", self.broker.port)})
+        ours = OurNode(OUR_ID, Address("gateway.example", self.base + OURS_AT), self._path)
+        self.gateway.set_nodes({OUR_ID: ours})
+        self.gateway.start()
+
+    async def client(self, node_id: int = BROKER_ID) -> Peer:
+        """A client that has connected to the port of a broker, or of our node."""
+        port = self.gateway.ports[node_id]
+        peer = Peer(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 20))
+        self._clients.append(peer)
+        return peer
+
+    async def stop(self) -> None:
+        """End all of it."""
+        await self.gateway.stop()
+        self.broker.stop()
+        self.coordinator.stop()
+        for client in self._clients:
+            client.writer.close()
+
+
+@asynccontextmanager
+async def housed(work: Path, **chosen: Any) -> AsyncIterator[House]:
+    """A running house."""
+    house = House(work, **chosen)
+    try:
+        await house.start()
+        yield house
+    finally:
+        await house.stop()

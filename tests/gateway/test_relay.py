@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's sockets: what it opens for whom, how full and closed sides are passed on, and who is let in."""
+
+import asyncio
+import socket
+from pathlib import Path
+from struct import pack
+
+from coordinator.config import Address
+from coordinator.gateway.wire import BUFFER_BYTES
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.heartbeat import HeartbeatRequest
+from protocol.messages import (
+    DescribeLogDirsRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    ListGroupsRequest,
+    MetadataRequest,
+    ProduceRequest,
+    classes,
+)
+from protocol.names import GroupId, MemberId
+from protocol.proxy_header import Endpoint, decode_proxy_header
+from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, Peer, asked, housed, read_request
+from tests.gateway.test_rewriting import frame_of
+from tests.partitions.running import eventually
+from tests.protocol.schemas import Values, sample
+
+FETCH = FetchRequest(version=4, topics=[], forgotten_topics_data=[])
+HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m"))
+MIB = 1024 * 1024
+
+
+async def stopped(house: House, sender: Peer) -> None:
+    """Wait until the gateway keeps something back; see that this is little, however much there is to come."""
+    (relay,) = house.gateway.relays
+    await eventually(lambda: relay.waiting_bytes > 0, "a side that is full")
+    for _ in range(200):
+        await asyncio.sleep(0)
+        assert relay.waiting_bytes <= BUFFER_BYTES
+    assert sender.writer.transport.get_write_buffer_size() > 0
+
+
+async def proxied(house: House, client: Peer) -> Peer:
+    """The connection to the coordinator that was opened for this client."""
+    peer = await house.coordinator.peer()
+    found = None
+    read = b""
+    while found is None:
+        read += await peer.reader.readexactly(1)
+        found = decode_proxy_header(read)
+    name = client.writer.get_extra_info("sockname")
+    assert found[0].source == Endpoint(*name[:2])
+    return peer
+
+
+async def test_what_passes_comes_and_goes_as_it_is(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        sent = asked(ApiKey.FETCH, 4, FETCH, 5)
+        client.send(sent)
+        assert await broker.frame() == sent[4:]
+        broker.answer(sent[4:], bytes(range(256)) * 8192)
+        assert await client.frame() == pack(">i", 5) + bytes(range(256)) * 8192
+
+
+async def test_requests_of_groups_reach_our_node_on_behalf_of_the_client(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        sent = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT, 9)
+        client.send(sent)
+        node = await proxied(house, client)
+        assert await node.frame() == sent[4:]
+        node.answer(sent[4:], b"\0\0\0\0\0\0")
+        assert await client.frame() == pack(">i", 9) + bytes(6)
+
+
+async def test_a_broker_coordinates_no_group(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        answer = await client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
+        assert answer.error_code == ErrorCode.NOT_COORDINATOR
+        assert (await client.ask(ApiKey.LIST_GROUPS, 4, ListGroupsRequest(states_filter=[]))).groups == []
+
+
+async def test_our_nodes_have_no_log_dirs(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        answer = await client.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
+        assert (answer.error_code, answer.results) == (0, [])
+
+
+async def test_coordinators_of_groups_are_found_at_our_nodes_and_others_at_the_broker(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        of_group, of_transaction = (
+            asked(
+                ApiKey.FIND_COORDINATOR,
+                4,
+                FindCoordinatorRequest(key_type=kind, coordinator_keys=["k"]),
+                kind,
+            )
+            for kind in (0, 1)
+        )
+        client.send(of_group + of_transaction)
+        node = await proxied(house, client)
+        assert read_request(await node.frame()).key_type == 0
+        assert read_request(await broker.frame()).key_type == 1
+        found: Values = {
+            "key": "k",
+            "node_id": 1,
+            "host": "secret",
+            "port": 1,
+            "error_code": 0,
+            "error_message": "",
+        }
+        answer = frame_of(ApiKey.FIND_COORDINATOR, {"throttle_time_ms": 0, "coordinators": [found]}, 4)
+        broker.send(answer[:4] + pack(">i", 1) + answer[8:])
+        node.send(answer[:4] + pack(">i", 0) + answer[8:])
+        assert b"secret" in await client.frame(), "our node names its own addresses"
+        assert b"gateway.example" in await client.frame()
+
+
+async def test_a_coordinator_that_cannot_be_reached_does_not_end_the_connection_to_a_broker(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path) as house:
+        house.coordinator.stop()
+        (tmp_path / "private.sock").unlink(missing_ok=True)
+        client = await house.client()
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=["k"])
+        answer: FindCoordinatorResponse = await client.ask(ApiKey.FIND_COORDINATOR, 4, request)
+        assert answer.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)).error_code == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_node_of_ours_that_is_gone_ends_its_clients(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
+        node = await proxied(house, client)
+        await node.close()
+        assert await client.ended()
+
+
+async def test_either_side_that_closes_closes_the_other(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        client.send(asked(ApiKey.FETCH, 4, FETCH))
+        await broker.frame()
+        await client.close()
+        assert await broker.ended()
+        client = await house.client()
+        broker = await house.broker.peer()
+        await broker.close()
+        assert await client.ended()
+        await eventually(lambda: not house.gateway.relays, "the end of all connections")
+
+
+async def test_what_a_broker_said_before_it_closed_reaches_the_client(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        sent = asked(ApiKey.FETCH, 4, FETCH)
+        client.send(sent)
+        await broker.frame()
+        broker.answer(sent[4:], bytes(8 * MIB))
+        await broker.close()
+        assert len(await client.frame()) == 4 + 8 * MIB
+        assert await client.ended()
+
+
+async def test_what_a_producer_sent_before_it_closed_reaches_the_broker(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        sent = asked(ApiKey.PRODUCE, 9, ProduceRequest(acks=0, topic_data=[]))
+        client.send(sent * 1000)
+        await client.close()
+        for _ in range(1000):
+            assert await broker.frame() == sent[4:]
+        assert await broker.ended()
+
+
+async def test_a_client_that_does_not_read_stops_its_broker(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        sent = asked(ApiKey.FETCH, 4, FETCH)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.send(sent)
+        await broker.frame()
+        broker.answer(sent[4:], bytes(64 * MIB))
+        await stopped(house, broker)
+        client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert len(await client.frame()) == 4 + 64 * MIB
+
+
+async def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> None:
+    async with housed(tmp_path, request_bytes_max=100 * MIB) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        broker.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        head = asked(ApiKey.FETCH, 4, FETCH)[4:]
+        client.send(pack(">i", len(head) + 64 * MIB) + head + bytes(64 * MIB))
+        await stopped(house, client)
+        broker.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert len(await broker.frame()) == len(head) + 64 * MIB
+
+
+async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hears_of_it(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None))
+        client.send(sent)
+        await broker.frame()
+        message = sample(classes(ApiKey.METADATA)[1]._struct, 9)
+        message["brokers"] = [
+            {"node_id": 7, "host": "127.0.0.1", "port": house.broker.port, "rack": None},
+            {"node_id": BROKER_ID, "host": "elsewhere", "port": 1, "rack": None},
+        ]
+        frame = frame_of(ApiKey.METADATA, message, 9)
+        broker.send(frame[:4] + sent[8:12] + frame[8:])
+        await client.frame()
+        assert house.gateway.ports[7] == house.base + 7
+        await house.client(7)
+        await house.broker.peer()
+        assert house.gateway.brokers[BROKER_ID].host == "127.0.0.1", (
+            "of one that was known the supervisor says where"
+        )
+
+
+async def test_a_broker_that_is_gone_keeps_its_port_and_closes(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.set_brokers({2: Address("127.0.0.1", house.broker.port)})
+        gone = await house.client(BROKER_ID)
+        assert await gone.ended()
+        house.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", house.broker.port)})
+        back = await house.client(BROKER_ID)
+        broker = await house.broker.peer()
+        back.send(asked(ApiKey.FETCH, 4, FETCH))
+        assert await broker.frame()
+
+
+async def test_a_broker_that_cannot_be_reached_closes(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.broker.stop()
+        assert await (await house.client()).ended()
+
+
+async def test_our_node_finds_another_broker_where_one_is_down(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            down = Address("127.0.0.1", unused.getsockname()[1])
+            up = Address("127.0.0.1", house.broker.port)
+            house.gateway.set_brokers({**dict.fromkeys(range(2, 10), down), BROKER_ID: up})
+            client = await house.client(OUR_ID)
+            sent = asked(ApiKey.FETCH, 4, FETCH)
+            client.send(sent)
+            assert await (await house.broker.peer()).frame() == sent[4:]
+
+
+async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> None:
+    async with housed(tmp_path, max_connections_per_ip=2) as house:
+        first, second = await house.client(), await house.client(OUR_ID)
+        await house.broker.peer()
+        assert await (await house.client()).ended()
+        await second.close()
+        await eventually(lambda: len(house.gateway.relays) == 1, "one connection")
+        third = await house.client()
+        await house.broker.peer()
+        assert (await third.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)).error_code == ErrorCode.NOT_COORDINATOR
+        await first.close()
+
+
+async def test_who_asks_nothing_for_long_is_closed(tmp_path: Path) -> None:
+    async with housed(tmp_path, idle_ms=100) as house:
+        assert await (await house.client(OUR_ID)).ended()
+
+
+async def test_who_speaks_another_protocol_is_told(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        client.send(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert (await client.reader.read()).startswith(b"HTTP/1.1 400")
+
+
+async def test_a_port_too_high_for_a_broker_is_no_reason_to_fail(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.set_brokers(
+            {BROKER_ID: Address("127.0.0.1", house.broker.port), 60_000: Address("h", 1)}
+        )
+        assert set(house.gateway.ports) == {BROKER_ID, OUR_ID}
+        assert house.gateway.ports[OUR_ID] == house.base + OURS_AT

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state machine of a connection: order, whatever comes when and in which pieces; bounds; and what breaks it."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.gateway import session as product
+from coordinator.gateway.session import BROKER, COORDINATOR, OWED_MAX, Route, Session, Verdict
+from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
+from protocol.headers import route
+from protocol.strangers import NotKafka
+from tests.gateway.peers import (
+    ANSWERED,
+    COORDINATED,
+    GATED,
+    HEAD_REWRITTEN,
+    OPAQUE,
+    REWRITTEN,
+    SILENT,
+    VERSION,
+    Outside,
+    Play,
+    TestRoutes,
+    answer,
+    expected,
+    refused,
+    request,
+)
+
+KINDS = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT)
+REQUESTS = st.lists(st.tuples(st.sampled_from(KINDS), st.binary(min_size=10, max_size=200)), max_size=40)
+
+
+def play(asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int) -> Play:
+    """Have these requests sent, and everything answered."""
+    playing = Play(random, piece_bytes_max)
+    for number, (api_key, content) in enumerate(asked):
+        playing.requests += request(api_key, number, pack_number(number) + content)
+    playing.run()
+    return playing
+
+
+def pack_number(number: int) -> bytes:
+    """No two requests are the same."""
+    return b"%06d" % number
+
+
+@given(REQUESTS, st.randoms(use_true_random=False), st.sampled_from((1, 7, 60, 1000)))
+def test_answers_leave_in_the_order_of_requests_however_both_sides_send(
+    asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int
+) -> None:
+    playing = play(asked, random, piece_bytes_max)
+    assert playing.outside.error is None
+    assert bytes(playing.outside.client) == b"".join(
+        expected(api_key, number, pack_number(number) + content)
+        for number, (api_key, content) in enumerate(asked)
+    )
+    assert playing.session.is_idle
+    assert playing.session.kept_bytes == 0
+
+
+@given(REQUESTS, st.randoms(use_true_random=False), st.sampled_from((1, 60, 1000)))
+def test_each_side_gets_its_requests_in_their_order(
+    asked: list[tuple[int, bytes]], random: Random, piece_bytes_max: int
+) -> None:
+    playing = play(asked, random, piece_bytes_max)
+    to_broker = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, SILENT)
+    numbered = list(enumerate(asked))
+    seen = [each for each in playing.peers[BROKER].seen if each >= 0]  # but for questions of ours
+    assert seen == [number for number, (api_key, _) in numbered if api_key in to_broker]
+    assert playing.peers[COORDINATOR].seen == [
+        number for number, (api_key, _) in numbered if api_key in (COORDINATED, GATED)
+    ]
+
+
+@given(st.integers())
+def test_of_a_long_answer_that_passes_as_it_is_no_more_is_kept_than_a_piece(seed: int) -> None:
+    piece = 1000
+    asked = [
+        (OPAQUE, bytes(50_000)),
+        (COORDINATED, b"x" * 20),
+        (HEAD_REWRITTEN, bytes(50_000)),
+        (OPAQUE, bytes(9)),
+    ]
+    playing = play(asked, Random(seed), piece)
+    assert len(playing.outside.client) > 100_000
+    # held for the order: a piece of each lane; collected: a head, and the request that goes to the coordinator
+    assert playing.kept_bytes_max <= 3 * piece
+
+
+def test_several_whole_answers_in_one_piece_leave_in_one_write() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(10))))
+    session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(10))))
+    assert (len(outside.client), outside.writes) == (120, 1)
+
+
+def test_a_client_is_read_no_further_while_too_many_answers_are_owed() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(b"".join(request(OPAQUE, number, b"") for number in range(OWED_MAX + 5))))
+    assert not session.wants_requests
+    assert len(outside.lanes[BROKER]) == OWED_MAX * len(request(OPAQUE, 0, b""))
+    session.answered(BROKER, memoryview(answer(0, b"")))
+    assert len(outside.lanes[BROKER]) == (OWED_MAX + 1) * len(request(OPAQUE, 0, b""))
+
+
+def test_an_answer_that_comes_too_early_stops_its_lane_until_its_turn() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
+    session.answered(COORDINATOR, memoryview(answer(2, b"second")))
+    assert not session.wants_answers(COORDINATOR)
+    assert session.wants_answers(BROKER)
+    assert not outside.client
+    session.answered(BROKER, memoryview(answer(1, b"first")))
+    assert bytes(outside.client) == answer(1, b"first") + answer(2, b"second")
+    assert session.wants_answers(COORDINATOR)
+
+
+def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
+    outside = Outside()
+    routes = TestRoutes()
+    verdict = Verdict(COORDINATOR, refusal=refused)
+    routes.found[route(COORDINATED, VERSION)] = Route(
+        COORDINATED, VERSION, ask=lambda *_: verdict, bytes_max=100
+    )
+    session = Session(outside, routes, 1 << 20)
+    session.requested(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
+    assert session.lost(COORDINATOR)
+    assert bytes(outside.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    session.answered(BROKER, memoryview(answer(2, b"")))
+    assert bytes(outside.client).endswith(answer(2, b""))
+
+
+@pytest.mark.parametrize("begun", [b"", answer(1, b"the whole of it")[:12]])
+def test_a_lane_that_is_lost_ends_the_connection_where_no_refusal_is_known(begun: bytes) -> None:
+    session = Session(Outside(), TestRoutes(), 1 << 20)
+    session.requested(memoryview(request(COORDINATED, 1, b"")))
+    session.answered(COORDINATOR, memoryview(begun))
+    assert not session.lost(COORDINATOR)
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        (b"\0\0\0\0", InvalidLength),
+        (b"\xff\xff\xff\xff", InvalidLength),
+        (b"\x7f\xff\xff\xff", FrameTooLarge),
+        (b"GET / HTTP/1.1\r\n", NotKafka),
+        (b"\x16\x03\x01\x02\x00\x01", NotKafka),
+        (request(99, 1, b""), UnsupportedVersion),
+        (request(ANSWERED, 1, bytes(5000)), FrameTooLarge),
+    ],
+)
+def test_requests_that_break_the_protocol_end_the_connection(sent: bytes, error: type[ProtocolError]) -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(request(OPAQUE, 1, b"before") + sent))
+    assert isinstance(outside.error, error)
+    assert not session.wants_requests
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        answer(2, b"another's"),
+        b"\0\0\0\3" + bytes(4),
+        answer(1, b"") + answer(1, b"again"),
+    ],
+)
+def test_answers_that_nobody_asked_for_end_the_connection(sent: bytes) -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(request(OPAQUE, 1, b"")))
+    session.answered(BROKER, memoryview(sent))
+    assert isinstance(outside.error, ProtocolError)
+
+
+def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    session.requested(memoryview(request(REWRITTEN, 1, b"")))
+    session.answered(BROKER, memoryview(answer(1, bytes(product.COLLECTED_BYTES_MAX))))
+    assert isinstance(outside.error, FrameTooLarge)
