@@ -200,7 +200,7 @@ class App:
         self.loader = Loader(self.clock, self.stats)
         self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
         repair = self.group_log.start_repair
-        self.disk_jobs = DiskJobs(self.log, self.io, settings.journal_checkpoint_bytes, repair)
+        self.disk_jobs = DiskJobs(self.log, self.io, self.clock, settings.journal_checkpoint_bytes, repair)
         self.cleaner = CleanerTask(
             LogCleaner(self.log, cleaner_settings(settings), machine.compact, self.clock.wall_ms),
             machine.thread(loop, "groupkeeper-cleaner"),
@@ -374,6 +374,7 @@ class App:
             jobs=self.scheduler.jobs,
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
+            groups_top=self.settings.metrics_groups_top,
         )
         registry.register(collector)
         page = Page(registry, collector.count_groups, self.clock.nanos)

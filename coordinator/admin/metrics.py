@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus sees: every metric of a node, in base units, made from `Stats` when it is asked for.
 
-No label holds a group, a member or a topic: what clients name is not bounded.
+No label holds a group, a member or a topic, since what clients name is not bounded; but for the few groups that
+`metrics.groups.top` asks for.
 """
 
 import platform
@@ -12,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.outcome import RebalanceCause
+from coordinator.groups.progress import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
@@ -102,6 +103,7 @@ class NodeCollector(Collector):
         jobs: Mapping[str, Job],
         limits: LimitWatch,
         space: Callable[[], Space | None],
+        groups_top: int,
     ) -> None:
         self.stats = stats
         self.manager = manager
@@ -113,10 +115,11 @@ class NodeCollector(Collector):
         self._jobs = jobs
         self._limits = limits
         self._space = space
+        self._groups_top = groups_top
 
     async def count_groups(self) -> None:
         """Count the groups, for what is collected from now on."""
-        self.group_counts = await count_groups(self.manager)
+        self.group_counts = await count_groups(self.manager, self._groups_top)
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
@@ -185,9 +188,17 @@ class NodeCollector(Collector):
 
     def _labelled_counters(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(PREFIX + "requests", "Requests handled, by api.", labels=["api"])
-        for key, count in self.stats.requests.items():
-            requests.add_metric([ApiKey(key).name.lower()], count)
-        yield requests
+        durations = HistogramMetricFamily(
+            PREFIX + "request_duration_seconds",
+            "Time from when a request is begun with until its answer is handed to the socket.",
+            labels=["api"],
+        )
+        for key, api in self.stats.apis.items():
+            if api.handled:
+                name = [ApiKey(key).name.lower()]
+                requests.add_metric(name, api.handled)
+                _add_histogram(durations, name, api.durations)
+        yield from (requests, durations)
         errors = CounterMetricFamily(
             PREFIX + "request_errors",
             "Errors in answers, by api and error; one answer may have several.",
@@ -202,6 +213,46 @@ class NodeCollector(Collector):
         for cause in RebalanceCause:
             rebalances.add_metric([cause.value], self.stats.rebalances[cause])
         yield rebalances
+        yield from self._rebalance_durations()
+        if self._groups_top:
+            yield from self._group_metrics()
+
+    def _group_metrics(self) -> Iterator[Metric]:
+        """The few groups that do most: an operator has asked for them."""
+        commits = CounterMetricFamily(
+            PREFIX + "group_offset_commits",
+            "Offsets committed by the groups that commit most, since they are in memory.",
+            labels=["group"],
+        )
+        rebalances = CounterMetricFamily(
+            PREFIX + "group_rebalances",
+            "Rebalances of the groups that rebalance most, since they are in memory.",
+            labels=["group"],
+        )
+        for family, top in (
+            (commits, self.group_counts.commits),
+            (rebalances, self.group_counts.rebalances),
+        ):
+            for count, group_id in top:
+                family.add_metric([group_id], count)
+            yield family
+
+    def _rebalance_durations(self) -> Iterator[Metric]:
+        durations = HistogramMetricFamily(
+            PREFIX + "rebalance_duration_seconds",
+            "Time from the begin of a rebalance to the assignment that ends it, by its first cause.",
+            labels=["cause"],
+        )
+        waits = CounterMetricFamily(
+            PREFIX + "rebalance_slowest_member_seconds",
+            "Of these times the part in which all members but one had done what they had to.",
+            labels=["cause", "phase"],
+        )
+        for cause, histogram in self.stats.rebalance_durations.items():
+            _add_histogram(durations, [cause.value], histogram)
+            waits.add_metric([cause.value, "join"], self.stats.slowest_join_ms[cause] / 1e3)
+            waits.add_metric([cause.value, "assignment"], self.stats.assignment_ms[cause] / 1e3)
+        yield from (durations, waits)
 
     def _gauges(self) -> Iterator[Metric]:
         groups = GaugeMetricFamily(PREFIX + "groups", "Groups in memory, by state.", labels=["state"])
@@ -314,7 +365,11 @@ def _build_info() -> Metric:
     return info
 
 
+def _add_histogram(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:
+    family.add_metric(labels, histogram.cumulative(), histogram.sum_ns / 1e9)
+
+
 def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
-    return HistogramMetricFamily(
-        PREFIX + name, text, buckets=histogram.cumulative(), sum_value=histogram.sum_ns / 1e9
-    )
+    family = HistogramMetricFamily(PREFIX + name, text)
+    _add_histogram(family, [], histogram)
+    return family

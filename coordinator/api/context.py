@@ -63,6 +63,7 @@ class RequestContext(Waiting):
         "api",
         "api_key",
         "api_version",
+        "began_ns",
         "client_host",
         "client_id",
         "correlation_id",
@@ -98,6 +99,8 @@ class RequestContext(Waiting):
         self.api = api
         """What handles it (`table.Handled`)."""
         self.request = request
+        self.began_ns = 0
+        """When the node began with it, by `Clock.nanos`."""
         self.frame: bytes | None = None
         self.rest: list[bytes] | None = None
         """What follows `frame` of an answer that is too long to be one piece."""

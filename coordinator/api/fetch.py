@@ -61,7 +61,7 @@ def handle(node: Node, request: FetchRequest, ctx: RequestContext) -> FetchRespo
     response, may_wait = _answer(node, request, version)
     if not may_wait or request.max_wait_ms <= 0 or request.min_bytes <= 0:
         return response
-    if node.stats.requests[ApiKey.FETCH] - node.stats.log_fetches == 1:
+    if node.stats.apis[ApiKey.FETCH].handled - node.stats.log_fetches == 1:
         # Once in a node's life: the members of every group poll, and one line is enough to wonder.
         log.info(
             "a client fetches, and gets nothing: topics hold no records here",

@@ -34,7 +34,7 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, p
     """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
     request = yield from api.decode_in_steps(frame, pos)
     ctx.request = request
-    node.stats.requests[ctx.api_key] += 1
+    node.stats.handled(ctx.api_key)
     if api.handle_in_steps is not None:
         response = yield from api.handle_in_steps(node, request, ctx)
         yield

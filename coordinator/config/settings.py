@@ -49,6 +49,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     metrics_listen: Annotated[
         Address | None, "Where /metrics, /health and /ready are served over HTTP; empty turns them off."
     ] = Address("127.0.0.1", 9308)
+    metrics_groups_top: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000)],
+        "How many groups /metrics names: those that commit most and those that rebalance most, so many of each.",
+    ] = 0
     node_id: Annotated[Natural, "The id of this node, which clients see as a broker's."] = 1
     cluster_id: Annotated[
         str | None, "The cluster's id; empty takes the one in `data.dir`, and makes one at the first start."

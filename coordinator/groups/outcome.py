@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a decision about a group asks of its runner: the one shape that all of them have."""
 
-import enum
 from collections.abc import Iterable
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from coordinator.groups.progress import RebalanceCause, RebalanceProgress
 from protocol.structs import Frozen
 from storage.format.records import OffsetCommits, Record
 
@@ -22,32 +22,16 @@ class Caller(Protocol):
     def api_version(self) -> int: ...
 
 
-class RebalanceCause(enum.Enum):
-    """Why a rebalance began; the label of a metric, so the set is fixed."""
-
-    MEMBER_JOINED = "member_joined"
-    MEMBER_REJOINED = "member_rejoined"
-    LEADER_REJOINED = "leader_rejoined"
-    METADATA_CHANGED = "metadata_changed"
-    STATIC_MEMBER_REPLACED = "static_member_replaced"
-    MEMBER_LEFT = "member_left"
-    SESSION_EXPIRED = "session_expired"
-    SYNC_EXPIRED = "sync_expired"
-    OVER_CAPACITY = "over_capacity"
-    STORE_FAILED = "store_failed"
-
-
 class Event(msgspec.Struct, frozen=True):
-    """Something that an operator may want to read in the log: `name` is the message, `fields` its values."""
+    """Something that an operator may want to read in the log: `name` is the message, `fields` its values.
+
+    A `notable` one is logged at info, another at debug. With a `cause` it is the begin of a rebalance.
+    """
 
     name: str
     fields: dict[str, Any]
-    cause: RebalanceCause | None = None
-
-    @property
-    def notable(self) -> bool:
-        """Whether an operator wants to read of it although all goes well: not of members that come and leave."""
-        return self.cause is not None and self.cause not in _ORDINARY
+    cause: RebalanceCause | None
+    notable: bool
 
 
 _ORDINARY: Final = frozenset(
@@ -75,7 +59,7 @@ class Outcome:
     Without replies and that, RecordTooLarge is raised to the caller of the decision.
     """
 
-    __slots__ = ("answer", "events", "independent", "records", "replies", "starts_over")
+    __slots__ = ("answer", "ended_rebalance", "events", "independent", "records", "replies", "starts_over")
 
     def __init__(
         self,
@@ -90,6 +74,8 @@ class Outcome:
         self.events: list[Event] = []
         self.independent = independent
         self.starts_over = False
+        self.ended_rebalance: RebalanceProgress | None = None
+        """The rebalance that is over once the records are taken."""
 
     def __repr__(self) -> str:
         return f"Outcome({self.answer!r}, {self.records!r}, {self.replies!r}, {self.events!r})"
@@ -100,8 +86,13 @@ class Outcome:
         return self
 
     def note(self, name: str, cause: RebalanceCause | None = None, **fields: Any) -> None:
-        """Leave an event for the operator's log."""
-        self.events.append(Event(name, fields, cause))
+        """Leave an event for the log at debug; the begin of a rebalance at info, unless members just come and leave."""
+        notable = cause is not None and cause not in _ORDINARY
+        self.events.append(Event(name, fields, cause, notable))
+
+    def report(self, name: str, **fields: Any) -> None:
+        """Leave an event for the log at info."""
+        self.events.append(Event(name, fields, None, True))
 
 
 class Instant(Frozen, frozen=True):

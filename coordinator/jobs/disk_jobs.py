@@ -4,10 +4,13 @@
 from collections.abc import Callable
 from contextlib import suppress
 
+from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Submitter
 from coordinator.runtime.scheduler import End
+from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from storage.disk.filesystem import Space
+from storage.errors import StorageFailed
 from storage.log_manager import LogManager
 
 log = get_logger("node")
@@ -20,6 +23,7 @@ class DiskJobs:
         self,
         log_manager: LogManager,
         io: Submitter,
+        clock: Clock,
         checkpoint_bytes: int,
         on_log_failed: Callable[[], None],
     ) -> None:
@@ -27,6 +31,7 @@ class DiskJobs:
         self._io = io
         self._checkpoint_bytes = checkpoint_bytes
         self._on_log_failed = on_log_failed
+        self._incidents = Incidents(log, clock.mono_ms)
         self.space: Space | None = None
         """The room on the disk when it was last looked at; None where it never could be."""
         self._look_for_space()
@@ -63,9 +68,11 @@ class DiskJobs:
     def _failed(self, what: str, result: object) -> bool:
         """Whether a job failed; the log is repaired where it must be."""
         if not isinstance(result, BaseException):
+            self._incidents.is_over(what, "writing to disk succeeds again", what=what)
             return False
         # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
-        log.error("writing to disk failed", what=what, reason=str(result))
+        if not isinstance(result, StorageFailed):  # else something else has failed before, and has a line
+            self._incidents.fails(what, "writing to disk failed", what=what, reason=str(result))
         if self._log.failed is not None:
             # A sync failed: until the repair, appends are refused, and there may be none for a while.
             self._on_log_failed()

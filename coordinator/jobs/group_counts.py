@@ -1,28 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counting the groups of each state: there may be hundreds of thousands of them."""
+"""Counting the groups of each state, and finding those that do most: there may be hundreds of thousands of them."""
 
 import enum
+import heapq
 from collections import Counter
 
 import msgspec
 
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
+from protocol.names import GroupId
 
 
 class GroupCounts(msgspec.Struct):
     """All groups of a node, but for those that come and go while they are counted."""
 
     states: Counter[enum.Enum] = msgspec.field(default_factory=Counter)
+    commits: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
+    """Of the groups that have committed most, how many offsets since they are in memory; most first."""
+    rebalances: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
+    """Of the groups that have rebalanced most, how often since they are in memory; most first."""
 
 
-async def count_groups(manager: GroupMetadataManager) -> GroupCounts:
-    """Count them in slices that leave the event loop to others."""
+class _Top:
+    """The `size` groups with the highest counts of those that were offered."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lowest_first: list[tuple[int, GroupId]] = []
+
+    def offer(self, count: int, group_id: GroupId) -> None:
+        """Consider a group; one that has done nothing is in no list."""
+        if not count:
+            return
+        if len(self._lowest_first) < self._size:
+            heapq.heappush(self._lowest_first, (count, group_id))
+        elif self._size and count > self._lowest_first[0][0]:
+            heapq.heapreplace(self._lowest_first, (count, group_id))
+
+    def highest_first(self) -> list[tuple[int, GroupId]]:
+        """Those that are left."""
+        return sorted(self._lowest_first, reverse=True)
+
+
+async def count_groups(manager: GroupMetadataManager, top: int = 0) -> GroupCounts:
+    """Count them in slices that leave the event loop to others, and find the `top` groups by what they do."""
     counts = GroupCounts()
+    commits, rebalances = _Top(top), _Top(top)
     slices = Slices(manager.clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             counts.states[kept.group.state] += 1
+            commits.offer(kept.commits, kept.group_id)
+            rebalances.offer(kept.rebalances, kept.group_id)
             if slices.over:
                 await slices.give_way()
+    counts.commits = commits.highest_first()
+    counts.rebalances = rebalances.highest_first()
     return counts

@@ -228,8 +228,8 @@ class Connection:
             if now_ns >= ends_ns or self._must_wait(frame):
                 self._keep(frames[index:])
                 break
-            self._handle(frame, out)
-            now_ns = turns.nanos()
+            answered = self._handle(frame, out, now_ns)
+            now_ns = self._count(answered, now_ns)
             if self._failure is not None:
                 break
         turns.handled_ns = now_ns
@@ -237,7 +237,16 @@ class Connection:
         if self._backlog or self._failure is not None:
             self._after_sending()
 
-    def _handle(self, frame: bytes, out: list[bytes]) -> None:
+    def _count(self, answered: RequestContext | None, began_ns: int) -> int:
+        """The time, after a request that was begun with at `began_ns`, which counts if it is answered."""
+        server = self._server
+        now_ns = server.turns.nanos()
+        if answered is not None:
+            server.stats.answered(answered.api_key, now_ns - began_ns)
+        return now_ns
+
+    def _handle(self, frame: bytes, out: list[bytes], now_ns: int) -> RequestContext | None:
+        """Handle a request; returns it where its answer is in `out` now."""
         server = self._server
         is_large = False
         request: Any = None
@@ -253,7 +262,7 @@ class Connection:
         except ProtocolError as error:
             self._count_refused(error)
             self._break_here(error)
-            return
+            return None
         ctx = RequestContext(
             self,
             header.api_key,
@@ -264,43 +273,45 @@ class Connection:
             api,
             request,
         )
+        ctx.began_ns = now_ns
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
         if is_large:
             # Once those have had their turn who ask less.
             ctx.is_large = True
             self._replies.append(ctx)
             self._long.begin_later(self, ctx, handle_in_steps(server.node, ctx, api, frame, pos))
-            return
-        server.stats.requests[header.api_key] += 1
+            return None
+        server.stats.handled(header.api_key)
         try:
             response = api.handle(server.node, request, ctx)
         except ProtocolError as error:  # no answer could be read
             self._parked = None
             self._break_here(error)
-            return
+            return None
         except Exception:
             log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
             response = self._error_response(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is not PARKED:
             self._encode(ctx, response)
-        self._handled(ctx, out)
+        return ctx if self._handled(ctx, out) else None
 
-    def _handled(self, ctx: RequestContext, out: list[bytes]) -> None:
-        """Send the reply, or keep it, or the place for it, among those that wait."""
+    def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
+        """Whether the reply is in `out`; else it, or the place for it, is kept among those that wait."""
         frame = ctx.frame
         if frame is None:
             if self._parked is ctx:  # else the connection has ended
                 self._replies.append(ctx)
-            return
+            return False
         self._parked = None
         if not self._replies and self._is_ready(ctx):
             out.append(frame)
             if ctx.rest is not None:
                 out += ctx.rest
-            return
+            return True
         self._replies.append(ctx)
         if len(self._replies) >= REPLIES_WAITING_MAX:
             self._pause_or_resume()
+        return False
 
     def _decode_repeated(self, api: Handled, frame: bytes, pos: int) -> Any:
         """Decode a request that clients send again and again, byte for byte, only the first time."""
@@ -435,10 +446,12 @@ class Connection:
             self._pause_or_resume()
 
     def _send_ready(self) -> None:
-        replies = self._replies
+        replies, server = self._replies, self._server
+        now_ns = server.turns.nanos()
         out: list[bytes] = []
         while replies and replies[0].frame is not None and self._is_ready(replies[0]):
             reply = replies.popleft()
+            server.stats.answered(reply.api_key, now_ns - reply.began_ns)
             out.append(reply.frame or b"")
             if reply.rest is not None:
                 out += reply.rest
@@ -587,12 +600,14 @@ class Connection:
         self._send_ready()
         out: list[bytes] = []
         turns = self._server.turns
-        ends_ns = turns.nanos() + turns.share_ns
+        now_ns = turns.nanos()
+        ends_ns = now_ns + turns.share_ns
         while self._backlog and not self._must_wait(self._backlog[0]):
             frame = self._backlog.popleft()
             self._backlog_bytes -= len(frame)
-            self._handle(frame, out)
-            if turns.nanos() >= ends_ns:
+            answered = self._handle(frame, out, now_ns)
+            now_ns = self._count(answered, now_ns)
+            if now_ns >= ends_ns:
                 break
         self._write(out)
         self._after_sending(again=True)

@@ -24,6 +24,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
@@ -71,6 +72,7 @@ class FileLog:
         self._epochs: dict[Partition, int] = {}
         self._repair: asyncio.Task[None] | None = None
         self._closed = False
+        self._incidents = Incidents(log, clock.mono_ms)
         committer.on_failed = self._flush_failed
 
     # --- the port ---
@@ -142,7 +144,11 @@ class FileLog:
                 del self._writers[partition]
 
     def _flush_failed(self, writers: list[PartitionWriter], error: LogError) -> None:
-        log.error("a flush failed", **error.fields(partitions=[writer.partition for writer in writers]))
+        fields = error.fields(partitions=[writer.partition for writer in writers])
+        if self._repair is None:
+            log.error("a flush failed", **fields)
+        else:  # the log refuses what comes to it meanwhile
+            log.debug("a flush was refused", **fields)
         if self.files.failed is not None:
             self.start_repair()
         self._lost(writers, error)
@@ -187,6 +193,7 @@ class FileLog:
         """Begin to make the log writable again, unless that is under way."""
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
+            self._incidents.begin(self)  # whoever saw the failure has logged it
             self._repair = asyncio.get_running_loop().create_task(self._repair_log())
 
     async def _repair_log(self) -> None:
@@ -195,14 +202,14 @@ class FileLog:
                 await self._io.run(self.files.repair)
                 break
             except StorageError as error:
-                log.error("the journal is still not writable", reason=str(error))
+                self._incidents.fails(self, "the journal is still not writable", reason=str(error))
             except Exception:
                 log.exception("the repair of the journal failed")
             await asyncio.sleep(self.retry_s)
         self.repairs += 1
         self._repair = None
         self._stats.log_refusing_since_ms = 0
-        log.info("the journal is writable again")
+        self._incidents.is_over(self, "the journal is writable again")
         lost = [writer for writer in self._writers.values() if not self._is_in_step(writer)]
         if lost:
             why = LogUnavailable("what was accepted, and never synced, was lost")

@@ -17,6 +17,7 @@ from coordinator.partitions.group_log import (
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import Shard
+from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.names import Partition
@@ -44,6 +45,7 @@ class Leadership:
         self._loader = loader
         self._log = group_log
         self._stats = stats
+        self._incidents = Incidents(log, manager.clock.mono_ms)
         self._loads: dict[Partition, asyncio.Task[None]] = {}
         self.epochs: dict[Partition, int] = {}
         self.failed_partitions: dict[Partition, str] = {}
@@ -152,6 +154,7 @@ class Leadership:
             return await self._load_failed(shard, LogError(str(error) or repr(error)))
         if writer is not None:
             manager.finish_load(shard, writer)
+            self._incidents.is_over(partition, "a partition can be loaded again", partition=partition)
             self._loads.pop(partition, None)
             self.on_loaded(partition, self.epochs[partition], None)
             self._end_start()
@@ -175,7 +178,7 @@ class Leadership:
         manager, partition = self._manager, shard.partition
         self._stats.partition_load_failures += 1
         described = error if isinstance(error, LogError) else LogError(str(error))
-        log.error("cannot load partition", **described.fields(partition=partition))
+        self._incidents.fails(partition, "cannot load partition", **described.fields(partition=partition))
         if not self._is_wanted(shard):
             return False
         # Its clients hear NOT_COORDINATOR, as in Kafka when a load fails.

@@ -233,6 +233,9 @@ class GroupMetadataManager:
             (self._log.info if event.notable else self._log.debug)(event.name, **event.fields)
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
+                kept.rebalances += 1
+        if outcome.ended_rebalance is not None:
+            self.stats.rebalanced(outcome.ended_rebalance)
 
     def _append(self, kept: KeptGroup, outcome: Outcome) -> bool:
         records = outcome.records
@@ -258,7 +261,9 @@ class GroupMetadataManager:
         shard = kept.shard
         shard.append_offsets(kept, commits)
         shard.add(kept)  # a simple group begins with its first commit
-        self.stats.offset_commits += sum([len(commit.values) for commit in commits])
+        count = sum([len(commit.values) for commit in commits])
+        kept.commits += count
+        self.stats.offset_commits += count
 
     def _append_apart(self, shard: Shard, records: list[Record]) -> None:
         """Append records that need not stay in one batch.

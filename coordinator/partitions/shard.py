@@ -26,7 +26,17 @@ from storage.format.records import (
 class KeptGroup:
     """What a partition keeps under a group's id: the group, of any kind, its offsets, and what their runner needs."""
 
-    __slots__ = ("armed_ms", "group", "group_id", "is_kept", "offsets", "shard", "ticket")
+    __slots__ = (
+        "armed_ms",
+        "commits",
+        "group",
+        "group_id",
+        "is_kept",
+        "offsets",
+        "rebalances",
+        "shard",
+        "ticket",
+    )
 
     def __init__(self, shard: "Shard", group: Group) -> None:
         self.shard = shard
@@ -39,6 +49,10 @@ class KeptGroup:
         """Whether it is in the cache."""
         self.armed_ms = NEVER
         """When the runner will look at the group again."""
+        self.commits = 0
+        """How many offsets it has committed since it is in memory."""
+        self.rebalances = 0
+        """How often it has begun to rebalance since then."""
 
     @property
     def classic(self) -> ClassicGroup:

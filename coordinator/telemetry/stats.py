@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node counts. Plain integers that the hot path can afford; metrics.py shows them to Prometheus."""
+"""What a node counts. Plain integers that the hot path can afford; metrics.py shows them to Prometheus.
 
-from bisect import bisect_left
+Compiled, as every request counts here several times.
+"""
+
 from collections import Counter
 from typing import Final
 
-from coordinator.groups.outcome import RebalanceCause
+from coordinator.groups.progress import RebalanceCause, RebalanceProgress
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
-LATENCY_BUCKETS_S: Final = (
+LATENCY_BUCKETS_S: Final[tuple[float, ...]] = (
     0.0001,
     0.00025,
     0.0005,
@@ -25,38 +28,69 @@ LATENCY_BUCKETS_S: Final = (
     2.5,
 )
 
+REBALANCE_BUCKETS_S: Final[tuple[float, ...]] = (
+    0.01,
+    0.1,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+    600.0,
+)
+
 
 class Histogram:
     """Counts of durations in fixed buckets, the last of which has no upper bound."""
 
-    __slots__ = ("counts", "sum_ns")
+    __slots__ = ("bounds_ns", "bounds_s", "counts", "sum_ns")
 
-    _bounds_ns: Final = tuple(int(bound * 1e9) for bound in LATENCY_BUCKETS_S)
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(LATENCY_BUCKETS_S) + 1)
+    def __init__(self, bounds_s: tuple[float, ...] = LATENCY_BUCKETS_S) -> None:
+        self.bounds_s = bounds_s
+        self.bounds_ns = [int(bound * 1e9) for bound in bounds_s]
+        self.counts = [0] * (len(bounds_s) + 1)
         self.sum_ns = 0
 
     def observe(self, duration_ns: int) -> None:
         """Count one duration."""
-        self.counts[bisect_left(self._bounds_ns, duration_ns)] += 1
+        bucket = 0
+        for bound_ns in self.bounds_ns:  # most are in the first ones
+            if duration_ns <= bound_ns:
+                break
+            bucket += 1
+        self.counts[bucket] += 1
         self.sum_ns += duration_ns
 
     def cumulative(self) -> list[tuple[str, int]]:
         """Prometheus' buckets: (upper bound in seconds, how many were at most that)."""
         total = 0
         buckets = []
-        for bound, count in zip((*map(str, LATENCY_BUCKETS_S), "+Inf"), self.counts, strict=True):
+        for bound, count in zip((*map(str, self.bounds_s), "+Inf"), self.counts, strict=True):
             total += count
             buckets.append((bound, total))
         return buckets
+
+
+class ApiStats:
+    """What is counted of the requests of one api."""
+
+    __slots__ = ("durations", "handled")
+
+    def __init__(self) -> None:
+        self.handled = 0
+        self.durations = Histogram()
+        """From when a request is begun with until its answer is handed to the socket."""
 
 
 class Stats:
     """The counters of one node. Labels are api names, error names and causes: all sets are bounded."""
 
     def __init__(self) -> None:
-        self.requests: Counter[int] = Counter()  # by api key
+        self.apis = {int(key): ApiStats() for key in ApiKey}
         self.errors: Counter[tuple[int, int]] = Counter()  # by api key and error code
         self.unsupported_requests = 0
         self.malformed_requests = 0
@@ -70,6 +104,9 @@ class Stats:
         self.connections_unread_closed = 0
         self.limit_refusals: Counter[str] = Counter()  # by the setting that is the limit
         self.rebalances: Counter[RebalanceCause] = Counter()
+        self.rebalance_durations = {cause: Histogram(REBALANCE_BUCKETS_S) for cause in RebalanceCause}
+        self.slowest_join_ms: Counter[RebalanceCause] = Counter()
+        self.assignment_ms: Counter[RebalanceCause] = Counter()
         self.offset_commits = 0
         self.offset_fetches = 0
         self.log_fetches = 0
@@ -101,6 +138,21 @@ class Stats:
         self.loop_pause_ms_max = 0
         self.loop_stalls = 0
         self.recent_loop_pause_ms_max = 0  # see LoopWatch
+
+    def handled(self, api_key: int) -> None:
+        """A request has been decoded, and goes to its handler."""
+        self.apis[api_key].handled += 1
+
+    def answered(self, api_key: int, duration_ns: int) -> None:
+        """The answer to a request is handed to the socket, so long after the request was begun with."""
+        self.apis[api_key].durations.observe(duration_ns)
+
+    def rebalanced(self, progress: RebalanceProgress) -> None:
+        """A rebalance is over."""
+        cause = progress.cause
+        self.rebalance_durations[cause].observe(progress.duration_ms * 1_000_000)
+        self.slowest_join_ms[cause] += progress.slowest_join_ms
+        self.assignment_ms[cause] += progress.assignment_ms
 
     def flushed(self, duration_ns: int, began_wall_ms: int) -> None:
         """One flush has become durable."""

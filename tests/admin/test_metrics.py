@@ -86,7 +86,19 @@ def test_values_follow_what_was_done(service: Service) -> None:
 
 
 def test_names_have_our_prefix_base_units_and_bounded_labels(service: Service) -> None:
-    allowed_labels = {"api", "error", "state", "cause", "job", "le", "limit", "version", "compiled", "python"}
+    allowed_labels = {
+        "api",
+        "error",
+        "state",
+        "cause",
+        "job",
+        "le",
+        "limit",
+        "phase",
+        "version",
+        "compiled",
+        "python",
+    }
     for name, labels in samples(service):
         if name.startswith(("process_", "python_")):
             continue
@@ -103,6 +115,13 @@ def test_the_page_explains_exactly_what_is_shown(service: Service) -> None:
     }
     explained = set(re.findall(r"^\| `(groupkeeper_\w+)`", DOC.read_text(), re.MULTILINE))
     # A counter with labels shows nothing until there is something to count.
-    empty_at_first = {"groupkeeper_request_errors_total", "groupkeeper_requests_total"}
+    empty_at_first = {
+        "groupkeeper_request_errors_total",
+        "groupkeeper_requests_total",
+        "groupkeeper_request_duration_seconds",
+        # and these only where they are asked for
+        "groupkeeper_group_offset_commits_total",
+        "groupkeeper_group_rebalances_total",
+    }
     assert shown - explained == set()
     assert explained - shown <= empty_at_first

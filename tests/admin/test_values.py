@@ -40,6 +40,13 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
         yield running
 
 
+@pytest.fixture
+async def naming(tmp_path: Path) -> AsyncIterator[Running]:
+    """A node that names the two groups that do most."""
+    async with node(tmp_path / "data", metrics=True, metrics_groups_top=2) as running:
+        yield running
+
+
 async def get(running: Running, path: str, accept: str = "*/*") -> tuple[int, str, str]:
     """Status, content type and body."""
     assert running.app.serving is not None
@@ -105,6 +112,21 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
         assert await metric(running, "partitions", state="loading") == 0
         assert await metric(running, "loaded_records_total") == 1
         assert await metric(running, "loading_size_bytes") == 0
+
+
+async def test_only_the_groups_that_do_most_are_named(naming: Running) -> None:
+    running = naming
+    client = await running.client()
+    for group, commits in (("a", 1), ('b"\\\n', 3), ("c", 2)):
+        for offset in range(commits):
+            await client.commit(group, 0, offset)
+    await client.join_alone("d")
+    assert await metric(running, "group_offset_commits_total", group="a") == 0
+    assert await metric(running, "group_offset_commits_total", group='b"\\\n') == 3
+    assert await metric(running, "group_offset_commits_total", group="c") == 2
+    assert await metric(running, "group_rebalances_total", group="d") == 1
+    _, _, text = await get(running, "/metrics")
+    assert len(re.findall(r"^groupkeeper_group_rebalances_total", text, re.MULTILINE)) == 1
 
 
 async def test_the_room_on_the_disk_is_looked_at_again(running: Running) -> None:
@@ -224,7 +246,8 @@ async def test_every_metric_is_explained_and_in_base_units(running: Running) -> 
             assert name.endswith(known_units), name
 
 
-async def test_the_page_has_the_right_type_and_labels(running: Running) -> None:
+async def test_the_page_has_the_right_type_and_labels(naming: Running) -> None:
+    assert not await (await naming.client()).commit("committer", 0, 1)
     explained = {
         name: (kind, set(re.findall(r"`(\w+)`", labels)))
         for name, kind, labels in re.findall(
@@ -236,7 +259,7 @@ async def test_the_page_has_the_right_type_and_labels(running: Running) -> None:
             family.type,
             {label for sample in family.samples for label in sample.labels} - {"le"},
         )
-        for name, family in (await families(running)).items()
+        for name, family in (await families(naming)).items()
     }
     assert shown == explained
 

@@ -150,7 +150,7 @@ async def test_commits_that_come_while_a_flush_is_under_way_share_the_next_one(r
         for number, client in enumerate(others):
             client.send(requests.commit(f"group-{number}", {0: 1}))
         await eventually(
-            lambda: running.app.stats.requests[ApiKey.OFFSET_COMMIT] == 11, "all commits to be handled"
+            lambda: running.app.stats.apis[ApiKey.OFFSET_COMMIT].handled == 11, "all commits to be handled"
         )
     for client in [first, *others]:
         assert commit_error(await client.receive()) is NONE

@@ -107,8 +107,8 @@ async def test_everybody_who_waits_for_the_flush_hears_that_it_failed(running: R
     await writer.commit("g", 0, 1)
     other = running.group_in((running.app.manager.partition_for(GroupId("g")) + 1) % PARTITIONS)
     await later.commit(other, 0, 1)
-    handled = running.app.stats.requests[ApiKey.OFFSET_COMMIT]
-    fetches = running.app.stats.requests[ApiKey.OFFSET_FETCH]
+    handled = running.app.stats.apis[ApiKey.OFFSET_COMMIT].handled
+    fetches = running.app.stats.apis[ApiKey.OFFSET_FETCH].handled
     with running.disk.hold():
         writer.send(
             requests.commit("g", {0: 2}, 1), requests.api_versions(2), requests.commit("g", {1: 2}, 3)
@@ -118,8 +118,8 @@ async def test_everybody_who_waits_for_the_flush_hears_that_it_failed(running: R
         later.send(requests.commit(other, {0: 2}))  # gathers for the next flush, in another partition
         await eventually(
             lambda: (
-                running.app.stats.requests[ApiKey.OFFSET_COMMIT] == handled + 3
-                and running.app.stats.requests[ApiKey.OFFSET_FETCH] == fetches + 1
+                running.app.stats.apis[ApiKey.OFFSET_COMMIT].handled == handled + 3
+                and running.app.stats.apis[ApiKey.OFFSET_FETCH].handled == fetches + 1
             ),
             "all requests to be handled",
         )

@@ -20,7 +20,8 @@ from coordinator.groups.classic.replay import replaced_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import more_member_bytes, new_member, new_pending_member
-from coordinator.groups.outcome import Caller, Instant, Outcome, RebalanceCause
+from coordinator.groups.outcome import Caller, Instant, Outcome
+from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
@@ -148,6 +149,15 @@ class _Join:
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         group.add(member)
+        self._came()
+        self.out.report(
+            "member joined",
+            group=group.group_id,
+            member=member_id,
+            client=member.client_id,
+            host=member.client_host,
+            members=len(group.members),
+        )
         # A new member's client may be gone without a trace while its join waits: it gets a long session, but one.
         member.session_deadline_ms = now.mono + self.env.config.new_member_join_timeout_ms
         group.wake_at(member.session_deadline_ms)
@@ -307,6 +317,11 @@ class _Join:
         if member.awaiting_join is None:
             self.group.num_members_awaiting_join += 1
         member.awaiting_join = self.caller
+        self._came()
+
+    def _came(self) -> None:
+        if self.group.rebalance is not None:
+            self.group.rebalance.joined(self.now.mono)
 
     def _client_reason(self) -> str:
         return self.request.reason or "not provided"

@@ -7,7 +7,8 @@ from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import answer_join, maybe_complete_join, prepare_or_complete
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
+from coordinator.groups.outcome import Instant, Outcome
+from coordinator.groups.progress import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse
@@ -98,7 +99,7 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
         if error is not ErrorCode.NONE:
             return error
     remove_member(group, member_id, out)
-    out.note("member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided")
+    out.report("member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided")
     return ErrorCode.NONE
 
 

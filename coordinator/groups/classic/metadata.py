@@ -14,6 +14,7 @@ from coordinator.groups.classic.member import (
     Protocols,
 )
 from coordinator.groups.classic.state import GroupState, IllegalTransition
+from coordinator.groups.progress import RebalanceProgress
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
@@ -94,6 +95,7 @@ class GroupMetadata:
         "previous_state",
         "protocol_name",
         "protocol_type",
+        "rebalance",
         "state",
         "static_members",
         "subscribed_topics",
@@ -128,6 +130,8 @@ class GroupMetadata:
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
         self.member_bytes = 0  # what clients gave us to keep for the members, and ids that were given out
+        self.rebalance: RebalanceProgress | None = None
+        """How the rebalance comes on that is under way; None at rest."""
         self.join_deadline_ms = NEVER
         self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other
         self.extension_left_ms = 0  # by how much the initial rebalance may still be prolonged

@@ -8,7 +8,8 @@ from coordinator.groups.classic.metadata import NOBODY, GroupMetadata
 from coordinator.groups.classic.replay import empty_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
+from coordinator.groups.outcome import Instant, Outcome
+from coordinator.groups.progress import RebalanceCause, RebalanceProgress
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
@@ -79,6 +80,10 @@ def prepare_rebalance(
     group.sync_deadline_ms = NEVER
     initial = group.state is GroupState.EMPTY
     group.transition_to(GroupState.PREPARING_REBALANCE, now.wall)
+    if group.rebalance is None:
+        group.rebalance = RebalanceProgress(cause, now.mono)
+    else:
+        group.rebalance.begun_again(now.mono)
     out.note(
         "preparing to rebalance",
         cause,
@@ -139,7 +144,7 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     for member in missing:
         group.remove(member.member_id)
     if missing:
-        out.note(
+        out.report(
             "removed members that did not rejoin",
             group=group.group_id,
             members=[member.member_id for member in missing],
@@ -161,10 +166,23 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     group.pending_sync_members = NOBODY
     out.records.append(empty_record(group, now.wall))
     out.starts_over = True
-    out.note("group is now empty", group=group.group_id, generation=group.generation_id + 1)
+    if group.rebalance is not None:
+        group.rebalance.formed(now.mono, waited=False)
+    end_rebalance(group, now, out)
+    out.report("group is now empty", group=group.group_id, generation=group.generation_id + 1)
+
+
+def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    """The rebalance is over once the records of the outcome are taken."""
+    progress = group.rebalance
+    if progress is not None:
+        progress.ended(now.mono)
+        out.ended_rebalance = progress
 
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
+    if group.rebalance is not None:
+        group.rebalance.formed(now.mono, waited=group.previous_state is not GroupState.EMPTY)
     group.generation_id += 1
     group.protocol_name = protocol = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()

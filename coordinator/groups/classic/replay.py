@@ -110,6 +110,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     state = GroupState.STABLE if value.members else GroupState.EMPTY
     if group.state is not state:
         group.previous_state, group.state = group.state, state
+    group.rebalance = None
     group.subscribed_topics = group.compute_subscribed_topics()
 
 
@@ -170,4 +171,5 @@ def forget_metadata(group: GroupMetadata) -> None:
     group.generation_id = 0
     group.protocol_type = group.protocol_name = group.leader_id = None
     group.current_state_timestamp = None
+    group.rebalance = None
     group.subscribed_topics = None

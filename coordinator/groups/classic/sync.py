@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.classic.metadata import NOBODY, GroupMetadata
-from coordinator.groups.classic.rebalance import reset_session
+from coordinator.groups.classic.rebalance import end_rebalance, reset_session
 from coordinator.groups.classic.replay import stable_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.outcome import Caller, Instant, Outcome
@@ -85,12 +85,15 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
     group.check_transition_to(_STABLE)
     out.records.append(stable_record(group, assignments, now.wall))
     out.starts_over = True
-    out.note(
+    end_rebalance(group, now, out)
+    progress = group.rebalance
+    out.report(
         "stabilized group",
         group=group.group_id,
         generation=group.generation_id,
         members=len(group.members),
         leader=group.leader_id,
+        milliseconds=0 if progress is None else progress.duration_ms,
     )
     for member in group.members.values():
         if member.awaiting_sync is not None:

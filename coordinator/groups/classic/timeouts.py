@@ -16,7 +16,8 @@ from coordinator.groups.classic.rebalance import (
 )
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
-from coordinator.groups.outcome import Instant, Outcome, RebalanceCause
+from coordinator.groups.outcome import Instant, Outcome
+from coordinator.groups.progress import RebalanceCause
 
 EXPIRED_AT_ONCE: Final = 1_000
 """So many sessions end in one step; those of a larger group go on ending in the next, which is due at once."""
@@ -89,7 +90,7 @@ def _expire_sessions(env: Environment, group: GroupMetadata, now: Instant, due_m
         if member.member_id not in group.members:
             continue  # went in the rebalance that an earlier one of them set off
         remove_member(group, member.member_id, out)
-        out.note("member's session has expired", group=group.group_id, member=member.member_id)
+        out.report("member's session has expired", group=group.group_id, member=member.member_id)
         if group.is_in(GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             reason = f"session of {member.member_id} has expired"
             prepare_or_complete(env, group, RebalanceCause.SESSION_EXPIRED, reason, now, out)

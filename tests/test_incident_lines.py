@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes on failing fills no log: a line when it begins, one each minute, and one when it is over."""
+
+import errno
+from pathlib import Path
+
+from coordinator.telemetry.incidents import REMIND_MS, Incidents
+from coordinator.telemetry.logs import get_logger
+from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
+from tests.partitions.running import PARTITIONS, Running, eventually, node
+from tests.support.log_lines import LogLines, captured
+
+TRIES = 20
+
+
+def test_a_reminder_comes_each_minute_with_how_long_and_how_often() -> None:
+    now_ms = 0
+    with captured() as lines:
+        incidents = Incidents(get_logger("test"), lambda: now_ms)
+        incidents.is_over("a", "fine")
+        for second in range(1, 131):
+            now_ms = second * 1_000
+            incidents.fails("a", "bad", reason="why")
+            if second == 100:
+                incidents.fails("b", "worse")
+        incidents.is_over("a", "fine again")
+        incidents.is_over("a", "fine again")
+        incidents.fails("a", "bad", reason="anew")
+    assert REMIND_MS == 60_000
+    assert lines.lines == [
+        ("error", "bad", {"reason": "why"}),
+        ("error", "bad", {"reason": "why", "seconds": 60, "times": 61}),
+        ("error", "worse", {}),
+        ("error", "bad", {"reason": "why", "seconds": 120, "times": 121}),
+        ("info", "fine again", {"seconds": 129, "times": 130}),
+        ("error", "bad", {"reason": "anew"}),
+    ]
+
+
+def errors(lines: LogLines) -> list[str]:
+    return [event for level, event, _ in lines.lines if level == "error"]
+
+
+async def until_tried(running: Running) -> None:
+    """Wait until so many things have failed on the disk."""
+    failures = running.disk.failures
+    await eventually(lambda: running.disk.failures >= failures + TRIES, "the disk to fail often")
+
+
+async def test_a_full_disk_has_one_line_however_many_partitions_and_tries(tmp_path: Path) -> None:
+    with captured() as lines:
+        async with node(tmp_path, journal_checkpoint_interval_ms=100) as running:
+            client = await running.client()
+            groups = [running.group_in(partition) for partition in range(PARTITIONS)]
+            running.disk.fail(WRITES | SYNCS, code=errno.ENOSPC)
+            for group in groups:
+                assert await client.commit(group, 0, 1)
+            await until_tried(running)
+            jobs = running.app.scheduler.jobs["write_behind"]
+            runs = jobs.runs
+            await eventually(lambda: jobs.runs > runs + 1, "jobs to fail as well")
+            running.disk.heal()
+            await running.loaded()
+    assert errors(lines) == ["a flush failed"]
+    assert "the journal is writable again" in lines.events
+
+
+async def test_segments_that_cannot_be_written_have_one_line(tmp_path: Path) -> None:
+    with captured() as lines:
+        async with node(tmp_path) as running:
+            client = await running.client()
+            running.disk.fail(WRITES, where=SEGMENTS, code=errno.ENOSPC)
+            await client.commit("group", 0, 1)
+            job = running.app.scheduler.jobs["write_behind"]
+            await eventually(lambda: job.failures > 2, "the job to fail often")
+            running.disk.heal()
+            await eventually(lambda: not job.failing_since_ms, "the job to succeed")
+    assert errors(lines) == ["writing to disk failed"]
+    (over,) = lines.fields("writing to disk succeeds again")
+    assert over["what"] == "segments"
+    assert over["times"] > 2
+
+
+async def test_a_partition_that_cannot_be_read_for_a_while_has_one_line(tmp_path: Path) -> None:
+    async with node(tmp_path) as running:
+        group = running.group_in(1)
+        assert not await (await running.client()).commit(group, 0, 1)
+    with captured() as lines:
+        async with node(tmp_path, held_partition=1) as running:
+            running.app.leadership.retry_s = 0.001
+            running.disk.fail(READS, where=f"{SEGMENTS}1", code=errno.EIO)
+            running.disk.let_go()
+            loads = running.app.stats
+            await eventually(lambda: loads.partition_load_failures > TRIES, "the load to fail often")
+            running.disk.heal()
+            await running.loaded()
+    assert errors(lines) == ["cannot load partition"]
+    (over,) = lines.fields("a partition can be loaded again")
+    assert over["times"] > TRIES
