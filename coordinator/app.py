@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import uvloop
 from msgspec.structs import asdict
 
+from coordinator.api import private
 from coordinator.api.context import deliver
 from coordinator.api.table import Capabilities, declared
 from coordinator.catalogue.fitting import refuse_half_done
@@ -192,6 +193,7 @@ class App:
             self.stats,
             num_partitions=settings.offsets_topic_num_partitions,
             deliver=deliver,
+            needs_marks=settings.is_gateway and settings.gateway_adopt != "off",
         )
         self.door = Door(self.manager)
         self.group_log = FileLog(
@@ -311,8 +313,8 @@ class App:
         return Cluster(View((broker,), leaders))
 
     def capabilities(self) -> Capabilities:
-        """What this node offers: every api that is declared."""
-        return Capabilities(declared())
+        """What this node offers: every api that is declared; those for gateways where only they come."""
+        return Capabilities(declared() + (declared(private) if self.settings.is_gateway else []))
 
     def make_node(self, broker: Broker, offers: tuple[Offer, ...]) -> Node:
         """What the api handlers see of this node. Raises CannotStart."""

@@ -2,11 +2,14 @@
 """API keys and ranges of versions."""
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+PRIVATE_FROM: Final = 30_000
+"""Keys that Kafka will hardly come to: those of apis that only our own processes ask each other."""
 
 
 class ApiKey(IntEnum):
-    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.3)."""
+    """Kafka's API keys (org.apache.kafka.common.protocol.ApiKeys of Kafka 4.3), and those of our private apis."""
 
     PRODUCE = 0
     FETCH = 1
@@ -101,6 +104,10 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+
+    # ours, for gateways
+    ADOPT_GROUP = 30_001
+    GIVE_BACK_GROUP = 30_002
 
 
 class VersionRange(NamedTuple):

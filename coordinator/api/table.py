@@ -7,7 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -18,7 +18,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import ANSWER_BYTES_MAX
 from coordinator.node import Node
 from protocol import hot
-from protocol.apis import ApiKey, Offer
+from protocol.apis import PRIVATE_FROM, ApiKey, Offer
 from protocol.codec import Codec
 from protocol.errors import ErrorCode
 from protocol.headers import has_flexible_response_header, route, route_of, unsupported
@@ -82,6 +82,7 @@ class Capabilities:
                 int(api.key), api.versions.min if api.told_from is None else api.told_from, api.versions.max
             )
             for api in self._apis
+            if api.key < PRIVATE_FROM
         )
 
     def frame_bounds(self, message_bytes_max: int) -> Mapping[int, int]:
@@ -104,10 +105,13 @@ class Capabilities:
         return flexible if version >= first_flexible else classic
 
 
-def declared() -> list[AnyApi]:
-    """Every api that a module of this folder declares. Imports all of them, and with them kafka-python."""
+def declared(package: ModuleType = coordinator.api) -> list[AnyApi]:
+    """Every api that a module of this folder declares. Imports all of them, and with them kafka-python.
+
+    Those of the folder `private` are not among them: with that package it gives these.
+    """
     found = []
-    for module in pkgutil.iter_modules(coordinator.api.__path__, "coordinator.api."):
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         api = getattr(importlib.import_module(module.name), "API", None)
         if isinstance(api, Api):
             found.append(api)

@@ -54,6 +54,13 @@ def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def new_offsets(limits: Limits, usage: Usage, count: int) -> ErrorCode:
+    """Whether there is room for so many more offsets: NONE, or COORDINATOR_NOT_AVAILABLE."""
+    if usage.offsets + count > limits.max_offsets:
+        return _refuse(usage, "max.offsets")
+    return ErrorCode.NONE
+
+
 def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> ErrorCode:
     """Whether one more member id may be given out: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.pending_members >= limits.max_pending_members:

@@ -13,6 +13,8 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import Environment
 from coordinator.groups.limits import new_group
 from coordinator.groups.outcome import Outcome
+from coordinator.partitions.adoption import Adoptions
+from coordinator.partitions.book import is_book
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
@@ -47,10 +49,12 @@ class Absent:
 class Door:
     """What api handlers see of the groups of a node."""
 
-    __slots__ = ("_manager", "clock", "env")
+    __slots__ = ("_manager", "adoptions", "clock", "env")
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
+        self.adoptions = Adoptions(manager)
+        """Taking groups over from a cluster, and giving them back."""
         self.env: Environment = manager.env
         self.clock: Clock = manager.clock
 
@@ -67,6 +71,8 @@ class Door:
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:
+            if not shard.may_begin(group_id, needs_mark=self._manager.needs_marks) and not is_book(group_id):
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # of a cluster, perhaps
             waiting.wait_for(shard.absence_ticket)
             return Absent(group_id, shard)
         waiting.wait_for(kept.ticket)
@@ -136,6 +142,8 @@ class Door:
 
     def begin(self, absent: Absent) -> KeptGroup | ErrorCode:
         """A new group in place of the absent one, Empty; it is kept once there is something in it."""
+        if is_book(absent.group_id):
+            return ErrorCode.INVALID_GROUP_ID
         env = self.env
         error = new_group(env.config.limits, env.usage, absent.group_id)
         return absent.shard.new_group(absent.group_id) if error is ErrorCode.NONE else error

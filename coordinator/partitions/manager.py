@@ -10,6 +10,7 @@ from coordinator.groups.config import Environment
 from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.partitions.append_errors import append_error, group_error
+from coordinator.partitions.book import book_of
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
@@ -61,11 +62,14 @@ class GroupMetadataManager:
         *,
         num_partitions: int,
         deliver: Callable[[Reply, Ticket], None],
+        needs_marks: bool = False,
     ) -> None:
+        """`needs_marks` where a group that is not here may be at a cluster, until the book of its partition has it."""
         self.env = env
         self.clock = clock
         self.stats = stats
         self.num_partitions = num_partitions
+        self.needs_marks = needs_marks
         self.owned_partitions: dict[Partition, Shard] = {}
         self.loading_partitions: dict[Partition, Shard] = {}
         self.waiting_partitions: set[Partition] = set()
@@ -125,7 +129,8 @@ class GroupMetadataManager:
     def begin_load(self, partition: Partition) -> Shard:
         """This node leads the partition now: requests for it hear COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
-        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage)
+        book_id = book_of(partition, self.num_partitions)
+        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
         shard.deleted_topics = self._dropping  # what is dropped now does not look at it any more
         unreadable = self.unreadable_partitions.pop(partition, None)
         if unreadable is not None:
@@ -142,6 +147,7 @@ class GroupMetadataManager:
     def prepare_groups(self, shard: Shard) -> Iterator[None]:
         """The partition's log has been applied to `shard`: make its groups ready to serve, one at each step."""
         shard.mark_other_groups()
+        yield from shard.open_book()
         for kept in list(shard.groups.values()):
             if expiry.is_nothing(kept.group, kept.offsets):
                 shard.remove(kept)
@@ -205,6 +211,7 @@ class GroupMetadataManager:
                     return
                 self._unloads_left -= 1
                 self._unload(shard.groups.popitem()[1])
+            shard.forget_hidden()
             self._unloading.popleft()
             log.debug("unloaded partition", partition=shard.partition)
 

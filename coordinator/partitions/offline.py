@@ -37,4 +37,6 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordLoader) 
         finally:
             file.close()
     shard.mark_other_groups()
+    for _ in shard.open_book():
+        pass
     return OfflineShard(shard, unknown, replay.open)

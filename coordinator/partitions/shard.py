@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.member import NEVER
@@ -9,6 +10,7 @@ from coordinator.groups.classic.replay import apply_group_metadata, forget_metad
 from coordinator.groups.group import Group
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.usage import Usage
+from coordinator.partitions.book import ADOPTED, UNDER_WAY, is_book
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
 from protocol.names import GroupId, Partition
@@ -21,6 +23,9 @@ from storage.format.records import (
     UnknownRecord,
     other_group,
 )
+
+MARKS_PER_STEP: Final = 500
+NO_GROUP: Final = GroupId("")
 
 
 class KeptGroup:
@@ -72,16 +77,22 @@ class Shard:
     __slots__ = (
         "absence_ticket",
         "appender",
+        "book",
         "deleted_topics",
         "groups",
         "is_lost",
+        "moving",
         "other_groups",
         "partition",
         "usage",
+        "void",
     )
 
-    def __init__(self, partition: Partition, usage: Usage | None = None) -> None:
-        """A partition without groups; what they hold counts into `usage`, the node's books."""
+    def __init__(self, partition: Partition, usage: Usage | None = None, book_id: GroupId = NO_GROUP) -> None:
+        """A partition without groups; what they hold counts into `usage`, the node's books.
+
+        `book_id` is the name of its book; one that is only looked at need not know it.
+        """
         self.partition = partition
         self.usage = Usage() if usage is None else usage
         self.is_lost = False
@@ -94,6 +105,12 @@ class Shard:
         """Topics that were deleted while this was loading: their offsets go when it is loaded."""
         self.absence_ticket: Ticket = DURABLE
         """Of the newest removal of a group: an answer that there is none waits for it."""
+        self.book = KeptGroup(self, ClassicGroup(book_id, self.usage))
+        """Which groups were taken over from a cluster (`book`), as the offsets of a group that nobody sees."""
+        self.void: dict[GroupId, KeptGroup] = {}
+        """Groups that are being taken over or given back, or where that has ended half-way: nobody sees them either."""
+        self.moving: set[GroupId] = set()
+        """Those of which that is being done now."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""
@@ -174,6 +191,64 @@ class Shard:
         """Once the log has been applied: which offsets are of groups not served, and which of simple consumers."""
         for group_id in self.other_groups & self.groups.keys():
             self.groups[group_id].classic.of_other_protocol = True
+
+    # --- groups that were taken over from a cluster ---
+
+    def open_book(self) -> Iterator[None]:
+        """Once the log has been applied: take the book, and what is void, out of the groups. Gives way now and then."""
+        book_id = self.book.group_id or next(filter(is_book, self.groups), NO_GROUP)
+        found = self.groups.pop(book_id, None)
+        if found is None:
+            return
+        found.is_kept = False
+        found.group.leave_memory()
+        self.book = found
+        for number, group_id in enumerate(map(GroupId, list(found.offsets.by_topic))):
+            kept = self.groups.get(group_id)
+            if kept is not None and self.mark_of(group_id) == UNDER_WAY:
+                self.make_void(kept)
+            if number % MARKS_PER_STEP == 0:
+                yield
+
+    def mark_of(self, group_id: GroupId) -> int | None:
+        """What the book says of a group; None where it says nothing."""
+        mark = self.book.offsets.of(group_id).get(0)
+        return None if mark is None else mark.offset
+
+    def may_begin(self, group_id: GroupId, *, needs_mark: bool) -> bool:
+        """Whether a group that is not here is known not to be anywhere: it may be looked up, and made."""
+        mark = self.mark_of(group_id)
+        return mark == ADOPTED or (mark is None and not needs_mark and group_id not in self.moving)
+
+    def make_void(self, kept: KeptGroup) -> None:
+        """From now on nobody sees this group; what the log has of it is to be deleted."""
+        self.groups.pop(kept.group_id, None)
+        kept.is_kept = False
+        kept.group.leave_memory()
+        self.void[kept.group_id] = kept
+
+    def append_hidden(self, kept: KeptGroup | None, records: Sequence[Record]) -> None:
+        """Append all or none, in one batch, and apply them to the book and to a group that nobody sees.
+
+        Raises RecordTooLarge before anything has changed.
+        """
+        assert self.appender is not None, f"partition {self.partition} is still loading"
+        ticket = self.appender.append(records)
+        for record in records:
+            if isinstance(record, OffsetCommitRecord):
+                target = self.book if kept is None or record.group != kept.group_id else kept
+                target.offsets.apply_offset(record.topic, record.partition, record.value)
+        self.book.ticket = self.absence_ticket = ticket
+        if kept is not None:
+            kept.ticket = ticket
+
+    def forget_hidden(self) -> None:
+        """The partition is lost: nothing of this counts any more."""
+        for kept in (self.book, *self.void.values()):
+            kept.offsets.leave_memory()
+        self.void.clear()
+
+    # --- the cache ---
 
     def add(self, kept: KeptGroup) -> KeptGroup:
         """Put a group in the cache; returns the one of its id that is there already, if there is."""

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AdoptGroup v0, one of our own: whether a group was taken over from the cluster, and taking it over."""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from kafka.protocol.api_message import ApiMessage
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.slices import moments, work_in_slices
+from coordinator.node import Node
+from coordinator.partitions.adoption import Adopted, Offset
+from protocol.apis import VersionRange
+from protocol.bounds import BLOBS
+from protocol.errors import ErrorCode
+from protocol.messages import schema_of
+from protocol.names import GroupId
+
+
+class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
+    """A group and what the cluster has committed for it; without that it is only asked about."""
+
+    AdoptedTopic: Any
+    group_id: GroupId
+    offsets: list[Any] | None
+
+
+class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
+    """Whether the group is marked as taken over, and how many offsets were taken for that."""
+
+    error_code: int
+    adopted: bool
+    taken: int
+
+
+def handle(node: Node, request: AdoptGroupRequest, ctx: RequestContext) -> AdoptGroupResponse | Parked:
+    """Answer whether a group was taken over; with offsets, take it over first unless it was."""
+    if request.offsets is None:
+        return _response(node.door.adoptions.ask(ctx, request.group_id), ctx.api_version)
+    return work_in_slices(node, ctx, _adopt(node, request, ctx))
+
+
+def _adopt(
+    node: Node, request: AdoptGroupRequest, ctx: RequestContext
+) -> Generator[None, None, AdoptGroupResponse]:
+    offsets = yield from offsets_of(request.offsets or [])
+    adopted = Adopted(ErrorCode.INVALID_REQUEST)
+    if offsets is not None:
+        adopted = yield from node.door.adoptions.adopt(ctx, request.group_id, offsets)
+    return _response(adopted, ctx.api_version)
+
+
+def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
+    """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice."""
+    offsets = []
+    for topic in topics:
+        for row in moments(topic.partitions):
+            if row is None:
+                yield
+            elif row.partition_index < 0 or row.committed_offset < 0:
+                return None
+            else:
+                offsets.append(
+                    Offset(
+                        topic.topic,
+                        row.partition_index,
+                        row.committed_offset,
+                        row.committed_leader_epoch,
+                        row.committed_metadata or "",
+                    )
+                )
+    places = {(each.topic, each.partition) for each in offsets}
+    return offsets if len(places) == len(offsets) else None
+
+
+def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:
+    make: Any = AdoptGroupResponse
+    response: AdoptGroupResponse = make(
+        version=version, error_code=int(adopted.error), adopted=adopted.is_adopted, taken=adopted.taken
+    )
+    return response
+
+
+def error_response(request: AdoptGroupRequest, error: ErrorCode, version: int) -> AdoptGroupResponse:
+    """The response that only has an error."""
+    return _response(Adopted(error), version)
+
+
+API: Final = Api(
+    schema_of(AdoptGroupRequest, AdoptGroupResponse),
+    versions=VersionRange(0, 0),
+    handle=handle,
+    error_response=error_response,
+    frame=BLOBS,
+)

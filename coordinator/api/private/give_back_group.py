@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GiveBackGroup v0, one of our own: the cluster has a group's offsets, and is to have the group again."""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+from kafka.protocol.api_message import ApiMessage
+
+from coordinator.api.context import Parked, RequestContext
+from coordinator.api.declaration import Api
+from coordinator.api.private.adopt_group import offsets_of
+from coordinator.api.slices import work_in_slices
+from coordinator.node import Node
+from protocol.apis import VersionRange
+from protocol.bounds import BLOBS
+from protocol.errors import ErrorCode
+from protocol.messages import schema_of
+from protocol.names import GroupId
+
+
+class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
+    """A group, and the offsets that were written to the cluster."""
+
+    GivenTopic: Any
+    group_id: GroupId
+    offsets: list[Any]
+
+
+class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
+    """Whether the group is the cluster's now."""
+
+    error_code: int
+
+
+def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> Parked:
+    """Delete a group and its mark, if it has no members and exactly these offsets."""
+    return work_in_slices(node, ctx, _give_back(node, request, ctx))
+
+
+def _give_back(
+    node: Node, request: GiveBackGroupRequest, ctx: RequestContext
+) -> Generator[None, None, GiveBackGroupResponse]:
+    offsets = yield from offsets_of(request.offsets)
+    error = ErrorCode.INVALID_REQUEST
+    if offsets is not None:
+        error = yield from node.door.adoptions.give_back(ctx, request.group_id, offsets)
+    return error_response(request, error, ctx.api_version)
+
+
+def error_response(request: GiveBackGroupRequest, error: ErrorCode, version: int) -> GiveBackGroupResponse:
+    """The response, which has nothing but an error."""
+    make: Any = GiveBackGroupResponse
+    response: GiveBackGroupResponse = make(version=version, error_code=int(error))
+    return response
+
+
+API: Final = Api(
+    schema_of(GiveBackGroupRequest, GiveBackGroupResponse),
+    versions=VersionRange(0, 0),
+    handle=handle,
+    error_response=error_response,
+    frame=BLOBS,
+)

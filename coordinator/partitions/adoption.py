@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking groups over from the cluster that a gateway stands before, and giving them back.
+
+Whose offsets count is said by the mark in the book (`book.py`), in one record: those of the cluster up to the append of
+ADOPTED, and again from that of UNDER_WAY on. Few offsets are appended together with their mark. For more of them the
+mark is UNDER_WAY first, and what is written then is of no group that clients can see: it is *void*, wherever that ends,
+until the mark is ADOPTED; and void is cleared away before anything else is done with the group.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from coordinator.groups.limits import new_group, new_offsets
+from coordinator.partitions.append_errors import append_error
+from coordinator.partitions.book import ADOPTED, UNDER_WAY, is_book
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.telemetry.logs import get_logger
+from coordinator.tickets import Waiting, later
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+from storage.errors import RecordTooLarge
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
+
+log = get_logger("adoption")
+
+AT_ONCE: Final = 500
+"""So many offsets are appended together with their mark."""
+PER_STEP: Final = 50
+"""Of more than that so many are appended before others get a chance: some 500 microseconds."""
+COMPARED_PER_STEP: Final = 500
+
+MarkRecord = OffsetCommitRecord | GroupMetadataRecord
+
+
+class Offset(NamedTuple):
+    """One committed offset, as the cluster has it."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class Adopted(NamedTuple):
+    """What an adoption came to."""
+
+    error: ErrorCode
+    is_adopted: bool = False
+    taken: int = 0
+    """How many offsets of the cluster are here now."""
+
+
+Steps = Generator[None, None, Adopted]
+
+
+class Adoptions:
+    """The groups of a node that were taken over. Replies wait for what was found, and for what was changed."""
+
+    def __init__(self, manager: GroupMetadataManager) -> None:
+        self._manager = manager
+
+    def ask(self, waiting: Waiting, group_id: GroupId) -> Adopted:
+        """Whether a group was taken over."""
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return Adopted(shard)
+        waiting.wait_for(shard.book.ticket)
+        return Adopted(ErrorCode.NONE, shard.mark_of(group_id) == ADOPTED)
+
+    def adopt(self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]) -> Steps:
+        """Take a group over with these offsets, giving way now and then, unless it was taken over before.
+
+        A group that has anything here keeps that, and gets its mark.
+        """
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return Adopted(shard)
+        if shard.mark_of(group_id) == ADOPTED:
+            waiting.wait_for(shard.book.ticket)
+            return Adopted(ErrorCode.NONE, is_adopted=True)
+        if group_id in shard.moving:
+            return Adopted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shard.moving.add(group_id)
+        try:
+            adopted = yield from self._adopt(shard, group_id, offsets)
+        except RecordTooLarge as error:
+            log.error("a group cannot be taken over", group=group_id, reason=str(error))
+            adopted = Adopted(append_error(error))
+        finally:
+            shard.moving.discard(group_id)
+        self._wait(waiting, shard, group_id)
+        return adopted
+
+    def _adopt(self, shard: Shard, group_id: GroupId, offsets: Sequence[Offset]) -> Steps:
+        env = self._manager.env
+        error = new_group(env.config.limits, env.usage, group_id)
+        if error is ErrorCode.NONE:
+            error = new_offsets(env.config.limits, env.usage, len(offsets) + 1)
+        if error is not ErrorCode.NONE:
+            return Adopted(error)
+        if not (yield from self._clear(shard, group_id)):
+            return Adopted(ErrorCode.NOT_COORDINATOR)
+        if group_id in shard.groups:
+            self._append(shard, None, [self._mark(shard, group_id, ADOPTED)])
+            log.info("a group keeps what it has here", group=group_id)
+            return Adopted(ErrorCode.NONE, is_adopted=True)
+        kept = shard.new_group(group_id)
+        if not (yield from self._write(shard, kept, self._records(group_id, offsets))):
+            return Adopted(ErrorCode.NOT_COORDINATOR)
+        if kept.offsets.count:
+            shard.add(kept)
+        log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
+        return Adopted(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
+
+    def give_back(
+        self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]
+    ) -> Generator[None, None, ErrorCode]:
+        """Take a group's mark away, and the group itself: the cluster has its offsets, if they are still these.
+
+        NON_EMPTY_GROUP while it has members, OFFSET_OUT_OF_RANGE where the offsets are others, and GROUP_ID_NOT_FOUND
+        for a group without a mark.
+        """
+        shard = self._shard(group_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        if group_id in shard.moving:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        shard.moving.add(group_id)
+        try:
+            error = yield from self._give_back(shard, group_id, offsets)
+        finally:
+            shard.moving.discard(group_id)
+        self._wait(waiting, shard, group_id)
+        return error
+
+    def _give_back(
+        self, shard: Shard, group_id: GroupId, offsets: Sequence[Offset]
+    ) -> Generator[None, None, ErrorCode]:
+        kept = shard.groups.get(group_id)
+        if shard.mark_of(group_id) == ADOPTED:
+            error = yield from self._compare(shard, kept, offsets)
+            if error is not ErrorCode.NONE:
+                return error
+            self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY)])
+            if kept is not None:
+                shard.make_void(kept)
+        elif shard.mark_of(group_id) is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if not (yield from self._clear(shard, group_id)):
+            return ErrorCode.NOT_COORDINATOR
+        self._append(shard, None, [self._mark(shard, group_id, None)])
+        log.info("a group was given back to the cluster", group=group_id, offsets=len(offsets))
+        return ErrorCode.NONE
+
+    def _compare(
+        self, shard: Shard, kept: KeptGroup | None, offsets: Sequence[Offset]
+    ) -> Generator[None, None, ErrorCode]:
+        """Whether the group has no members and exactly these offsets. Meanwhile nobody can change it."""
+        if kept is None:
+            return ErrorCode.OFFSET_OUT_OF_RANGE if offsets else ErrorCode.NONE
+        error = kept.group.validate_delete_group()
+        if error is not ErrorCode.NONE:
+            return error
+        same = kept.offsets.count == len(offsets)
+        kept.group.begin_deletion()
+        try:
+            for start in range(0, len(offsets) if same else 0, COMPARED_PER_STEP):
+                same = same and all(
+                    _is_there(kept, each) for each in offsets[start : start + COMPARED_PER_STEP]
+                )
+                if start + COMPARED_PER_STEP < len(offsets):
+                    yield
+        finally:
+            if self._manager.is_served(kept):
+                kept.group.end_deletion()
+        if not self._is_ours(shard):
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.NONE if same else ErrorCode.OFFSET_OUT_OF_RANGE
+
+    # --- records ---
+
+    def _write(self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]) -> Generator[None, None, bool]:
+        """Append the offsets of a group that nobody sees yet, and its mark; False where the partition was lost."""
+        adopted = self._mark(shard, kept.group_id, ADOPTED)
+        if len(records) <= AT_ONCE:
+            try:
+                self._append(shard, kept, [adopted, *records])
+            except RecordTooLarge:
+                pass  # they are long, and message.max.bytes is small
+            else:
+                return True
+        shard.void[kept.group_id] = kept
+        self._append(shard, kept, [self._mark(shard, kept.group_id, UNDER_WAY)])
+        if not (yield from self._append_in_steps(shard, kept, records)):
+            return False
+        self._append(shard, kept, [adopted])
+        shard.void.pop(kept.group_id)
+        return True
+
+    def _clear(self, shard: Shard, group_id: GroupId) -> Generator[None, None, bool]:
+        """Delete what is void of a group; False where the partition was lost meanwhile."""
+        kept = shard.void.get(group_id)
+        if kept is None:
+            return True
+        records: list[MarkRecord] = [
+            OffsetCommitRecord(group_id, topic, partition, None) for topic, partition, _ in kept.offsets.all()
+        ]
+        if not (yield from self._append_in_steps(shard, kept, records)):
+            return False
+        if kept.group.generation_id:
+            self._append(shard, kept, [GroupMetadataRecord(group_id, None)])
+        shard.void.pop(group_id)
+        return True
+
+    def _append_in_steps(
+        self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]
+    ) -> Generator[None, None, bool]:
+        for start in range(0, len(records), PER_STEP):
+            if not self._is_ours(shard):
+                return False
+            self._append_in_parts(shard, kept, records[start : start + PER_STEP])
+            yield
+        return self._is_ours(shard)
+
+    def _append_in_parts(self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]) -> None:
+        try:
+            self._append(shard, kept, records)
+        except RecordTooLarge:
+            if len(records) == 1:
+                raise
+            middle = len(records) // 2
+            self._append_in_parts(shard, kept, records[:middle])
+            self._append_in_parts(shard, kept, records[middle:])
+
+    def _append(self, shard: Shard, kept: KeptGroup | None, records: Iterable[MarkRecord]) -> None:
+        """Append all or none, in one batch, and apply: to the book, and to a group that nobody sees."""
+        shard.append_hidden(kept, list(records))
+
+    def _records(self, group_id: GroupId, offsets: Sequence[Offset]) -> list[MarkRecord]:
+        return [
+            OffsetCommitRecord(group_id, each.topic, each.partition, self._value(each)) for each in offsets
+        ]
+
+    def _value(self, offset: Offset) -> OffsetAndMetadata:
+        now_ms = self._manager.clock.wall_ms()
+        return OffsetAndMetadata(offset.offset, offset.leader_epoch, offset.metadata, now_ms, None)
+
+    def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
+        value = None if mark is None else OffsetAndMetadata(mark, -1, "", self._manager.clock.wall_ms(), None)
+        return OffsetCommitRecord(shard.book.group_id, group_id, 0, value)
+
+    # --- where ---
+
+    def _shard(self, group_id: GroupId) -> Shard | ErrorCode:
+        return ErrorCode.INVALID_GROUP_ID if is_book(group_id) else self._manager.shard_for(group_id)
+
+    def _is_ours(self, shard: Shard) -> bool:
+        return self._manager.owned_partitions.get(shard.partition) is shard
+
+    def _wait(self, waiting: Waiting, shard: Shard, group_id: GroupId) -> None:
+        waiting.wait_for(shard.book.ticket)
+        kept = shard.groups.get(group_id)
+        waiting.wait_for(shard.absence_ticket if kept is None else later(kept.ticket, shard.book.ticket))
+
+
+def _is_there(kept: KeptGroup, offset: Offset) -> bool:
+    found = kept.offsets.of(offset.topic).get(offset.partition)
+    return found is not None and (found.offset, found.leader_epoch, found.metadata) == offset[2:]
