@@ -21,6 +21,7 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "127.0.0.1:9092"
+RESET = "groups reset orders --topic work:0 --to-offset 7 --unchecked"
 AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
 
@@ -58,6 +59,7 @@ def test_the_commands_are_those_that_are_run_here() -> None:
         "make run",
         ".venv/bin/groupkeeper groups list",
         ".venv/bin/groupkeeper groups describe orders",
+        f".venv/bin/groupkeeper {RESET}",
         AUDIT,
     }
     assert set(commands()) <= run_elsewhere | run_here
@@ -124,10 +126,11 @@ def test_the_code_commits_and_the_commands_show_it(service: Service, printed: st
             timeout=60,
             check=True,
         ).stdout
-        for arguments in (("groups", "list"), ("groups", "describe", "orders"))
+        for arguments in (("groups", "list"), ("groups", "describe", "orders"), tuple(RESET.split()))
     }
     assert "orders" in shown["groups", "list"]
     assert "42" in shown["groups", "describe", "orders"]
+    assert shown[tuple(RESET.split())].split()[-4:] == ["work", "0", "42", "7"]
 
 
 @pytest.mark.slow

@@ -37,6 +37,14 @@ Timeout = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Groups with members, too: remove them, set the offsets, and let them join again; docs/commands.md says "
+        "what can happen.",
+    ),
+]
 Watch = Annotated[
     float | None, typer.Option(metavar="SECONDS", min=0.1, help="Show it again and again, until Ctrl-C.")
 ]

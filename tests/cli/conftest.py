@@ -13,6 +13,9 @@ from typer.testing import CliRunner
 
 from coordinator.cli.main import app
 from coordinator.config import Settings
+from protocol.apis import ApiKey
+from tests.cli.answers import coordinator, metadata
+from tests.cli.fake import FakeNode
 from tests.support.raw import create_topic
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -114,3 +117,12 @@ def stable_group(bootstrap: str, topic: str) -> Iterator[str]:
         offsets = [TopicPartition(topic, 0, 10), TopicPartition(topic, 3, 13)]
         consumer.commit(offsets=offsets, asynchronous=False)
         yield group
+
+
+@pytest.fixture
+def node() -> Iterator[FakeNode]:
+    """A node that is a cluster by itself and the coordinator of every group."""
+    with FakeNode() as fake:
+        fake.answers[ApiKey.FIND_COORDINATOR] = lambda *_: coordinator(fake)
+        fake.answers[ApiKey.METADATA] = lambda *_: metadata(fake, topics={"__consumer_offsets": 0})
+        yield fake

@@ -6,9 +6,10 @@ import uuid
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
-from tests.cli.conftest import PARTITIONS, Command
-from tests.support.raw import wait_for_coordinator
+from tests.cli.conftest import PARTITIONS, Command, consuming
+from tests.support.raw import commit_offsets, wait_for_coordinator
 
 
 def test_list_shows_a_group_with_its_state(bootstrap: str, stable_group: str, groupkeeper: Command) -> None:
@@ -100,21 +101,24 @@ def test_offsets_are_set_to_what_a_file_says_forward_and_backward(
     group = f"set-{uuid.uuid4().hex[:12]}"
     wait_for_coordinator(bootstrap, group)
     file = tmp_path / "offsets.csv"
-    command = ("groups", "set-offsets", group, str(file), "--bootstrap", bootstrap)
+    command = ("groups", "import", str(file), "--group", group, "--bootstrap", bootstrap)
     file.write_text(f'"{topic}",0,1200345\n{topic},3,7\n')
-    ran = groupkeeper(*command, "--dry-run")
+    ran = groupkeeper(*command)
     assert ran.rows == [
-        ["TOPIC", "PARTITION", "BEFORE", "OFFSET"],
-        [topic, "0", "-", "1200345"],
-        [topic, "3", "-", "7"],
+        ["GROUP", "TOPIC", "PARTITION", "BEFORE", "OFFSET"],
+        [group, topic, "0", "-", "1200345"],
+        [group, topic, "3", "-", "7"],
     ]
+    assert ran.stderr == (
+        f"group {group} does not exist yet\ndry run: nothing was changed; --execute does it\n"
+    )
     assert groupkeeper("groups", "describe", group, "--bootstrap", bootstrap).exit_code == 1
-    assert groupkeeper(*command).exit_code == 0
+    assert groupkeeper(*command, "--execute").exit_code == 0
     assert offsets_of(groupkeeper, bootstrap, group) == {0: 1_200_345, 3: 7}
     file.write_text(f"{topic},0,5\n{topic},1,9223372036854775807\n")
-    assert groupkeeper(*command).rows[1:] == [
-        [topic, "0", "1200345", "5"],
-        [topic, "1", "-", "9223372036854775807"],
+    assert groupkeeper(*command, "--execute").rows[1:] == [
+        [group, topic, "0", "1200345", "5"],
+        [group, topic, "1", "-", "9223372036854775807"],
     ]
     assert offsets_of(groupkeeper, bootstrap, group) == {0: 5, 1: 2**63 - 1, 3: 7}
 
@@ -124,7 +128,8 @@ def test_the_documented_command_sets_offsets(
     groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path, page: str
 ) -> None:
     text = (Path(__file__).parents[2] / "docs" / page).read_text()
-    (words,) = re.findall(r"groupkeeper (groups set-offsets GROUP FILE --bootstrap HOST:PORT)", text)
+    documented = r"groupkeeper (groups import FILE --group GROUP --execute --bootstrap HOST:PORT)"
+    (words,) = re.findall(documented, text)
     group = f"set-{uuid.uuid4().hex[:12]}"
     wait_for_coordinator(bootstrap, group)
     file = tmp_path / "better.csv"
@@ -139,14 +144,56 @@ def test_offsets_that_cannot_be_set_are_named(
 ) -> None:
     file = tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,5\n")
-    ran = groupkeeper("groups", "set-offsets", stable_group, str(file), "--bootstrap", bootstrap)
+    command = ("groups", "import", str(file), "--execute", "--bootstrap", bootstrap, "--group")
+    ran = groupkeeper(*command, stable_group)
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert f"not set: {topic}-0 (UNKNOWN_MEMBER_ID): the group has members" in ran.stderr
+    assert f"group {stable_group} has members: stop them first, or remove them with --force" in ran.stderr
+    assert offsets_of(groupkeeper, bootstrap, stable_group)[0] == 10
 
     group = f"set-{uuid.uuid4().hex[:12]}"
     wait_for_coordinator(bootstrap, group)
     file.write_text(f"{topic},0,5\n{topic},99,5\n")
-    ran = groupkeeper("groups", "set-offsets", group, str(file), "--bootstrap", bootstrap)
-    assert ran.exit_code == 1
-    assert f"not set: {topic}-99 (UNKNOWN_TOPIC_OR_PARTITION)" in ran.stderr
+    ran = groupkeeper(*command, group)
+    assert (ran.exit_code, [row.split()[3:] for row in ran.stdout.splitlines()]) == (
+        1,
+        [["BEFORE", "OFFSET"], ["-", "5"]],
+    )
+    assert f"not set in group {group}: {topic}-99 (UNKNOWN_TOPIC_OR_PARTITION)" in ran.stderr
     assert offsets_of(groupkeeper, bootstrap, group) == {0: 5}
+
+
+def test_offsets_go_out_and_in_as_json_with_their_metadata(
+    groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    old, new = (f"{name}-{uuid.uuid4().hex[:12]}" for name in ("old", "new"))
+    with consuming(bootstrap, old, topic) as consumer:
+        consumer.commit(offsets=[TopicPartition(topic, 1, 7, "so far")], asynchronous=False)
+    exported = groupkeeper("groups", "export", old, "--json", "--bootstrap", bootstrap)
+    (row,) = exported.json[0]["offsets"]
+    assert (row["offset"], row["metadata"].rstrip("\0")) == (
+        7,
+        "so far",
+    )  # confluent-kafka sends C's end of text
+    file = tmp_path / "offsets.json"
+    file.write_text(exported.stdout.replace(old, new))
+    back = groupkeeper("groups", "import", str(file), "--execute", "--json", "--bootstrap", bootstrap)
+    assert back.json == [{"group": new, "topic": topic, "partition": 1, "before": None, "offset": 7}]
+    again = groupkeeper("groups", "export", new, "--json", "--bootstrap", bootstrap)
+    assert again.json == [{"group": new, "offsets": [row]}]
+
+
+def test_offsets_are_copied_to_another_group(groupkeeper: Command, bootstrap: str, topic: str) -> None:
+    old, new = (f"{name}-{uuid.uuid4().hex[:12]}" for name in ("old", "new"))
+    for group, offsets in ((old, {0: 4, 1: 5}), (new, {1: 9, 2: 6})):
+        wait_for_coordinator(bootstrap, group)
+        commit_offsets(bootstrap, group, topic, offsets)
+    command = ("groups", "copy", old, new, "--bootstrap", bootstrap)
+    shown = [[new, topic, "0", "-", "4"], [new, topic, "1", "9", "5"]]
+    assert groupkeeper(*command).rows[1:] == shown
+    assert offsets_of(groupkeeper, bootstrap, new) == {1: 9, 2: 6}
+    assert groupkeeper(*command, "--execute", "--to-bootstrap", bootstrap).rows[1:] == shown
+    assert offsets_of(groupkeeper, bootstrap, new) == {0: 4, 1: 5, 2: 6}
+    assert (
+        groupkeeper(*command, "--topic", "other").stderr == f"groupkeeper: group {old} has no such offsets\n"
+    )
+    assert groupkeeper(*command, "--execute", "--to-bootstrap", "x").exit_code == 2

@@ -1,29 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of `groups set-offsets`: read as a whole, or refused with its line."""
+"""Files of offsets: read as a whole, or refused with the line."""
 
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import CommandError
-from coordinator.cli.resets.offsets_file import read_offsets
+from coordinator.cli.resets.offsets_file import GroupOffsets, of_group, read_offsets, to_csv
 
 
 def test_what_kafkas_tool_exports_is_read(tmp_path: Path) -> None:
     file = tmp_path / "plan"
     file.write_bytes(b'"jobs",0,1200345\r\njobs,3, 0\n\n"a ""b"", c",2147483647,9223372036854775807\n')
-    assert read_offsets(file) == {
-        ("jobs", 0): 1_200_345,
-        ("jobs", 3): 0,
-        ('a "b", c', 2**31 - 1): 2**63 - 1,
+    rows = [
+        CommittedOffset("jobs", 0, 1_200_345),
+        CommittedOffset("jobs", 3, 0),
+        CommittedOffset('a "b", c', 2**31 - 1, 2**63 - 1),
+    ]
+    assert read_offsets(file) == {None: rows}
+
+
+def test_lines_with_groups_are_read_by_group(tmp_path: Path) -> None:
+    file = tmp_path / "plan"
+    file.write_text('"g","jobs",0,5\nh,jobs,0,6\ng,jobs,1,7\n')
+    found = read_offsets(file)
+    assert found == {
+        "g": [CommittedOffset("jobs", 0, 5), CommittedOffset("jobs", 1, 7)],
+        "h": [CommittedOffset("jobs", 0, 6)],
     }
+    assert of_group(file, found, "h") == [CommittedOffset("jobs", 0, 6)]
+    with pytest.raises(CommandError, match="nothing about group i"):
+        of_group(file, found, "i")
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), min_size=1)
+ROWS = st.lists(
+    st.builds(CommittedOffset, NAMES, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)),
+    min_size=1,
+    unique_by=lambda row: row.place,
+)
+
+
+@given(st.dictionaries(NAMES, ROWS, min_size=1))
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, groups: dict[str, Any]
+) -> None:
+    file = tmp_path_factory.mktemp("files") / "offsets"
+    written = [GroupOffsets(group, rows) for group, rows in groups.items()]
+    file.write_text(to_csv(written, named=True))
+    assert read_offsets(file) == groups
+    file.write_bytes(msgspec.json.encode(written))
+    assert read_offsets(file) == groups
+    one = written[0]
+    file.write_text(to_csv([one], named=False))
+    assert read_offsets(file) == {None: one.offsets}
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("jobs,0,5\njobs,0\n", "line 2: expected topic,partition,offset and not 2 values"),
-        ("group,jobs,0,5\n", "line 1: expected topic,partition,offset and not 4 values"),
+        ("jobs,0,5\ng,jobs,0,5\n", "line 2: expected topic,partition,offset and not 4 values"),
+        ("g,jobs,0,5\njobs,0,5\n", "line 2: expected group,topic,partition,offset and not 3 values"),
+        ("g,h,jobs,0,5\n", "line 1: expected topic,partition,offset and not 5 values"),
+        ("g,jobs,0,5\ng,jobs,0,5\n", "line 2: jobs-0 is there twice"),
+        ('[{"group": "g"}]', "required field `offsets`"),
+        (
+            '[{"group": "g", "offsets": [{"topic": "t", "partition": 0, "offset": -1}]}]',
+            "t-0, offset -1: out of",
+        ),
+        ('[{"group": "g", "offsets": []}]', "there are no offsets in it"),
+        ('[{"group": "g", "offsets": []}, {"group": "g", "offsets": []}]', "is there twice"),
         ("topic,partition,offset\n", "line 1: partition 'partition' is no whole number"),
         ("jobs,0,-1\n", "line 1: offset '-1' is no whole number"),
         ("jobs,0,9223372036854775808\n", "no whole number from 0 to 9223372036854775807"),

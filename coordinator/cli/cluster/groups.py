@@ -113,11 +113,14 @@ def _groups_by_partition(count: int) -> list[str]:
 
 def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | Refused]:
     """State and members of each group; NOT_FOUND where there is no such group."""
-    return client.of_groups("describing", groups, _describe_on)
+    return client.of_groups("describing", groups, describe_on)
 
 
-def _describe_on(connection: Connection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
-    """A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe."""
+def describe_on(connection: Connection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
+    """Describe groups over the connection to their coordinator.
+
+    A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe.
+    """
     answers: dict[str, GroupDetails | Refused] = {}
     if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):
         for described in _ask_consumer(connection, groups):

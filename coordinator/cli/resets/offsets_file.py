@@ -1,54 +1,112 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of `groups set-offsets`: CSV as `kafka-consumer-groups.sh --export` writes it, topic, partition, offset."""
+"""Offsets in files: CSV as `kafka-consumer-groups.sh --export` writes and reads it, and JSON.
+
+A line of CSV has a topic, a partition and an offset, or a group before them; Kafka's tool leaves the group out
+where one was asked for. JSON keeps what CSV has no place for: leader epochs and metadata.
+"""
 
 import csv
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from coordinator.cli.cluster.model import CommittedOffset, Place
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 
 PARTITION_MAX: Final = 2**31 - 1
 OFFSET_MAX: Final = 2**63 - 1
 NUMBER_LENGTH_MAX: Final = 19
 
-Offsets = dict[tuple[str, int], int]
-"""By topic and partition."""
+ByGroup = dict[str | None, list[CommittedOffset]]
+"""Offsets by group; None is the group that the file does not name."""
 
 
-def read_offsets(path: Path) -> Offsets:
-    """All lines of the file. Raises CommandError with the line that makes no sense, or names a partition again."""
-    offsets: Offsets = {}
+class GroupOffsets(msgspec.Struct, frozen=True):
+    """One group in a JSON file."""
+
+    group: str
+    offsets: list[CommittedOffset]
+
+
+def read_offsets(path: Path) -> ByGroup:
+    """All offsets in a file. Raises CommandError with the line that makes no sense, or names a partition again."""
     try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            for number, topic, partition, offset in _rows(path, csv.reader(lines, strict=True)):
-                if (topic, partition) in offsets:
-                    raise _mistake(path, number, f"{topic}-{partition} is there twice")
-                offsets[topic, partition] = offset
+        text = path.read_text(encoding="utf-8")
+        found = _from_json(path, text) if text.lstrip().startswith(("[", "{")) else _from_csv(path, text)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise CommandError(f"{path}: {error}", EXIT_USAGE) from None
-    if not offsets:
+    if not any(found.values()):
         raise CommandError(f"{path}: there are no offsets in it", EXIT_USAGE)
-    return offsets
+    return found
 
 
-def _rows(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, str, int, int]]:
+def of_group(path: Path, offsets: ByGroup, group: str) -> list[CommittedOffset]:
+    """The offsets of one group, which a file without groups is about. Raises CommandError where it has none."""
+    rows = offsets.get(None, offsets.get(group))
+    if rows is None:
+        raise CommandError(f"{path}: there is nothing about group {group} in it")
+    return rows
+
+
+def to_csv(groups: Iterable[GroupOffsets], *, named: bool) -> str:
+    """Offsets as Kafka's tool exports them; `named` with the group in each line."""
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    for each in groups:
+        first = (each.group,) if named else ()
+        writer.writerows((*first, row.topic, row.partition, row.offset) for row in each.offsets)
+    return text.getvalue()
+
+
+def _from_json(path: Path, text: str) -> ByGroup:
+    groups = msgspec.json.decode(text, type=list[GroupOffsets])
+    found: ByGroup = {}
+    for each in groups:
+        places = {row.place for row in each.offsets}
+        if each.group in found or len(places) != len(each.offsets):
+            raise CommandError(f"{path}: group {each.group} or a partition of it is there twice", EXIT_USAGE)
+        wrong = [
+            r for r in each.offsets if not (0 <= r.partition <= PARTITION_MAX and 0 <= r.offset <= OFFSET_MAX)
+        ]
+        if wrong:
+            raise CommandError(
+                f"{path}: {wrong[0].place}, offset {wrong[0].offset}: out of range", EXIT_USAGE
+            )
+        found[each.group] = each.offsets
+    return found
+
+
+def _from_csv(path: Path, text: str) -> ByGroup:
+    found: ByGroup = {}
+    seen: set[tuple[str | None, Place]] = set()
+    for number, group, row in _rows(path, csv.reader(io.StringIO(text, newline=""), strict=True)):
+        if (group, row.place) in seen:
+            raise _mistake(path, number, f"{row.place} is there twice")
+        seen.add((group, row.place))
+        found.setdefault(group, []).append(row)
+    return found
+
+
+def _rows(path: Path, reader: Iterator[list[str]]) -> Iterator[tuple[int, str | None, CommittedOffset]]:
+    width = 0
     for number, row in enumerate(reader, start=1):
         if not row:
             continue
-        if len(row) != 3:
-            raise _mistake(path, number, f"expected topic,partition,offset and not {len(row)} values")
-        topic, partition, offset = row
+        width = width or (4 if len(row) == 4 else 3)
+        if len(row) != width:
+            names = "group,topic,partition,offset" if width == 4 else "topic,partition,offset"
+            raise _mistake(path, number, f"expected {names} and not {len(row)} values")
+        topic, partition, offset = row[-3:]
         if not topic:
             raise _mistake(path, number, "the topic has no name")
-        yield (
-            number,
-            topic,
-            _whole(path, number, "partition", partition, PARTITION_MAX),
-            _whole(path, number, "offset", offset, OFFSET_MAX),
-        )
+        index = _whole(path, number, "partition", partition, PARTITION_MAX)
+        at = _whole(path, number, "offset", offset, OFFSET_MAX)
+        yield number, row[0] if width == 4 else None, CommittedOffset(topic, index, at)
 
 
 def _whole(path: Path, number: int, what: str, text: str, highest: int) -> int:

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets of a group are set while it has members: they are removed, and the offsets committed before they are back.
+
+A member learns at its next heartbeat or commit that it is unknown, and joins again; what it commits before is refused.
+Should one be back before the commit, that is refused, and all are removed again.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from coordinator.cli.cluster import groups
+from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
+from coordinator.cli.cluster.connection import Connection
+from coordinator.cli.cluster.membership import leaving, remove_on
+from coordinator.cli.cluster.model import CommittedOffset
+from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_on
+from coordinator.cli.errors import CommandError
+from protocol.errors import ErrorCode
+
+_THEY_ARE_BACK: Final = ErrorCode.UNKNOWN_MEMBER_ID.name
+"""What a commit without a member gets while there are some."""
+
+
+def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffset]) -> Failures:
+    """Remove all members of the group and commit the offsets; returns the partitions that were refused.
+
+    Raises CommandError where a member cannot be removed, or others are back each time until the client's time is up.
+    """
+    doing, at_once = f"setting offsets of group {group}", offsets[:OFFSETS_AT_ONCE]
+
+    def attempt() -> Failures:
+        failures = client.of_group("setting offsets of", group, lambda each: _once(each, group, at_once))
+        if _THEY_ARE_BACK in failures.values():
+            raise NotYet(doing, ErrorCode.UNKNOWN_MEMBER_ID)
+        return failures
+
+    failures = client.patiently(attempt)
+    return failures | commit(client, group, offsets[OFFSETS_AT_ONCE:])
+
+
+def _once(connection: Connection, group: str, offsets: Sequence[CommittedOffset]) -> Failures | Refused:
+    described = groups.describe_on(connection, [group])[group]
+    if described is not groups.NOT_FOUND:
+        if isinstance(described, Refused):
+            return described
+        members = [leaving(member) for member in described.members]
+        refused = (
+            expect(remove_on(connection, group, members), f"removing members of group {group}")
+            if members
+            else {}
+        )
+        kept = [who for who, why in refused.items() if why.code != ErrorCode.UNKNOWN_MEMBER_ID]
+        if kept:
+            raise CommandError(
+                f"not removed from group {group}: {', '.join(map(str, kept))}; nothing was set"
+            )
+    return commit_on(connection, group, offsets)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Offsets that are to be set: shown beside those that are there, and committed with --execute.
+
+`reset`, `import` and `copy` differ in where the offsets come from.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.errors import CommandError
+from coordinator.cli.options import NOTHING_DONE
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.client import Client
+    from coordinator.cli.cluster.offsets import Failures
+
+
+class Current(msgspec.Struct, frozen=True):
+    """A group before the change; it need not exist, and has nothing then."""
+
+    has_members: bool
+    exists: bool
+    committed: Mapping[Place, CommittedOffset]
+
+    @property
+    def offsets(self) -> dict[Place, int]:
+        """What is committed, by partition."""
+        return {place: each.offset for place, each in self.committed.items()}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What is to be set in one group."""
+
+    group: str
+    current: Current
+    wanted: Sequence[CommittedOffset]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One partition in the JSON of a change; `before` is None where nothing was committed."""
+
+    group: str
+    topic: str
+    partition: int
+    before: int | None
+    offset: int
+
+
+def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
+    """State and offsets of groups. Raises CommandError where one cannot be asked about."""
+    from coordinator.cli.cluster import groups as asking
+    from coordinator.cli.cluster import offsets
+    from coordinator.cli.cluster.client import expect
+    from coordinator.cli.cluster.membership import is_active
+
+    described = asking.describe(client, groups)
+    committed = offsets.committed(client, groups)
+    found = {}
+    for group in groups:
+        answer = described[group]
+        exists = answer is not asking.NOT_FOUND
+        has_members = exists and is_active(expect(answer, f"describing group {group}"))
+        rows = expect(committed[group], f"reading the offsets of group {group}")
+        found[group] = Current(has_members, exists, {row.place: row for row in rows})
+    return found
+
+
+def settle(
+    client: "Client", changes: Sequence[Change], *, execute: bool, force: bool
+) -> "tuple[dict[str, Failures], list[str]]":
+    """Commit the changes if that is wanted.
+
+    Returns the partitions that were refused, by group, and a line for each group that was left as it is.
+    """
+    from coordinator.cli.cluster.fencing import fence_and_commit
+    from coordinator.cli.cluster.offsets import commit
+
+    refused: dict[str, Failures] = {}
+    failed: list[str] = []
+    for change in changes:
+        if change.current.has_members and not force:
+            said = f"group {change.group} has members: stop them first, or remove them with --force"
+            refused[change.group] = {row.place: ErrorCode.NON_EMPTY_GROUP.name for row in change.wanted}
+            failed.append(said)
+        elif execute:
+            set_offsets = fence_and_commit if force else commit
+            try:
+                refused[change.group] = set_offsets(client, change.group, change.wanted)
+            except CommandError as error:
+                refused[change.group] = {row.place: "" for row in change.wanted}
+                failed.append(str(error))
+                continue
+            if refused[change.group]:
+                failed.append(_not_set(change.group, refused[change.group]))
+    return refused, failed
+
+
+def _not_set(group: str, partitions: "Failures") -> str:
+    each = ", ".join(f"{place} ({error})" for place, error in partitions.items())
+    has_members = ErrorCode.UNKNOWN_MEMBER_ID.name in partitions.values()
+    members = ": it has members; stop them first, or remove them with --force" if has_members else ""
+    return f"not set in group {group}: {each}{members}"
+
+
+def report(
+    changes: Sequence[Change],
+    refused: "Mapping[str, Failures]",
+    failed: Sequence[str],
+    *,
+    execute: bool,
+    json: bool,
+) -> None:
+    """Print what was set, or would be. Raises CommandError where something was not."""
+    from coordinator.cli.render import print_json, print_table
+
+    rows = [
+        Row(change.group, row.topic, row.partition, change.current.offsets.get(row.place), row.offset)
+        for change in changes
+        for row in change.wanted
+        if not execute or row.place not in refused.get(change.group, {})
+    ]
+    if json:
+        print_json(rows)
+    elif rows:
+        columns = ["GROUP", "TOPIC", "PARTITION", "BEFORE", "OFFSET"]
+        print_table(columns, [(r.group, r.topic, r.partition, r.before, r.offset) for r in rows])
+    sys.stdout.flush()
+    for change in changes:
+        if not change.current.exists and not execute:
+            typer.echo(f"group {change.group} does not exist yet", err=True)
+    if not execute:
+        typer.echo(NOTHING_DONE, err=True)
+    if failed:
+        raise CommandError("; ".join(failed))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups copy`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Force,
+    Json,
+    Timeout,
+    Topics,
+    connect,
+)
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are copied.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it need not exist.")],
+    topic: Topics = None,
+    to_bootstrap: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,...", help="Nodes of the cluster of TO. [default: the same cluster]"),
+    ] = None,
+    to_command_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="As --command-config, for the cluster of TO.")
+    ] = None,
+    execute: Execute = False,
+    force: Force = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Give a group the offsets that another one has committed, here or on another cluster.
+
+    What TO has committed in other partitions stays. Exit code 1: something was not set.
+    """
+    with one_line_errors():
+        from coordinator.cli.cluster import offsets
+        from coordinator.cli.cluster.client import expect
+        from coordinator.cli.groups import changes
+        from coordinator.cli.resets.scope import parse_topics, within
+
+        wanted = parse_topics(topic) if topic else None
+        with connect(bootstrap, command_config, timeout) as client:
+            rows = expect(
+                offsets.committed(client, [source])[source], f"reading the offsets of group {source}"
+            )
+        chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
+        if not chosen:
+            raise CommandError(f"group {source} has no such offsets")
+        there, config = bootstrap, command_config
+        if to_bootstrap is not None:
+            there, config = to_bootstrap, to_command_config
+            chosen = [
+                msgspec.structs.replace(row, leader_epoch=-1) for row in chosen
+            ]  # which is of that cluster
+        with connect(there, config, timeout, "--to-bootstrap" if to_bootstrap else "--bootstrap") as client:
+            current = changes.current_of(client, [target])
+            planned = [changes.Change(target, current[target], chosen)]
+            refused, failed = changes.settle(client, planned, execute=execute, force=force)
+        changes.report(planned, refused, failed, execute=execute, json=json)

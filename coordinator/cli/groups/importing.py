@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper groups import`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Force,
+    Json,
+    Timeout,
+    Topics,
+    connect,
+)
+
+
+def import_offsets(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of this command or Kafka's, or JSON.")],
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="Whose offsets they are, if the file names no groups; else only these."
+        ),
+    ] = None,
+    topic: Topics = None,
+    execute: Execute = False,
+    force: Force = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Set offsets to exactly what a file says, forward or backward, without a look at where partitions end.
+
+    Groups need not exist. Where ends are not known, Kafka's own tool refuses to do this. Exit code 1: something was not
+    set.
+    """
+    with one_line_errors():
+        from coordinator.cli.groups import changes
+        from coordinator.cli.resets.offsets_file import of_group, read_offsets
+        from coordinator.cli.resets.scope import parse_topics, within
+
+        found = read_offsets(file)
+        if None in found and group is None:
+            raise CommandError(f"{file}: it names no groups: say with --group which it is for", EXIT_USAGE)
+        by_group = {group: of_group(file, found, group)} if group is not None else found
+        wanted = parse_topics(topic) if topic else None
+        offsets = {
+            str(name): [row for row in rows if wanted is None or within(row.place, wanted)]
+            for name, rows in by_group.items()
+        }
+        with connect(bootstrap, command_config, timeout) as client:
+            current = changes.current_of(client, list(offsets))
+            planned = [
+                changes.Change(name, current[name], sorted(rows)) for name, rows in offsets.items() if rows
+            ]
+            refused, failed = changes.settle(client, planned, execute=execute, force=force)
+        changes.report(planned, refused, failed, execute=execute, json=json)

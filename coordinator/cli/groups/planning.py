@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the flags of `groups reset` to the offsets of each group: asks for what the strategy has to know."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from coordinator.cli.cluster import ends
+from coordinator.cli.cluster.client import Client
+from coordinator.cli.cluster.model import CommittedOffset, Place
+from coordinator.cli.cluster.topics import partition_counts
+from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.cli.groups.changes import Change, Current
+from coordinator.cli.resets import times
+from coordinator.cli.resets.offsets_file import of_group, read_offsets
+from coordinator.cli.resets.scope import parse_topics, select
+from coordinator.cli.resets.strategy import (
+    CannotPlan,
+    Fact,
+    Facts,
+    Found,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToGiven,
+    ToLatest,
+    ToOffset,
+    ToTime,
+    needed,
+    plan,
+)
+
+_SIMPLE: Mapping[str, Strategy] = {
+    "--to-earliest": ToEarliest(),
+    "--to-latest": ToLatest(),
+    "--to-current": ToCurrent(),
+}
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the flags say: the one strategy with its value, and the partitions. Raises CommandError for nonsense."""
+
+    flag: str
+    value: object
+    topics: list[str] | None
+    all_topics: bool
+    unchecked: bool
+
+    def __post_init__(self) -> None:
+        scopes = bool(self.topics) + self.all_topics
+        if self.flag == "--from-file" and scopes:
+            raise CommandError("--from-file: the file says which partitions; leave out --topic", EXIT_USAGE)
+        if self.flag != "--from-file" and scopes != 1:
+            raise CommandError("expected --topic or --all-topics, and not both", EXIT_USAGE)
+
+
+def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -> list[Change]:
+    """What each group is to be set to. Raises CommandError where that cannot be known of one: then none is set."""
+    strategies = _strategies(asked, list(current))
+    places = _places(client, asked, strategies, current)
+    facts = _facts(client, asked, strategies, {place for each in places.values() for place in each})
+    changes = []
+    for group, now in current.items():
+        known = msgspec.structs.replace(facts, committed=now.offsets)
+        try:
+            offsets = plan(strategies[group], places[group], known, unchecked=asked.unchecked)
+        except CannotPlan as error:
+            raise CommandError(f"group {group}: {error}; nothing was changed") from None
+        rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
+        changes.append(Change(group, now, rows))
+    return changes
+
+
+def _strategies(asked: Asked, groups: Sequence[str]) -> dict[str, Strategy]:
+    if not isinstance(asked.value, Path):
+        return dict.fromkeys(groups, _strategy(asked.flag, asked.value))
+    file = read_offsets(asked.value)
+    if None in file and len(groups) > 1:
+        raise CommandError(f"{asked.value}: it names no groups, so it can be for one only", EXIT_USAGE)
+    rows = {group: of_group(asked.value, file, group) for group in groups}
+    return {group: ToGiven({row.place: row.offset for row in given}) for group, given in rows.items()}
+
+
+def _strategy(flag: str, value: object) -> Strategy:
+    if flag in _SIMPLE:
+        return _SIMPLE[flag]
+    if isinstance(value, int):
+        return ToOffset(value) if flag == "--to-offset" else ShiftBy(value)
+    assert isinstance(value, str), f"{flag} has no text"
+    try:
+        if flag == "--to-datetime":
+            return ToTime(times.parse_datetime(value))
+        return ToTime(time.time_ns() // 1_000_000 - times.parse_duration(value))
+    except (ValueError, OverflowError):
+        example = "2026-11-22T10:30:00.000" if flag == "--to-datetime" else "PT1H30M or 90m"
+        raise CommandError(f"{flag} {value}: expected one such as {example}", EXIT_USAGE) from None
+
+
+def _places(
+    client: Client, asked: Asked, strategies: Mapping[str, Strategy], current: Mapping[str, Current]
+) -> dict[str, list[Place]]:
+    """The partitions of each group that are to be set."""
+    if asked.topics:
+        wanted = parse_topics(asked.topics)
+        return dict.fromkeys(current, select(wanted, partition_counts(client)))
+    return {
+        group: sorted(given.offsets if isinstance(given, ToGiven) else current[group].committed)
+        for group, given in strategies.items()
+    }
+
+
+def _facts(
+    client: Client, asked: Asked, strategies: Mapping[str, Strategy], places: Iterable[Place]
+) -> Facts:
+    """What can be asked of the partitions' leaders; not what is committed, which differs from group to group."""
+    wanted = {fact for each in strategies.values() for fact in needed(each, unchecked=asked.unchecked)}
+    found: dict[Fact, Mapping[Place, Found]] = {}
+    for fact in wanted - {Fact.COMMITTED}:
+        found[fact] = ends.offsets_at(client, places, _timestamp(fact, strategies))
+    return Facts(
+        starts=found.get(Fact.START, {}), ends=found.get(Fact.END, {}), at_time=found.get(Fact.AT_TIME, {})
+    )
+
+
+def _timestamp(fact: Fact, strategies: Mapping[str, Strategy]) -> int:
+    if fact is Fact.START:
+        return ends.START
+    if fact is Fact.END:
+        return ends.END
+    (at_ms,) = {each.at_ms for each in strategies.values() if isinstance(each, ToTime)}
+    return at_ms

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reset sets each partition to: pure, as kafka-consumer-groups.sh --reset-offsets decides it.
+
+An offset that is asked for by number is kept between the start and the end of its partition. Where one of the facts
+that a strategy needs is missing, nothing is planned for the group at all.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
+
+import msgspec
+
+from coordinator.cli.cluster.model import Place
+
+Found = int | str
+"""An offset, or the name of the error that was the answer to the question for it."""
+
+
+class CannotPlan(Exception):
+    """A fact is missing; the message says of which partition."""
+
+
+class Fact(Enum):
+    """What a strategy has to know."""
+
+    COMMITTED = auto()
+    START = auto()
+    END = auto()
+    AT_TIME = auto()
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What is known of partitions; of `at_time` -1 says that there is no record since that time."""
+
+    committed: Mapping[Place, int] = {}
+    starts: Mapping[Place, Found] = {}
+    ends: Mapping[Place, Found] = {}
+    at_time: Mapping[Place, Found] = {}
+
+
+class ToEarliest(msgspec.Struct, frozen=True):
+    """Where the partition starts."""
+
+
+class ToLatest(msgspec.Struct, frozen=True):
+    """Where the partition ends."""
+
+
+class ToCurrent(msgspec.Struct, frozen=True):
+    """What is committed; the end where nothing is."""
+
+
+class ToOffset(msgspec.Struct, frozen=True):
+    """This offset, in every partition."""
+
+    offset: int
+
+
+class ShiftBy(msgspec.Struct, frozen=True):
+    """So much further than what is committed; less than 0 is back."""
+
+    by: int
+
+
+class ToTime(msgspec.Struct, frozen=True):
+    """The first record since a time in ms; the end where there is none."""
+
+    at_ms: int
+
+
+class ToGiven(msgspec.Struct, frozen=True):
+    """An offset of its own for each partition."""
+
+    offsets: Mapping[Place, int]
+
+
+Strategy = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToGiven
+
+
+def needed(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
+    """The facts that `plan` may look at; `unchecked` leaves numbers as they are, so that no end is needed for them."""
+    bounds = frozenset() if unchecked else frozenset({Fact.START, Fact.END})
+    match strategy:
+        case ToEarliest():
+            return frozenset({Fact.START})
+        case ToLatest():
+            return frozenset({Fact.END})
+        case ToCurrent():
+            return frozenset({Fact.COMMITTED, Fact.END})
+        case ToTime():
+            return frozenset({Fact.AT_TIME, Fact.END})
+        case ShiftBy():
+            return bounds | {Fact.COMMITTED}
+        case ToOffset() | ToGiven():
+            return bounds
+
+
+def plan(
+    strategy: Strategy, places: Iterable[Place], facts: Facts, *, unchecked: bool = False
+) -> dict[Place, int]:
+    """The offset of each partition after the reset. Raises CannotPlan where that cannot be known of one."""
+    return {place: _offset(strategy, place, facts, unchecked) for place in places}
+
+
+def _offset(strategy: Strategy, place: Place, facts: Facts, unchecked: bool) -> int:
+    match strategy:
+        case ToEarliest():
+            return _start(place, facts)
+        case ToLatest():
+            return _end(place, facts)
+        case ToCurrent():
+            return facts.committed[place] if place in facts.committed else _end(place, facts)
+        case ToTime():
+            return _at_time(place, facts)
+        case ShiftBy(by):
+            if place not in facts.committed:
+                raise CannotPlan(f"{place} cannot be shifted: nothing is committed there")
+            wanted = facts.committed[place] + by
+        case ToOffset(offset):
+            wanted = offset
+        case ToGiven(offsets):
+            wanted = offsets[place]
+    return max(0, wanted) if unchecked else _between(wanted, place, facts)
+
+
+def _between(wanted: int, place: Place, facts: Facts) -> int:
+    return max(_start(place, facts), min(wanted, _end(place, facts)))
+
+
+def _start(place: Place, facts: Facts) -> int:
+    return _known(facts.starts.get(place), f"where {place} starts")
+
+
+def _end(place: Place, facts: Facts) -> int:
+    return _known(facts.ends.get(place), f"where {place} ends")
+
+
+def _at_time(place: Place, facts: Facts) -> int:
+    found = facts.at_time.get(place)
+    return _end(place, facts) if found == -1 else _known(found, f"where {place} was at that time")
+
+
+def _known(found: Found | None, what: str) -> int:
+    if isinstance(found, int) and found >= 0:
+        return found
+    raise CannotPlan(f"it is not known {what}{f' ({found})' if isinstance(found, str) else ''}")

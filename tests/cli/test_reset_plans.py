@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reset sets, as a function of the strategy and the state: properties of all plans."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from coordinator.cli.cluster.model import Place
+from coordinator.cli.errors import CommandError
+from coordinator.cli.resets.scope import parse_topics, select, within
+from coordinator.cli.resets.strategy import (
+    CannotPlan,
+    Fact,
+    Facts,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToGiven,
+    ToLatest,
+    ToOffset,
+    ToTime,
+    needed,
+    plan,
+)
+from coordinator.cli.resets.times import parse_datetime, parse_duration
+
+OFFSETS = st.integers(0, 2**63 - 1)
+PLACES = st.builds(Place, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))
+
+
+@st.composite
+def states(draw: st.DrawFn) -> tuple[list[Place], Facts]:
+    """Partitions with a start before their end, something committed in all of them, and a place at some time."""
+    places = draw(st.lists(PLACES, unique=True, min_size=1))
+    bounds = {place: sorted([draw(OFFSETS), draw(OFFSETS)]) for place in places}
+    return places, Facts(
+        committed={place: draw(OFFSETS) for place in places},
+        starts={place: low for place, (low, _) in bounds.items()},
+        ends={place: high for place, (_, high) in bounds.items()},
+        at_time={place: draw(st.one_of(st.just(-1), st.integers(*bounds[place]))) for place in places},
+    )
+
+
+@st.composite
+def strategies_for(draw: st.DrawFn, places: list[Place]) -> Strategy:
+    """Any strategy, that has something to say about each of the partitions."""
+    given_offsets = {place: draw(OFFSETS) for place in places}
+    simple: list[Strategy] = [ToEarliest(), ToLatest(), ToCurrent(), ToTime(0), ToGiven(given_offsets)]
+    numbers: list[Strategy] = [ToOffset(draw(OFFSETS)), ShiftBy(draw(st.integers(-(2**63), 2**63 - 1)))]
+    return draw(st.sampled_from([*simple, *numbers]))
+
+
+@given(states(), st.data())
+def test_a_plan_has_every_partition_and_no_other(
+    state: tuple[list[Place], Facts], data: st.DataObject
+) -> None:
+    places, facts = state
+    strategy = data.draw(strategies_for(places))
+    assert plan(strategy, places, facts).keys() == set(places)
+
+
+@given(states(), st.data())
+def test_a_plan_stays_between_start_and_end(state: tuple[list[Place], Facts], data: st.DataObject) -> None:
+    places, facts = state
+    strategy = data.draw(strategies_for(places))
+    assume(not isinstance(strategy, ToCurrent))  # which keeps what is there, wherever it is
+    for place, offset in plan(strategy, places, facts).items():
+        start, end = facts.starts[place], facts.ends[place]
+        assert isinstance(start, int)
+        assert isinstance(end, int)
+        assert start <= offset <= end
+
+
+@given(states(), st.data())
+def test_a_plan_from_its_own_file_is_itself(state: tuple[list[Place], Facts], data: st.DataObject) -> None:
+    places, facts = state
+    first = plan(data.draw(strategies_for(places)), places, facts)
+    assert plan(ToGiven(first), places, facts, unchecked=True) == first
+
+
+@given(states(), st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62))
+def test_shifts_add_up_where_nothing_is_in_the_way(
+    state: tuple[list[Place], Facts], first: int, second: int
+) -> None:
+    places, facts = state
+    assume(all(offset + min(first, first + second) >= 0 for offset in facts.committed.values()))
+    once = plan(ShiftBy(first), places, facts, unchecked=True)
+    twice = plan(ShiftBy(second), places, Facts(committed=once), unchecked=True)
+    assert twice == plan(ShiftBy(first + second), places, facts, unchecked=True)
+
+
+@given(states(), st.data(), st.booleans())
+def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
+    state: tuple[list[Place], Facts], data: st.DataObject, unchecked: bool
+) -> None:
+    places, facts = state
+    strategy = data.draw(strategies_for(places))
+    wanted = needed(strategy, unchecked=unchecked)
+    only = Facts(
+        committed=facts.committed if Fact.COMMITTED in wanted else {},
+        starts=facts.starts if Fact.START in wanted else {},
+        ends=facts.ends if Fact.END in wanted else {},
+        at_time=facts.at_time if Fact.AT_TIME in wanted else {},
+    )
+    known = plan(strategy, places, facts, unchecked=unchecked)
+    assert plan(strategy, places, only, unchecked=unchecked) == known
+
+
+@given(states(), st.data())
+def test_without_a_fact_that_it_needs_nothing_is_planned(
+    state: tuple[list[Place], Facts], data: st.DataObject
+) -> None:
+    places, facts = state
+    blind_to: list[Strategy] = [ToEarliest(), ToLatest(), ToOffset(7), ShiftBy(1), ToTime(0)]
+    strategy = data.draw(st.sampled_from(blind_to))
+    unknown: Mapping[Place, int | str] = {**facts.ends, places[0]: "UNSUPPORTED_FOR_MESSAGE_FORMAT"}
+    blind = Facts(committed={}, starts=unknown, ends=unknown, at_time=unknown)
+    with pytest.raises(CannotPlan, match=str(places[0]) if not isinstance(strategy, ShiftBy) else "shifted"):
+        plan(strategy, places, blind)
+
+
+# --- times ---
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("PT15M", 900_000),
+        ("P1D", 86_400_000),
+        ("P1DT2H3M4.5S", 93_784_500),
+        ("pt0.001s", 1),
+        ("-PT1H", -3_600_000),
+        ("PT-1H", -3_600_000),
+        ("90m", 5_400_000),
+        ("2w", 1_209_600_000),
+    ],
+)
+def test_durations(text: str, ms: int) -> None:
+    assert parse_duration(text) == ms
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "15", "1H", "P1Y", "PT1M1H", "soon", "-5m", "PT1S "])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-22T10:30:00.000", datetime(2026, 11, 22, 10, 30, tzinfo=UTC)),
+        ("2026-11-22T10:30:00.000Z", datetime(2026, 11, 22, 10, 30, tzinfo=UTC)),
+        ("2026-11-22T10:30:00.250+01:00", datetime(2026, 11, 22, 9, 30, 0, 250_000, tzinfo=UTC)),
+        ("2026-11-22", datetime(2026, 11, 22, tzinfo=UTC)),
+    ],
+)
+def test_times_are_utc_unless_they_say_otherwise(text: str, moment: datetime) -> None:
+    assert parse_datetime(text) == round(moment.timestamp() * 1000)
+
+
+# --- partitions ---
+
+
+def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
+    topics = {"orders-eu": 4, "orders-us": 3, "jobs": 2}
+    wanted = parse_topics(["orders-*:0,2", "jobs"])
+    chosen = select(wanted, topics)
+    assert chosen == [
+        Place("jobs", 0),
+        Place("jobs", 1),
+        *(Place(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
+    ]
+    assert all(within(place, wanted) for place in chosen)
+    assert not within(Place("orders-eu", 1), wanted)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [("nope", "there is no topic nope"), ("jobs:1-2", "topic jobs has 2 partitions, and no 2")],
+)
+def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
+    with pytest.raises(CommandError, match=reason):
+        select(parse_topics([wanted]), {"jobs": 2})
