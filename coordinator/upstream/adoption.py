@@ -13,15 +13,19 @@ Only what step 5 made durable counts, so an attempt that is stopped before it ha
 one wins and the others find the mark. No client is served before it is there: so there is no newer offset here that
 an older one of the cluster could replace.
 
+What the two looks at the cluster cannot see is a consumer that joins there in the instant after the second one: a group
+is to be moved while its clients are away, or on their way here.
+
 Moving out (`give_back_group`):
 
-1. the offsets here are read;
-2. the cluster is asked what the group is there, as it takes no offsets for one with members;
-3. the offsets are committed there;
-4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
-   has no members; if they changed, all begins anew.
+1. a group that is here without a mark (it came without the cluster) gets one, so that step 5 is the same for all;
+2. the offsets here are read;
+3. the cluster is asked what the group is there, as it takes no offsets for one with members;
+4. the offsets are committed there;
+5. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
+   has no members; if they changed, all but the first step begins anew.
 
-An attempt that is stopped before step 4 has only written offsets at the cluster; the next attempt writes newer ones.
+An attempt that is stopped before step 5 has only written offsets at the cluster; the next attempt writes newer ones.
 """
 
 from collections.abc import Mapping
@@ -104,6 +108,7 @@ class GiveBackAnswer(Enum):
 
     GONE = "mark and offsets are gone, durably"
     CHANGED = "its offsets are others by now"
+    UNKNOWN = "it has no mark (any more)"
     LIVE = "it has members"
 
 
@@ -116,8 +121,11 @@ class Here(Protocol):
     async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
         """Store offsets and mark in one turn unless the mark is there; return, once durable, whether it was this."""
 
+    async def has(self, group: GroupId) -> bool:
+        """Whether there is anything of the group here: with a mark or without."""
+
     async def offsets(self, group: GroupId) -> Offsets:
-        """All offsets that the group has here."""
+        """All offsets that the group has here; only asked of one that is marked, or that there is something of."""
 
     async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
@@ -186,21 +194,38 @@ async def give_back_group(
 
     A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.
     """
+    if not await here.is_adopted(group):
+        if not await here.has(group):
+            return GiveBackResult(group, GivenBack.NOTHING)
+        if not dry_run:
+            await here.adopt(group, {})
     offsets: Offsets = {}
     for _ in range(ATTEMPTS_MAX):
         offsets = await here.offsets(group)
-        if not offsets and not await here.is_adopted(group):
-            return GiveBackResult(group, GivenBack.NOTHING)
-        if (await there.state(group)).is_live:
-            return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
-        if dry_run:
-            return GiveBackResult(group, GivenBack.GIVEN, offsets)
-        refused = await there.commit(group, offsets) if offsets else {}
-        if refused:
-            return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
-        answer = await here.give_back(group, offsets)
-        if answer is GiveBackAnswer.GONE:
-            return GiveBackResult(group, GivenBack.GIVEN, offsets)
-        if answer is GiveBackAnswer.LIVE:
-            return GiveBackResult(group, GivenBack.LIVE_HERE, offsets)
+        result = await _give_back_once(here, there, group, offsets, dry_run)
+        if result is not None:
+            return result
     return GiveBackResult(group, GivenBack.BUSY, offsets)
+
+
+async def _give_back_once(
+    here: Here, there: There, group: GroupId, offsets: Offsets, dry_run: bool
+) -> GiveBackResult | None:
+    """Write these offsets there and remove them here; None where they have changed meanwhile."""
+    if (await there.state(group)).is_live:
+        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
+    if dry_run:
+        return GiveBackResult(group, GivenBack.GIVEN, offsets)
+    refused = await there.commit(group, offsets) if offsets else {}
+    if refused:
+        return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
+    outcome = _OUTCOMES[await here.give_back(group, offsets)]
+    return None if outcome is None else GiveBackResult(group, outcome, offsets)
+
+
+_OUTCOMES: Final = {
+    GiveBackAnswer.GONE: GivenBack.GIVEN,
+    GiveBackAnswer.UNKNOWN: GivenBack.NOTHING,
+    GiveBackAnswer.LIVE: GivenBack.LIVE_HERE,
+    GiveBackAnswer.CHANGED: None,
+}

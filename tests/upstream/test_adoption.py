@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups move in and out, with any number of movers at once that may be stopped at any step: no offset goes back.
+
+Two things the model does not do, since no order of steps could stand them: a client does not join at the cluster while
+the group is being moved in, and an attempt to move it in is not kept waiting while it is in, moves out and is gone.
+"""
+
+import random
+import types
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from coordinator.upstream.adoption import (
+    ATTEMPTS_MAX,
+    Adopted,
+    GiveBackAnswer,
+    GivenBack,
+    GroupState,
+    Offset,
+    Offsets,
+    TopicPartition,
+    adopt_group,
+    give_back_group,
+)
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+
+T = TypeVar("T")
+GROUP = GroupId("g")
+PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
+
+
+@types.coroutine
+def turn() -> Generator[None, None, None]:
+    """Somebody else may go on, or this one may be stopped here for good."""
+    yield
+
+
+@dataclass
+class World:
+    """One group at the cluster and here; every question is two turns: its effect, and its answer."""
+
+    there: dict[TopicPartition, Offset] = field(default_factory=dict)
+    here: dict[TopicPartition, Offset] = field(default_factory=dict)
+    marked: bool = False
+    members_there: int = 0
+    members_here: int = 0
+    refused: dict[TopicPartition, int] = field(default_factory=dict)
+    writes: int = 0
+
+    # --- the port to the coordinator ---
+
+    async def is_adopted(self, group: GroupId) -> bool:
+        return await self._asked(lambda: self.marked)
+
+    async def has(self, group: GroupId) -> bool:
+        return await self._asked(lambda: bool(self.here))
+
+    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
+        def store() -> bool:
+            if self.marked:
+                return False
+            self.marked = True
+            self.here = self.here or dict(offsets)
+            return True
+
+        return await self._asked(store)
+
+    async def offsets(self, group: GroupId) -> Offsets:
+        return await self._asked(lambda: dict(self.here))
+
+    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+        def remove() -> GiveBackAnswer:
+            if not self.marked:
+                return GiveBackAnswer.UNKNOWN
+            if self.members_here:
+                return GiveBackAnswer.LIVE
+            if self.here != offsets:
+                return GiveBackAnswer.CHANGED
+            self.marked, self.here = False, {}
+            return GiveBackAnswer.GONE
+
+        return await self._asked(remove)
+
+    # --- the port to the cluster ---
+
+    async def state(self, group: GroupId) -> GroupState:
+        return await self._asked(
+            lambda: GroupState("classic", "Stable" if self.members_there else "Empty", self.members_there)
+        )
+
+    async def committed(self, group: GroupId) -> Offsets:
+        return await self._asked(lambda: dict(self.there))
+
+    async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+        def store() -> dict[TopicPartition, int]:
+            self.writes += 1
+            self.there |= {place: offset for place, offset in offsets.items() if place not in self.refused}
+            return {place: self.refused[place] for place in offsets if place in self.refused}
+
+        return await self._asked(store)
+
+    async def _asked(self, effect: Callable[[], T]) -> T:
+        await turn()
+        answer = effect()
+        await turn()
+        return answer
+
+
+def finish(coroutine: Coroutine[Any, Any, Any], meanwhile: Callable[[int], None] = lambda _: None) -> Any:
+    """Run one mover to its end; `meanwhile` is called before each of its turns."""
+    for number in range(1_000):
+        meanwhile(number)
+        try:
+            coroutine.send(None)
+        except StopIteration as done:
+            return done.value
+    raise AssertionError("it does not end")
+
+
+class Play:
+    """Clients that commit here or there, and movers, in any order; `truth` is what was acknowledged to clients."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.truth: dict[TopicPartition, Offset] = {}
+        self.adopting: list[Coroutine[Any, Any, Any]] = []
+        self.giving: list[Coroutine[Any, Any, Any]] = []
+        self.moved_in = self.moved_out = 0
+
+    def act(self, action: str, number: int) -> None:
+        getattr(self, action)(number)
+        self.check()
+
+    def check(self) -> None:
+        world = self.world
+        holds = world.here if world.marked else world.there
+        assert holds == self.truth, f"clients would read {holds}, and have committed {self.truth}"
+
+    def join_there(self, _: int) -> None:
+        if not (self.world.marked or self.adopting or self.giving):
+            self.world.members_there = 1
+
+    def commit_there(self, number: int) -> None:
+        if self.world.members_there:
+            self._commit(self.world.there, number)
+
+    def leave_there(self, _: int) -> None:
+        self.world.members_there = 0
+
+    def join_here(self, _: int) -> None:
+        if self.world.marked:
+            self.world.members_here = 1
+
+    def commit_here(self, number: int) -> None:
+        """A member, or a consumer that is none."""
+        if self.world.marked:
+            self._commit(self.world.here, number)
+
+    def leave_here(self, _: int) -> None:
+        self.world.members_here = 0
+
+    def start_adopting(self, _: int) -> None:
+        if len(self.adopting) < 3 and not self.giving:
+            self.adopting.append(adopt_group(self.world, self.world, GROUP))
+
+    def start_giving(self, _: int) -> None:
+        if len(self.giving) < 3 and not self.adopting:
+            self.giving.append(give_back_group(self.world, self.world, GROUP))
+
+    def step(self, number: int) -> None:
+        for movers in (self.adopting, self.giving):
+            if movers:
+                mover = movers[number % len(movers)]
+                try:
+                    mover.send(None)
+                except StopIteration as done:
+                    movers.remove(mover)
+                    self._moved(done.value.outcome)
+
+    def kill(self, number: int) -> None:
+        for movers in (self.adopting, self.giving):
+            if movers:
+                movers.pop(number % len(movers)).close()
+
+    def _moved(self, outcome: Adopted | GivenBack) -> None:
+        """What is said was done is done, until the next mover comes."""
+        if outcome in (Adopted.ADOPTED, Adopted.ALREADY):
+            assert self.world.marked, outcome
+            self.moved_in += outcome is Adopted.ADOPTED
+        elif outcome in (GivenBack.GIVEN, GivenBack.NOTHING):
+            assert not self.world.marked, outcome
+            self.moved_out += outcome is GivenBack.GIVEN
+
+    def end(self) -> None:
+        for mover in (*self.adopting, *self.giving):
+            mover.close()
+
+    def _commit(self, where: dict[TopicPartition, Offset], number: int) -> None:
+        place = PLACES[number % 2]
+        before = self.truth.get(place, Offset(0)).offset
+        where[place] = self.truth[place] = Offset(before + 1, -1, f"commit {before + 1}")
+
+
+ACTIONS = [
+    *("join_there", "commit_there", "leave_there", "join_here", "commit_here", "leave_here", "leave_here"),
+    *("start_adopting", "start_giving", "kill"),
+    *["step"] * 20,
+]
+PLAYS = 200
+TURNS = 1_000
+
+
+@pytest.mark.parametrize("act", range(4))
+def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> None:
+    moved_in = moved_out = 0
+    for seed in range(act * PLAYS, (act + 1) * PLAYS):
+        chance, play = random.Random(seed), Play()
+        for _ in range(TURNS):
+            play.act(chance.choice(ACTIONS), chance.randrange(6))
+        play.end()
+        moved_in += play.moved_in
+        moved_out += play.moved_out
+        finish(adopt_group(play.world, play.world, GROUP))
+        assert not play.world.marked or play.world.here == play.truth, seed
+    assert moved_in > PLAYS, "the plays have to be about something"
+    assert moved_out > PLAYS // 2, "the plays have to be about something"
+
+
+@pytest.mark.parametrize("stopped_after", range(14))
+def test_an_adoption_that_is_stopped_anywhere_is_done_by_the_next(stopped_after: int) -> None:
+    world = World(there={PLACES[0]: Offset(5, 2, "m")})
+    first = adopt_group(world, world, GROUP)
+    for _ in range(stopped_after):
+        try:
+            first.send(None)
+        except StopIteration:
+            break
+    first.close()
+    result = finish(adopt_group(world, world, GROUP))
+    assert result.outcome.is_here
+    assert world.here == {PLACES[0]: Offset(5, 2, "m")}
+
+
+def test_a_group_that_is_here_is_not_asked_of_the_cluster() -> None:
+    world = World(there={PLACES[0]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True)
+    result = finish(adopt_group(world, world, GROUP))
+    assert (result.outcome, result.state) == (Adopted.ALREADY, None)
+    assert world.here == {PLACES[0]: Offset(9)}
+
+
+def test_a_live_group_stays_unless_it_is_taken_all_the_same() -> None:
+    world = World(there={PLACES[0]: Offset(5)}, members_there=1)
+    assert finish(adopt_group(world, world, GROUP)).outcome is Adopted.LIVE
+    assert not world.marked
+    assert finish(adopt_group(world, world, GROUP, take_live=True)).outcome is Adopted.ADOPTED
+    assert world.here == {PLACES[0]: Offset(5)}
+
+
+def test_a_consumer_that_joins_while_the_offsets_are_read_keeps_the_group_there() -> None:
+    world = World(there={PLACES[0]: Offset(5)})
+
+    def join(number: int) -> None:
+        if number == 6:  # the offsets were read
+            world.members_there = 1
+
+    assert finish(adopt_group(world, world, GROUP), join).outcome is Adopted.LIVE
+    assert not world.marked
+
+
+def test_a_dry_run_changes_nothing() -> None:
+    world = World(there={PLACES[0]: Offset(5)})
+    result = finish(adopt_group(world, world, GROUP, dry_run=True))
+    assert (result.outcome, result.offsets) == (Adopted.ADOPTED, {PLACES[0]: Offset(5)})
+    assert world == World(there={PLACES[0]: Offset(5)})
+
+    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+    result = finish(give_back_group(world, world, GROUP, dry_run=True))
+    assert (result.outcome, result.offsets) == (GivenBack.GIVEN, {PLACES[0]: Offset(5)})
+    assert world == World(here={PLACES[0]: Offset(5)}, marked=True)
+
+
+def test_offsets_that_change_while_they_are_given_back_go_along() -> None:
+    world = World(here={PLACES[0]: Offset(5)}, marked=True)
+
+    def commit(number: int) -> None:
+        if number == 8:  # the offsets were committed there
+            world.here = {PLACES[0]: Offset(6)}
+
+    result = finish(give_back_group(world, world, GROUP), commit)
+    assert (result.outcome, result.offsets) == (GivenBack.GIVEN, {PLACES[0]: Offset(6)})
+    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(6)}, {}, False)
+
+
+def test_a_group_that_goes_on_committing_stays() -> None:
+    world = World(here={PLACES[0]: Offset(0)}, marked=True)
+
+    def commit(number: int) -> None:
+        world.here = {PLACES[0]: Offset(number)}
+
+    assert finish(give_back_group(world, world, GROUP), commit).outcome is GivenBack.BUSY
+    assert world.writes == ATTEMPTS_MAX
+    assert world.marked
+
+
+def test_a_group_that_lives_on_either_side_is_not_given_back() -> None:
+    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_there=1)
+    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.LIVE_THERE
+    assert world.there == {}
+    world = World(here={PLACES[0]: Offset(5)}, marked=True, members_here=1)
+    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.LIVE_HERE
+    assert (world.here, world.marked) == ({PLACES[0]: Offset(5)}, True)
+
+
+def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world = World(here={place: Offset(5) for place in PLACES}, marked=True, refused={PLACES[1]: code})
+    result = finish(give_back_group(world, world, GROUP))
+    assert (result.outcome, result.refused) == (GivenBack.REFUSED, {PLACES[1]: code})
+    assert world.marked
+
+
+def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:
+    world = World(here={PLACES[0]: Offset(5)})
+    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
+    assert (world.there, world.here, world.marked) == ({PLACES[0]: Offset(5)}, {}, False)
+
+
+def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
+    assert finish(give_back_group(World(), World(), GROUP)).outcome is GivenBack.NOTHING
