@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups move in and out, with any number of movers at once that may be stopped at any step: no offset goes back.
 
-Two things the model does not do, since no order of steps could stand them: a client does not join at the cluster while
-the group is being moved in, and an attempt to move it in is not kept waiting while it is in, moves out and is gone.
+What the model does not do, since no order of steps could stand it: a client does not join at the cluster while the
+group is being moved in; an attempt to move it in is not kept waiting while it is in, moves out and is gone; and of
+those that move it out there is one at a time, for which the command holds a lock.
 """
 
 import random
@@ -168,7 +169,7 @@ class Play:
             self.adopting.append(adopt_group(self.world, self.world, GROUP))
 
     def start_giving(self, _: int) -> None:
-        if len(self.giving) < 3 and not self.adopting:
+        if not self.giving and not self.adopting:
             self.giving.append(give_back_group(self.world, self.world, GROUP))
 
     def step(self, number: int) -> None:
