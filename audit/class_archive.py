@@ -16,7 +16,7 @@ from typing import Final
 from audit.options import AuditOptions
 from audit.run.audit import audit
 from audit.session import CLASS_ARCHIVE, LOCAL_JAVA, QUIET, spark_session
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
@@ -49,13 +49,13 @@ def write_archive(path: Path) -> None:
 
 def _write_log(log_dir: Path, now_ms: int) -> None:
     builder = BatchBuilder()
-    value = OffsetAndMetadata(1, -1, "", now_ms)
+    value = OffsetAndMetadata(Offset(1), -1, "", now_ms)
     builder.append(
         [OffsetCommitRecord(GroupId("group"), "topic", 0, value), GroupMetadataRecord(GroupId("group"), None)]
     )
     place = partition_dir(log_dir, OFFSETS_TOPIC, Partition(0))
     place.mkdir(parents=True)
-    (place / segment_name(0)).write_bytes(b"".join(builder.build(0, 0, now_ms)))
+    (place / segment_name(Offset(0))).write_bytes(b"".join(builder.build(Offset(0), LeaderEpoch(0), now_ms)))
 
 
 if __name__ == "__main__":

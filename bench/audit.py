@@ -19,7 +19,7 @@ from typing import Any, Final
 from bench.installed import groupkeeper
 from bench.procstat import tree_cpu_s, tree_rss_bytes
 from bench.servers import REPOSITORY
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -56,11 +56,11 @@ def _fill(directory: Path, records: int, partition: Partition, groups: Sequence[
     place = partition_dir(directory, OFFSETS_TOPIC, partition)
     place.mkdir(parents=True)
     written = size = 0
-    file = (place / segment_name(0)).open("wb")
+    file = (place / segment_name(Offset(0))).open("wb")
     for offset, batch in _batches(records, groups):
         if size + len(batch) > SEGMENT_BYTES:
             file.close()
-            file = (place / segment_name(offset)).open("wb")
+            file = (place / segment_name(Offset(offset))).open("wb")
             size = 0
         size += file.write(batch)
         written += len(batch)
@@ -79,12 +79,12 @@ def _batches(records: int, groups: Sequence[str]) -> Iterator[tuple[int, bytes]]
         if turn % METADATA_EVERY < len(groups) and turn // METADATA_EVERY % 10 == 0:
             builder.append([_metadata(group, turn // METADATA_EVERY, now_ms)])
         values = {
-            number: OffsetAndMetadata(turn, -1, "", now_ms)
+            number: OffsetAndMetadata(Offset(turn), -1, "", now_ms)
             for number in range(min(TOPIC_PARTITIONS, records - offset - builder.count))
         }
         if values:
             builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{turn % len(groups) % 7}", values)])
-        for batch in builder.build(offset, 0, now_ms):
+        for batch in builder.build(Offset(offset), LeaderEpoch(0), now_ms):
             yield offset, batch
         offset += builder.count
         turn += 1

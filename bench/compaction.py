@@ -26,7 +26,7 @@ from bench.load import Measured, Window
 from bench.report import percentiles_ms
 from bench.scenarios import SHAPES, set_stage
 from bench.watched import Turn, WatchedNode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder
@@ -76,7 +76,7 @@ def make_log(data: Path, size_bytes: int, groups: int) -> int:
     rounds_in_segment = max(1, min(SEGMENT_BYTES // len(image), rounds // 2))
     offset = 0
     for first in range(0, rounds, rounds_in_segment):
-        with (place / segment_name(offset)).open("wb") as file:
+        with (place / segment_name(Offset(offset))).open("wb") as file:
             for _ in range(first, min(first + rounds_in_segment, rounds)):
                 for start in starts:
                     BASE_OFFSET.pack_into(image, start, offset)
@@ -94,12 +94,12 @@ def _round(groups: Sequence[str]) -> tuple[bytearray, list[int]]:
     """One commit of each group to each of its topics, and where each batch begins."""
     image, starts = bytearray(), []
     now_ms = time.time_ns() // 1_000_000
-    values = {number: OffsetAndMetadata(number, -1, "", now_ms) for number in range(PARTITIONS)}
+    values = {number: OffsetAndMetadata(Offset(number), -1, "", now_ms) for number in range(PARTITIONS)}
     for topic in range(TOPICS):
         for group in groups:
             builder = BatchBuilder()
             builder.append_offsets([OffsetCommits(GroupId(group), f"topic-{topic}", values)])
-            for batch in builder.build(0, 0, now_ms):
+            for batch in builder.build(Offset(0), LeaderEpoch(0), now_ms):
                 starts.append(len(image))
                 image += batch
     return image, starts

@@ -29,7 +29,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from storage.disk.filesystem import RealFileSystem
 
 WARM_UP: Final = 50
@@ -176,7 +176,7 @@ class Member:
 
     def _commit(self, number: int, partitions: int) -> bytes:
         rows = [
-            hot.OffsetCommitRequestPartition(partition_index=index, committed_offset=number + index)
+            hot.OffsetCommitRequestPartition(partition_index=index, committed_offset=Offset(number + index))
             for index in range(partitions)
         ]
         message = hot.OffsetCommitRequest(

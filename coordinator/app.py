@@ -57,7 +57,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import StorageError, log_fields
@@ -478,7 +478,7 @@ class App:
             await self._until(lambda: topics.is_idle, deadline)
         groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
-            self.leadership.resign(partition, self.leadership.epochs[partition] + 1)
+            self.leadership.resign(partition, LeaderEpoch(self.leadership.epochs[partition] + 1))
         tell("unloaded all partitions", groups=groups)
         if self.server is not None:
             server = self.server

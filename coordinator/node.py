@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocol.apis import Offer
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 
 if TYPE_CHECKING:
     from coordinator.catalogue.catalogue import Catalogue
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class End(NamedTuple):
     """The end of a partition, and when it was committed, in milliseconds of the wall clock."""
 
-    offset: int
+    offset: Offset
     committed_ms: int
 
 

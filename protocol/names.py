@@ -15,3 +15,9 @@ GroupId = NewType("GroupId", str)
 
 MemberId = NewType("MemberId", str)
 """`member.id`, which a coordinator gives out; empty in the request of a member that has none yet."""
+
+Offset = NewType("Offset", int)
+"""Of a record: in a log of the offsets topic, or in a partition that a group reads; no position in a file."""
+
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Of a partition's leader: each new one has a larger one; -1 where it is not known."""

@@ -18,9 +18,9 @@ has stopped: `storage.recovery.shared`.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
@@ -44,6 +44,8 @@ from storage.settings import LogSettings
 __all__ = ["Cut", "LogManager", "LogSettings"]
 
 T = TypeVar("T")
+
+_START: Final = Offset(0)
 
 
 class LogManager:
@@ -216,7 +218,7 @@ class LogManager:
         """What waits in memory for its segments."""
         return self._writer.pending_bytes
 
-    def end_offset(self, partition: Partition) -> int:
+    def end_offset(self, partition: Partition) -> Offset:
         """The base offset of the partition's next batch. Takes no lock, and so never waits for a disk.
 
         Raises CorruptLog for a failed partition, NotOwned for one of another node.
@@ -258,7 +260,7 @@ class LogManager:
     # -------------------------------------------------------------- writing
 
     def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
-        """Accept batches: `(partition, base offset, batch)`, each at its partition's `end_offset`.
+        """Accept batches, each at its partition's `end_offset`.
 
         With `sync` they are on disk on return, else in the page cache, where a crash of the process does
         not reach them. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
@@ -318,7 +320,7 @@ class LogManager:
             logs = [(self._partitions.recovery_point(log.partition), log) for log in self._partitions.logs()]
             return [rolled for point, log in logs if (rolled := rolled_log(log, point)) is not None]
 
-    def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[int]) -> bool:
+    def replace_segments(self, rolled: RolledLog, base_offsets: Sequence[Offset]) -> bool:
         """Put a cleaned segment in the place of those it was made from; durable on return.
 
         False, and nothing is done, where the log is not this node's any more or was opened again since. Raises
@@ -351,7 +353,9 @@ class LogManager:
 
     # -------------------------------------------------------------- a share's partitions
 
-    def adopt(self, partition: Partition, recovery_point: int = 0, position: Position | None = None) -> None:
+    def adopt(
+        self, partition: Partition, recovery_point: Offset = _START, position: Position | None = None
+    ) -> None:
         """Open a partition that nobody else works on; it is on disk up to `recovery_point`, at `position`.
 
         Whoever had it last has released it, or was settled: what is derived from its segments is whole, too.
@@ -403,7 +407,7 @@ class LogManager:
 
     # -------------------------------------------------------------- reading
 
-    def read(self, partition: Partition, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read(self, partition: Partition, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
         """Whole batches of a partition and the offset to read from next; see `PartitionLog.read`.
 
         Its queue is written first, so everything accepted is there. Raises CorruptLog, StorageFailed, and
@@ -429,7 +433,7 @@ class LogManager:
             except OSError as error:
                 raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
-    def locate(self, partition: Partition, offset: int) -> tuple[Path, int]:
+    def locate(self, partition: Partition, offset: Offset) -> tuple[Path, int]:
         """The file and the byte at which a batch that was read starts. Raises CorruptLog and StorageError."""
         with self._io_lock:
             try:

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition
 from storage.errors import CorruptLog, NotOwned
 from storage.format.batch_format import next_offset_of
@@ -26,11 +26,11 @@ class Partitions:
         """Those that cannot be read, and why."""
         self.unread: dict[Partition, Known] = {}
         """Of these the ones that the disk could not read, and what is needed to try again."""
-        self.points: dict[TopicPartition, int] = {}
+        self.points: dict[TopicPartition, Offset] = {}
         """Up to where each is on disk for good."""
         self._directory = directory
         self._logs: dict[Partition, PartitionLog] = {}
-        self._ends: dict[Partition, int] = {}
+        self._ends: dict[Partition, Offset] = {}
 
     def replace_all(self, opened: Opened) -> None:
         """Everything was read from disk anew; nobody else uses this meanwhile."""
@@ -48,16 +48,16 @@ class Partitions:
         """Whether this is a partition's log as it is used now, and not as it was before it was opened again."""
         return self._logs.get(log.partition) is log
 
-    def recovery_point(self, partition: Partition) -> int:
+    def recovery_point(self, partition: Partition) -> Offset:
         """Up to which offset a partition is on disk for good."""
-        return self.points.get((self._directory.settings.topic, partition), 0)
+        return self.points.get((self._directory.settings.topic, partition), Offset(0))
 
-    def end_offset(self, partition: Partition) -> int:
+    def end_offset(self, partition: Partition) -> Offset:
         """The base offset of the next batch. Raises CorruptLog and NotOwned."""
         end = self._ends.get(partition)
         if end is None:
             self._check_usable(partition)
-            return 0
+            return Offset(0)
         return end
 
     def _check_usable(self, partition: Partition) -> None:
@@ -74,19 +74,21 @@ class Partitions:
             log = self._logs.setdefault(partition, self._directory.new_log(partition))
         return log
 
-    def new_ends(self, entries: Sequence[Entry]) -> dict[Partition, int]:
+    def new_ends(self, entries: Sequence[Entry]) -> dict[Partition, Offset]:
         """Where the partitions of `entries` will end. Raises ValueError for one that doesn't start at the end."""
-        ends: dict[Partition, int] = {}
-        for partition, base_offset, batch in entries:
+        ends: dict[Partition, Offset] = {}
+        for entry in entries:
+            partition = entry.partition
             end = ends.get(partition)
             if end is None:
                 end = self.end_offset(partition)
-            if base_offset != end:
-                raise ValueError(f"partition {partition}: base offset {base_offset}, the log ends at {end}")
-            ends[partition] = next_offset_of(batch)
+            if entry.base_offset != end:
+                begins = f"base offset {entry.base_offset}"
+                raise ValueError(f"partition {partition}: {begins}, the log ends at {end}")
+            ends[partition] = next_offset_of(entry.batch)
         return ends
 
-    def move_ends(self, ends: dict[Partition, int]) -> None:
+    def move_ends(self, ends: dict[Partition, Offset]) -> None:
         """What ends there was accepted."""
         self._ends.update(ends)
 

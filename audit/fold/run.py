@@ -16,6 +16,7 @@ from audit.fold.rows import Rows
 from audit.fold.rules import FoldRules
 from audit.fold.sightings import Sightings
 from audit.fold.transactions import fold_transactions, standing
+from protocol.names import Offset
 from storage.disk.layout import parse_segment
 
 
@@ -76,7 +77,7 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldRules) -> Iterator[pa.
     file = table["file"][0].as_py()
     segment = parse_segment(PurePosixPath(file).name)
     if segment is None:  # no segment, but what has not come into one: it follows those of lower offsets
-        segment = table["base_offset"][0].as_py() or 0
+        segment = Offset(table["base_offset"][0].as_py() or 0)
     place = (table["partition"][0].as_py(), file, segment, table["position"][0].as_py())
     rows = Rows(table, place)
     seen = Sightings(rows, rules.since_ms)

@@ -17,6 +17,7 @@ from audit.source.plan import Range
 from audit.source.read import read_range
 from audit.source.remote import is_url
 from audit.source.segments import list_segments
+from protocol.names import Offset
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Job, OldSegment, Result
 from storage.columns.walk import Chunk
@@ -69,7 +70,7 @@ def copy_log(log: Iterable[Range], directory: Path) -> Copy | None:
                 continue
             start = first if start < 0 else start
             base_offset = first if part.segment is None else part.segment.base_offset
-            _append(chunk, directory / segment_name(base_offset))
+            _append(chunk, directory / segment_name(Offset(base_offset)))
             end = following
     return Copy(directory, start, end) if end else None
 
@@ -130,9 +131,12 @@ def _compact_from(
     file_system = RealFileSystem()
     job = Job(
         directory=str(copy.directory),
-        groups=[[OldSegment(found.base_offset, found.size_bytes)] for found in list_segments(copy.directory)],
-        first_dirty_offset=first_dirty_offset,
-        bound=copy.end,
+        groups=[
+            [OldSegment(Offset(found.base_offset), found.size_bytes)]
+            for found in list_segments(copy.directory)
+        ],
+        first_dirty_offset=Offset(first_dirty_offset),
+        bound=Offset(copy.end),
         now_ms=now_ms,
         delete_retention_ms=settings.delete_retention_ms,
         dedupe_buffer_bytes=settings.dedupe_buffer_bytes,

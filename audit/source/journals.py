@@ -85,11 +85,11 @@ def _add(parts: dict[int, list[JournalPart]], journal: JournalContents) -> None:
     offsets: dict[Partition, array[int]] = {}
     for frame in journal.frames:
         position = frame.position + FRAME.size
-        for partition, base_offset, batch in frame.entries:
+        for entry in frame.entries:
             position += ENTRY.size
-            positions.setdefault(partition, array("q")).append(position)
-            offsets.setdefault(partition, array("q")).append(base_offset)
-            position += len(batch)
+            positions.setdefault(entry.partition, array("q")).append(position)
+            offsets.setdefault(entry.partition, array("q")).append(entry.base_offset)
+            position += len(entry.batch)
     for partition, where in positions.items():
         part = JournalPart(str(journal.path), partition, where.tobytes(), offsets[partition].tobytes())
         parts.setdefault(partition, []).append(part)

@@ -27,7 +27,7 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import CreateTopicsRequest
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 
 TOPIC: Final = "attacked"
 PIPELINED: Final = 200
@@ -125,7 +125,7 @@ def join(
 def commit(group: str, partitions: int = 1, metadata: str = "") -> hot.OffsetCommitRequest:
     offsets = [
         hot.OffsetCommitRequestPartition(
-            partition_index=index, committed_offset=1, committed_metadata=metadata
+            partition_index=index, committed_offset=Offset(1), committed_metadata=metadata
         )
         for index in range(partitions)
     ]

@@ -13,7 +13,7 @@ from bench.watched import WatchedNode
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.messages import CreateTopicsRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 
 TOPICS_PER_REQUEST: Final = 500
 WIDE_PARTITIONS: Final = 10_000
@@ -106,7 +106,7 @@ def _commits(size: Size) -> Iterator[bytes]:
 
 def commit(group: str, topic: str, partitions: Sequence[int]) -> bytes:
     """An OffsetCommit from outside of any membership."""
-    rows = [hot.OffsetCommitRequestPartition(index, index) for index in partitions]
+    rows = [hot.OffsetCommitRequestPartition(index, Offset(index)) for index in partitions]
     topics = [hot.OffsetCommitRequestTopic(name=topic, partitions=rows)]
     return request(ApiKey.OFFSET_COMMIT, 8, hot.OffsetCommitRequest(group_id=GroupId(group), topics=topics))
 

@@ -24,7 +24,7 @@ from bench.cluster import Address
 from bench.servers import HOST, REPOSITORY, Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from protocol.wire import uvarint
 
 WORKERS: Final = 2
@@ -71,7 +71,7 @@ class Client(threading.Thread):
 
     def run(self) -> None:
         """Commit until the end, over ever new connections where that is needed."""
-        row = hot.OffsetCommitRequestPartition(0, 1)
+        row = hot.OffsetCommitRequestPartition(0, Offset(1))
         topics = [hot.OffsetCommitRequestTopic(name="none", partitions=[row])]
         commit = request(
             ApiKey.OFFSET_COMMIT, 7, hot.OffsetCommitRequest(group_id=GroupId("g"), topics=topics)

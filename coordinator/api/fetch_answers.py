@@ -7,6 +7,7 @@ from typing import Any, Final
 from coordinator.topology.view import Leader
 from protocol.errors import ErrorCode
 from protocol.messages import FetchResponse
+from protocol.names import Offset
 from storage.partition.reader import Found
 
 UNKNOWN: Final = -1
@@ -20,7 +21,7 @@ PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 @lru_cache(maxsize=16_384)  # some 10 MB at most
-def nothing_new(index: int, offset: int, version: int, *, committed: bool) -> Any:
+def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) -> Any:
     """The end of a partition without data. Most polls of a consumer are the same as its last one, so it is kept."""
     return PartitionData(
         version=version,

@@ -33,11 +33,12 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
-from storage.partition.reader import NO_TIMESTAMP, Offset, Place, Sought
+from protocol.names import Offset
+from storage.partition.reader import NO_TIMESTAMP, Place, Sought, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
-START: Final = 0
-NOWHERE: Final = -1
+START: Final = Offset(0)
+NOWHERE: Final = Offset(-1)
 END: Final = -1  # as timestamp
 LEADER_EPOCH_FROM: Final = 4
 OFFSET_NOT_AVAILABLE_FROM: Final = 5
@@ -73,9 +74,9 @@ IN_LOG_TIME: Final = Named(1, is_there=False, in_log=Place.TIME)
 Asked = dict[str, list[Any]]
 """What is asked of the partitions of each topic."""
 
-Found = int | ErrorCode
+Found = Offset | ErrorCode
 """An offset, or why there is none."""
-InLog = Mapping[int, Offset | ErrorCode]
+InLog = Mapping[int, TimestampAndOffset | ErrorCode]
 """What was found in the log, by partition."""
 
 
@@ -104,7 +105,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
     """Find what is asked of the log's partitions, then answer."""
     topic = node.catalogue.get(OFFSETS_TOPIC)
     assert topic is not None, "the node's own topic is always there"
-    found: dict[int, Offset | ErrorCode] = {}
+    found: dict[int, TimestampAndOffset | ErrorCode] = {}
     sought: list[Sought] = []
     for row in asked[OFFSETS_TOPIC]:
         one = _sought(node, topic, row, request, ctx.api_version)
@@ -113,7 +114,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
         else:
             found[row.partition_index] = one
 
-    def done(offsets: list[Offset | ErrorCode]) -> None:
+    def done(offsets: list[TimestampAndOffset | ErrorCode]) -> None:
         found.update(zip((each.partition for each in sought), offsets, strict=True))
         _respond(node, ctx, asked, _at_end(asked), found)
 
@@ -123,7 +124,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
 
 def _sought(
     node: Node, topic: Topic, row: Any, request: ListOffsetsRequest, version: int
-) -> Sought | Offset | ErrorCode:
+) -> Sought | TimestampAndOffset | ErrorCode:
     """What to look for in the log, or the answer where there is nothing to look for."""
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
     if named is None or version < named.since:
@@ -210,7 +211,7 @@ def _topic(
             return _refusal(index, found, version)
         assert topic is not None, f"an offset of {name}, which is not there"
         epoch = NO_EPOCH if found == NOWHERE else node.cluster.leader(topic, index).epoch
-        return _answer(index, Offset(NO_TIMESTAMP, found, epoch), version)
+        return _answer(index, TimestampAndOffset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
     return ListOffsetsResponse.ListOffsetsTopicResponse(
@@ -277,7 +278,7 @@ def _is_consumer(row: Any, ctx: RequestContext) -> bool:
     )
 
 
-def _answer(index: int, found: Offset, version: int) -> Any:
+def _answer(index: int, found: TimestampAndOffset, version: int) -> Any:
     return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
         version=version,
         partition_index=index,

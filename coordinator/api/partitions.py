@@ -8,10 +8,11 @@ from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.topology.view import Cluster
 from protocol.errors import ErrorCode
+from protocol.names import LeaderEpoch
 
 READ_COMMITTED: Final = 1
 """The isolation level of a client that wants nothing of open and aborted transactions."""
-NO_EPOCH: Final = -1
+NO_EPOCH: Final = LeaderEpoch(-1)
 """What a client says that does not know the epoch, or does not want it checked."""
 
 

@@ -17,6 +17,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import Waiting, later
+from protocol import names
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from storage.errors import RecordTooLarge
@@ -245,10 +246,13 @@ class Adoptions:
 
     def _value(self, offset: Offset) -> OffsetAndMetadata:
         now_ms = self._manager.clock.wall_ms()
-        return OffsetAndMetadata(offset.offset, offset.leader_epoch, offset.metadata, now_ms, None)
+        return OffsetAndMetadata(
+            names.Offset(offset.offset), offset.leader_epoch, offset.metadata, now_ms, None
+        )
 
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
-        value = None if mark is None else OffsetAndMetadata(mark, -1, "", self._manager.clock.wall_ms(), None)
+        now_ms = self._manager.clock.wall_ms()
+        value = None if mark is None else OffsetAndMetadata(names.Offset(mark), -1, "", now_ms, None)
         return OffsetCommitRecord(shard.book.group_id, group_id, 0, value)
 
     # --- where ---

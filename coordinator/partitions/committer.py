@@ -19,10 +19,11 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, Ticket, settle
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import base_offset_of
 from storage.format.records import OffsetCommits, Record
+from storage.journal.journal import Entry
 
 log = get_logger("committer")
 
@@ -45,7 +46,7 @@ class Loop(Protocol):
 class Log(Protocol):
     """Where a flush goes: the door of storage."""
 
-    def append(self, entries: Sequence[tuple[Partition, int, bytes]], *, sync: bool) -> None:
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
         """Accept `(partition, base offset, batch)`, all or none; with `sync` they are on disk on return."""
 
 
@@ -67,8 +68,8 @@ class PartitionWriter:
         self,
         committer: "Committer",
         partition: Partition,
-        next_offset: int,
-        leader_epoch: int,
+        next_offset: Offset,
+        leader_epoch: LeaderEpoch,
         builder: BatchBuilder,
     ) -> None:
         self._committer = committer
@@ -151,7 +152,7 @@ class Committer:
         self._began_wall_ms = 0
         self.on_failed: Callable[[list[PartitionWriter], LogError], None] = lambda _writers, _error: None
 
-    def writer(self, partition: Partition, next_offset: int, leader_epoch: int) -> PartitionWriter:
+    def writer(self, partition: Partition, next_offset: Offset, leader_epoch: LeaderEpoch) -> PartitionWriter:
         """A writer for a partition whose log ends at `next_offset`."""
         return PartitionWriter(self, partition, next_offset, leader_epoch, self._new_builder())
 
@@ -208,9 +209,9 @@ class Committer:
                 result = error
             self._done(result)
 
-    def _entries(self, writers: list[PartitionWriter]) -> list[tuple[Partition, int, bytes]]:
+    def _entries(self, writers: list[PartitionWriter]) -> list[Entry]:
         """The batches of what has gathered, which is under way from now on; what cannot be built is lost."""
-        entries: list[tuple[Partition, int, bytes]] = []
+        entries: list[Entry] = []
         for writer in writers:
             builder, ticket = writer.builder, writer.ticket
             assert ticket is not None, f"partition {writer.partition} has gathered nothing"
@@ -220,8 +221,8 @@ class Committer:
                 log.exception("batches cannot be built", partition=writer.partition)
                 self._lose([writer], [ticket], log_error(error))
                 continue
-            entries += [(writer.partition, base_offset_of(batch), batch) for batch in batches]
-            writer.next_offset += builder.count
+            entries += [Entry(writer.partition, base_offset_of(batch), batch) for batch in batches]
+            writer.next_offset = Offset(writer.next_offset + builder.count)
             writer.builder = self._new_builder()
             writer.ticket = None
             self._under_way.append(writer)

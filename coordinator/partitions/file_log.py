@@ -28,7 +28,7 @@ from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.errors import CorruptBatch, CorruptRecord, StorageError
 from storage.log_manager import LogManager
@@ -69,7 +69,7 @@ class FileLog:
         self._clock = clock
         self._stats = stats
         self._writers: dict[Partition, PartitionWriter] = {}
-        self._epochs: dict[Partition, int] = {}
+        self._epochs: dict[Partition, LeaderEpoch] = {}
         self._repair: asyncio.Task[None] | None = None
         self._closed = False
         self._incidents = Incidents(log, clock.mono_ms)
@@ -77,7 +77,7 @@ class FileLog:
 
     # --- the port ---
 
-    async def claim(self, partition: Partition, leader_epoch: int) -> "FileClaim":
+    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> "FileClaim":
         """Lead a partition; the epoch is the one that is asked for."""
         self._check_open()
         if leader_epoch < self._epochs.get(partition, -1):
@@ -125,7 +125,9 @@ class FileLog:
 
     # --- appending ---
 
-    def new_writer(self, partition: Partition, leader_epoch: int, end_offset: int) -> PartitionWriter:
+    def new_writer(
+        self, partition: Partition, leader_epoch: LeaderEpoch, end_offset: Offset
+    ) -> PartitionWriter:
         """Let a claimed partition be written to from its end on, which must be where it ended when claimed.
 
         Raises LogUnavailable where that is not so, and StorageError.
@@ -233,7 +235,7 @@ class FileLog:
 class FileClaim:
     """A partition as it was claimed: the Claim of the files."""
 
-    def __init__(self, file_log: FileLog, partition: Partition, leader_epoch: int) -> None:
+    def __init__(self, file_log: FileLog, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         files = file_log.files
         self._log = file_log
         self._repairs = file_log.repairs

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from coordinator.tickets import Ticket, Waiting
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.records import OffsetCommits, Record
 
@@ -72,7 +72,7 @@ class LogWriter(Protocol):
         """The partition's number."""
 
     @property
-    def leader_epoch(self) -> int:
+    def leader_epoch(self) -> LeaderEpoch:
         """The epoch that is written into every batch."""
 
     def append(self, records: Sequence[Record]) -> Ticket:
@@ -86,9 +86,9 @@ class Piece(NamedTuple):
     """A part of a partition as it is read: whole record batches in Kafka's format."""
 
     data: bytes
-    offset: int
+    offset: Offset
     """From which offset on it was read; the first batch holds it, or a later one where there are gaps."""
-    next_offset: int
+    next_offset: Offset
     """Where the next piece begins."""
 
 
@@ -100,11 +100,11 @@ class Claim(Protocol):
         """The partition's number."""
 
     @property
-    def leader_epoch(self) -> int:
+    def leader_epoch(self) -> LeaderEpoch:
         """The epoch under which the partition is led: the one asked for, or a newer one where the log gives them."""
 
     @property
-    def end_offset(self) -> int:
+    def end_offset(self) -> Offset:
         """Up to which offset there is something to read."""
 
     @property
@@ -135,7 +135,7 @@ class GroupLog(Protocol):
     that was fenced must not do.
     """
 
-    async def claim(self, partition: Partition, leader_epoch: int) -> Claim:
+    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> Claim:
         """Lead a partition: writers of earlier claims take no more appends, and what they took is settled on return.
 
         An epoch can be claimed again by the same node. Raises LogFenced for one that is older than the newest claim,

@@ -20,7 +20,7 @@ from coordinator.partitions.shard import Shard
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
@@ -47,17 +47,17 @@ class Leadership:
         self._stats = stats
         self._incidents = Incidents(log, manager.clock.mono_ms)
         self._loads: dict[Partition, asyncio.Task[None]] = {}
-        self.epochs: dict[Partition, int] = {}
+        self.epochs: dict[Partition, LeaderEpoch] = {}
         self.failed_partitions: dict[Partition, str] = {}
         self._is_start = True
         self.retry_s = RETRY_S
-        self.on_loaded: Callable[[Partition, int, str | None], None] = lambda _partition, _epoch, _failure: (
-            None
+        self.on_loaded: Callable[[Partition, LeaderEpoch, str | None], None] = (
+            lambda _partition, _epoch, _failure: None
         )
         """Called with a partition, its epoch, and None or why it could not be loaded."""
 
     def become_leader(
-        self, partition: Partition, leader_epoch: int, deleted_topics: frozenset[str] = frozenset()
+        self, partition: Partition, leader_epoch: LeaderEpoch, deleted_topics: frozenset[str] = frozenset()
     ) -> None:
         """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
 
@@ -70,7 +70,7 @@ class Leadership:
         self._manager.begin_load(partition).deleted_topics |= deleted_topics
         self._start_load(partition)
 
-    def resign(self, partition: Partition, leader_epoch: int) -> None:
+    def resign(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """Lose a partition to another leader, also in the middle of its load."""
         if leader_epoch < self.epochs.get(partition, -1):
             return

@@ -13,7 +13,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
@@ -31,10 +31,10 @@ class LoadProgress(msgspec.Struct):
 
     partition: Partition
     began_ms: int
-    end_offset: int
+    end_offset: Offset
     size_bytes: int
     """Of the whole log."""
-    offset: int = 0
+    offset: Offset = Offset(0)
     records: int = 0
     bytes_read: int = 0
 

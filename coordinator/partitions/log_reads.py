@@ -22,7 +22,15 @@ from protocol.names import Partition
 from storage.errors import NotOwned, StorageError, log_fields
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
-from storage.partition.reader import READ_BYTES_MAX, Found, LogReader, Missed, Offset, Sought, Wanted
+from storage.partition.reader import (
+    READ_BYTES_MAX,
+    Found,
+    LogReader,
+    Missed,
+    Sought,
+    TimestampAndOffset,
+    Wanted,
+)
 
 log = get_logger("reads")
 
@@ -168,11 +176,13 @@ class LogReads:
 
         return self._look(wanted.partition, read, fresh=fresh)
 
-    def locate(self, sought: Sequence[Sought], done: Callable[[list[Offset | ErrorCode]], None]) -> None:
+    def locate(
+        self, sought: Sequence[Sought], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
+    ) -> None:
         """Find these places, with all that is durable in sight, and call `done` with them, or why there are none."""
-        found: list[Offset | ErrorCode] = []
+        found: list[TimestampAndOffset | ErrorCode] = []
 
-        def take(result: list[Offset | ErrorCode] | BaseException) -> None:
+        def take(result: list[TimestampAndOffset | ErrorCode] | BaseException) -> None:
             if isinstance(result, BaseException):
                 log.error("a place in a log cannot be found", exc_info=result)
                 result = [ErrorCode.UNKNOWN_SERVER_ERROR] * (len(sought) - len(found))
@@ -188,8 +198,8 @@ class LogReads:
 
         go_on()
 
-    def _locate_some(self, sought: Sequence[Sought]) -> list[Offset | ErrorCode]:
-        found: list[Offset | ErrorCode] = []
+    def _locate_some(self, sought: Sequence[Sought]) -> list[TimestampAndOffset | ErrorCode]:
+        found: list[TimestampAndOffset | ErrorCode] = []
         for each in sought:
             one = self._look(each.partition, partial(self._reader.locate, sought=each), fresh=True)
             if one is None:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.runtime.timers import Delays
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.errors import StorageError
 
 LOOK_MS: Final = 100
@@ -18,7 +18,7 @@ LOOK_MS: Final = 100
 WOKEN_AT_ONCE: Final = 50
 """So many are woken in one turn of the event loop."""
 
-GONE: Final = -1
+GONE: Final = Offset(-1)
 """The end of a log that this node does not have any more."""
 
 
@@ -27,7 +27,7 @@ class Waiting:
 
     __slots__ = ("ends", "wake")
 
-    def __init__(self, ends: Mapping[Partition, int], wake: Callable[[], None]) -> None:
+    def __init__(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> None:
         self.ends = ends
         self.wake = wake
 
@@ -35,16 +35,16 @@ class Waiting:
 class Tail:
     """Those who wait, by partition. Each is woken once."""
 
-    def __init__(self, end_offset: Callable[[Partition], int], timers: Delays) -> None:
+    def __init__(self, end_offset: Callable[[Partition], Offset], timers: Delays) -> None:
         """`end_offset` says where a partition's log ends, or raises StorageError."""
         self._end_offset = end_offset
         self._timers = timers
         self._waiting: dict[Partition, dict[Waiting, None]] = {}
-        self._seen: dict[Partition, int] = {}  # the ends that all who wait there have seen
+        self._seen: dict[Partition, Offset] = {}  # the ends that all who wait there have seen
         self._woken: dict[Waiting, None] = {}  # a set that keeps their order
         self._is_looking = False
 
-    def wait(self, ends: Mapping[Partition, int], wake: Callable[[], None]) -> Waiting:
+    def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> Waiting:
         """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
         waiting = Waiting(ends, wake)
         for partition, end in ends.items():
@@ -83,7 +83,7 @@ class Tail:
         if self._is_looking:
             self._timers.after(LOOK_MS, self._look)
 
-    def _end(self, partition: Partition) -> int:
+    def _end(self, partition: Partition) -> Offset:
         try:
             return self._end_offset(partition)
         except StorageError:

@@ -14,12 +14,13 @@ from typing import Final
 import msgspec
 
 from coordinator.topology.view import NOBODY, Leader
+from protocol.names import LeaderEpoch
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.errors import StorageError, storage_error
 
 FILE_NAME: Final = "leaders.json"
 VERSION: Final = 1
-SINGLE_NODE_EPOCH: Final = 0
+SINGLE_NODE_EPOCH: Final = LeaderEpoch(0)
 """The epoch that a node uses where there never were several."""
 
 
@@ -29,7 +30,7 @@ class CorruptLeaders(StorageError):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     version: int
-    partitions: list[tuple[int, int]]
+    partitions: list[tuple[LeaderEpoch, int]]
 
 
 def read(fs: FileSystem, data_dir: Path) -> list[Leader] | None:
@@ -66,7 +67,7 @@ def of_partitions(known: Sequence[Leader] | None, count: int) -> list[Leader]:
     return found + [Leader(NOBODY, SINGLE_NODE_EPOCH)] * (count - len(found))
 
 
-def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[int]:
+def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int) -> list[LeaderEpoch]:
     """The epochs under which a node that is alone leads all partitions. Blocks. Raises StorageError.
 
     Where there never were several nodes nothing is noted, and the epoch is always the same.
@@ -74,6 +75,6 @@ def next_single_epochs(fs: FileSystem, data_dir: Path, node_id: int, count: int)
     known = read(fs, data_dir)
     if known is None:
         return [SINGLE_NODE_EPOCH] * count
-    leaders = [Leader(node_id, leader.epoch + 1) for leader in of_partitions(known, count)]
+    leaders = [Leader(node_id, LeaderEpoch(leader.epoch + 1)) for leader in of_partitions(known, count)]
     write(fs, data_dir, leaders)
     return [leader.epoch for leader in leaders]

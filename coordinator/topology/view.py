@@ -8,11 +8,11 @@ import msgspec
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch
 from protocol.placement import partition_for
 
 NOBODY: Final = -1
-TOPIC_EPOCH: Final = 0
+TOPIC_EPOCH: Final = LeaderEpoch(0)
 """The leader epoch of every partition of a topic without data: no log of theirs could be cut."""
 
 
@@ -28,7 +28,7 @@ class Leader(msgspec.Struct, frozen=True, array_like=True):
     """The leader of a partition, or NOBODY, and its epoch."""
 
     node_id: int
-    epoch: int
+    epoch: LeaderEpoch
 
 
 class View(msgspec.Struct, frozen=True):

@@ -25,8 +25,8 @@ Moving out (`give_back_group`):
 5. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
    has no members; if they changed, all but the first step begins anew.
 
-An attempt that is stopped before step 5 has only written offsets at the cluster; the next attempt writes newer ones. Two
-at once could write older ones after newer ones, so there must be one at a time.
+An attempt that is stopped before step 5 has only written offsets at the cluster; the next attempt writes newer ones.
+Two at once could write older ones after newer ones, so there must be one at a time.
 """
 
 from collections.abc import Mapping

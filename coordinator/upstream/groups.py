@@ -11,6 +11,7 @@ from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPart
 from coordinator.upstream.cluster import UpstreamCluster, check
 from coordinator.upstream.errors import TooOld
 from coordinator.upstream.questions import Question
+from protocol import names
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -195,7 +196,7 @@ def _topics(offsets: Mapping[TopicPartition, Offset]) -> list[OffsetCommitReques
         by_topic.setdefault(place.topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=place.partition,
-                committed_offset=offset.offset,
+                committed_offset=names.Offset(offset.offset),
                 committed_leader_epoch=offset.leader_epoch,
                 committed_metadata=offset.metadata,
             )

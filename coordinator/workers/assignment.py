@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.topology.view import NOBODY, Leader
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 
 
 class Lead(NamedTuple):
@@ -23,7 +23,7 @@ class Lead(NamedTuple):
 
     node: int
     partition: Partition
-    epoch: int
+    epoch: LeaderEpoch
 
 
 class Resign(NamedTuple):
@@ -31,7 +31,7 @@ class Resign(NamedTuple):
 
     node: int
     partition: Partition
-    epoch: int
+    epoch: LeaderEpoch
 
 
 Command = Lead | Resign
@@ -44,7 +44,7 @@ class Unmovable(ValueError):
 class Place(msgspec.Struct):
     """One partition."""
 
-    epoch: int
+    epoch: LeaderEpoch
     """The highest that anybody was given."""
     owner: int | None = None
     leads: bool = False
@@ -80,7 +80,7 @@ class Assignment:
         if not any(node in (place.owner, place.target) for place in self.places):
             self._spread({partition: self._wanted(place) for partition, place in self._numbered()})
 
-    def released(self, node: int, partition: Partition, epoch: int) -> bool:
+    def released(self, node: int, partition: Partition, epoch: LeaderEpoch) -> bool:
         """A node has let a partition go. False for what does not fit: then nothing has changed."""
         place = self.places[partition]
         if node not in self.up or (place.owner, place.epoch) != (node, epoch) or place.leads:
@@ -158,7 +158,7 @@ class Assignment:
             if place.owner is None:
                 node = self._choose(place, loads)
                 if node is not None:
-                    place.epoch += 1
+                    place.epoch = LeaderEpoch(place.epoch + 1)
                     place.owner, place.leads, place.target = node, True, None
                     loads[node] += 1
                     told.append(Lead(node, partition, place.epoch))

@@ -18,7 +18,7 @@ from coordinator.node import EndsByTopic
 from coordinator.topology.view import View
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import Position
 
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -52,8 +52,8 @@ class Lead(_Message, frozen=True):
     """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`."""
 
     partition: Partition
-    leader_epoch: int
-    recovery_point: int
+    leader_epoch: LeaderEpoch
+    recovery_point: Offset
     position: Position | None
 
 
@@ -68,7 +68,7 @@ class Resign(_Message, frozen=True):
     """Serve this partition no more, close it, and say so."""
 
     partition: Partition
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
 class Viewed(_Message, frozen=True):
@@ -144,7 +144,7 @@ class Loaded(_Message, frozen=True):
     """A partition that the worker is to lead is served; or it cannot be, and why."""
 
     partition: Partition
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     failure: str | None = None
 
 
@@ -152,7 +152,7 @@ class Released(_Message, frozen=True):
     """A partition is closed and on disk; `position` is its end, None if it was not opened yet or is empty."""
 
     partition: Partition
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     position: Position | None
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from coordinator.runtime.sockets import PATH_BYTES_MAX
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 from storage.errors import StorageError
 
 FILE_NAME: Final = "control.sock"
@@ -44,7 +44,7 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     partition: Partition
     leader: int
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
     state: str
     reason: str | None = None
 

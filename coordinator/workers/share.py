@@ -12,7 +12,7 @@ from coordinator.partitions.leadership import RETRY_S, Leadership
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.workers.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
@@ -55,7 +55,7 @@ class Share:
         lead = self._leads[partition]
         await self._log.run(partial(self._log.files.adopt, partition, lead.recovery_point, lead.position))
 
-    def _loaded(self, partition: Partition, leader_epoch: int, failure: str | None) -> None:
+    def _loaded(self, partition: Partition, leader_epoch: LeaderEpoch, failure: str | None) -> None:
         self._send(Loaded(partition, leader_epoch, failure))
 
     def resign(self, resign: Resign) -> None:

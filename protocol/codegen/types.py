@@ -17,7 +17,12 @@ _PYTHON_TYPES = {
     "bytes": "bytes",
 }
 
-NAMED: Final = {"group_id": "GroupId", "leader": "MemberId", "member_id": "MemberId"}
+NAMED: Final = {
+    "committed_offset": "Offset",
+    "group_id": "GroupId",
+    "leader": "MemberId",
+    "member_id": "MemberId",
+}
 """Types of `protocol.names` by the names of the fields that have them."""
 
 

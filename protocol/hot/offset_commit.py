@@ -10,7 +10,7 @@ from typing import Any, Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -57,7 +57,7 @@ _PACK_q: Final = Struct(">q").pack
 
 class OffsetCommitRequestPartition(Frozen, frozen=True):
     partition_index: int = 0
-    committed_offset: int = 0
+    committed_offset: Offset = Offset(0)
     committed_leader_epoch: int = -1
     commit_timestamp: int = -1
     committed_metadata: str | None = ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from protocol.structs import Frozen
 from protocol.wire import (
     NULL_INT16,
@@ -83,7 +83,7 @@ class OffsetFetchRequest(Frozen, frozen=True):
 
 class OffsetFetchResponsePartition(Frozen, frozen=True):
     partition_index: int = 0
-    committed_offset: int = 0
+    committed_offset: Offset = Offset(0)
     committed_leader_epoch: int = -1
     metadata: str | None = ""
     error_code: int = 0
@@ -96,7 +96,7 @@ class OffsetFetchResponseTopic(Frozen, frozen=True):
 
 class OffsetFetchResponsePartitions(Frozen, frozen=True):
     partition_index: int = 0
-    committed_offset: int = 0
+    committed_offset: Offset = Offset(0)
     committed_leader_epoch: int = -1
     metadata: str | None = ""
     error_code: int = 0

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from protocol.names import Offset
 from storage.format.batch import batch_body
 from storage.format.batch_format import (
     COMPRESSION_MASK,
@@ -29,7 +30,7 @@ _LONG: Final = Struct(">q")
 _INT: Final = Struct(">i")
 
 
-Keep = Callable[[int, bytes | None, bool], bool]
+Keep = Callable[[Offset, bytes | None, bool], bool]
 """Whether to keep a record, by offset, key, and whether it is a tombstone."""
 
 
@@ -106,7 +107,7 @@ def filter_message(message: Batch, keep: Keep) -> bytes | None:
     return b"".join(_message(message, *record) for record in kept)
 
 
-def _message(like: Batch, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> bytes:
+def _message(like: Batch, offset: Offset, timestamp: int, key: bytes | None, value: bytes | None) -> bytes:
     """One uncompressed message; of the attributes of the wrapper only the kind of timestamp is left."""
     parts = [_OLD_HEAD.pack(like.magic, like.attributes & LOG_APPEND_TIME)]
     if like.magic:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
 from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
@@ -26,7 +26,7 @@ class Cleaning(msgspec.Struct, frozen=True):
     """What one cleaning did."""
 
     partition: Partition
-    end_offset: int
+    end_offset: Offset
     bytes_before: int
     bytes_after: int
     records_before: int
@@ -61,7 +61,7 @@ class LogCleaner:
         self._run = run or self._child
         self._now_ms = now_ms
         self._fs = manager.file_system
-        self._noted: dict[TopicPartition, int] | None = None
+        self._noted: dict[TopicPartition, Offset] | None = None
         # Where a transaction that does not end keeps a log from being cleaned: up to where it was tried.
         self._stuck: dict[Partition, int] = {}
 
@@ -144,19 +144,19 @@ class LogCleaner:
 
     # --- up to where each log was cleaned ---
 
-    def _offset(self, partition: Partition) -> int | None:
+    def _offset(self, partition: Partition) -> Offset | None:
         key = (self._manager.settings.topic, partition)
         if self._noted is None or key not in self._noted:
             self._noted = self._read()
-        return self._noted.setdefault(key, -1)
+        return self._noted.setdefault(key, Offset(-1))
 
-    def _read(self) -> dict[TopicPartition, int]:
+    def _read(self) -> dict[TopicPartition, Offset]:
         """All that was noted, by us, by a broker, or by other nodes that had a partition: the highest counts."""
         data_dir = self._manager.data_dir
         directories = (data_dir, *journal_dirs(self._fs.listdir(data_dir), data_dir))
         return read_highest(self._fs, directories, CLEANER_OFFSET_FILE) | (self._noted or {})
 
-    def _note(self, partition: Partition, offset: int) -> None:
+    def _note(self, partition: Partition, offset: Offset) -> None:
         assert self._noted is not None
         self._noted[self._manager.settings.topic, partition] = offset
         known = {key: each for key, each in self._noted.items() if each >= 0}

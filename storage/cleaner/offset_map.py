@@ -3,6 +3,8 @@
 
 from typing import Final
 
+from protocol.names import Offset
+
 _ENTRY_BYTES: Final = 33 + 32 + 104
 """Beside the key's own bytes: its object, the offset's, and their place in a dict that has just grown."""
 
@@ -13,15 +15,15 @@ class OffsetMap:
     __slots__ = ("_left", "_offsets", "latest_offset")
 
     def __init__(self, bytes_max: int) -> None:
-        self.latest_offset = -1
+        self.latest_offset = Offset(-1)
         """Of all records up to this one the keys are in the map."""
-        self._offsets: dict[bytes, int] = {}
+        self._offsets: dict[bytes, Offset] = {}
         self._left = bytes_max
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def put(self, key: bytes, offset: int) -> bool:
+    def put(self, key: bytes, offset: Offset) -> bool:
         """Note a record that follows all noted before; False, and nothing is noted, when there is no room."""
         if key not in self._offsets:
             size = len(key) + _ENTRY_BYTES
@@ -31,6 +33,6 @@ class OffsetMap:
         self._offsets[key] = offset
         return True
 
-    def is_newest(self, key: bytes, offset: int) -> bool:
+    def is_newest(self, key: bytes, offset: Offset) -> bool:
         """Whether no later record of this key is known."""
         return offset >= self._offsets.get(key, -1)

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Offset
 from storage.cleaner.work import Job, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled import RolledLog
@@ -31,8 +32,8 @@ class Candidate(msgspec.Struct, frozen=True):
     rolled: RolledLog
     segments: Sequence[Segment]
     """Those that may be cleaned, from the log's first on."""
-    first_dirty_offset: int
-    bound: int
+    first_dirty_offset: Offset
+    bound: Offset
     clean_bytes: int
     dirty_bytes: int
     is_due: bool
@@ -44,7 +45,7 @@ class Candidate(msgspec.Struct, frozen=True):
         return self.dirty_bytes / max(1, self.clean_bytes + self.dirty_bytes)
 
 
-def first_dirty_offset(rolled: RolledLog, noted: int | None) -> int:
+def first_dirty_offset(rolled: RolledLog, noted: Offset | None) -> Offset:
     """Up to where a log was cleaned; from its start where the note is of another log (cleanableOffsets)."""
     start = rolled.segments[0].base_offset
     if noted is None or not start <= noted <= rolled.end_offset:
@@ -52,7 +53,7 @@ def first_dirty_offset(rolled: RolledLog, noted: int | None) -> int:
     return noted
 
 
-def candidate(rolled: RolledLog, noted: int | None, settings: CleanerSettings, now_ms: int) -> Candidate:
+def candidate(rolled: RolledLog, noted: Offset | None, settings: CleanerSettings, now_ms: int) -> Candidate:
     """What a cleaning could do for a log of which `noted` says up to where it was cleaned. Raises OSError."""
     first_dirty = first_dirty_offset(rolled, noted)
     segments, bound = list(rolled.segments), rolled.bound
@@ -69,8 +70,8 @@ def candidate(rolled: RolledLog, noted: int | None, settings: CleanerSettings, n
 
 
 def _old_enough(
-    segments: list[Segment], bound: int, first_dirty: int, before_ms: int
-) -> tuple[list[Segment], int]:
+    segments: list[Segment], bound: Offset, first_dirty: Offset, before_ms: int
+) -> tuple[list[Segment], Offset]:
     """The segments before the first dirty one with a record younger than `min.compaction.lag.ms`."""
     for index, segment in enumerate(segments):
         end = segments[index + 1].base_offset if index + 1 < len(segments) else bound

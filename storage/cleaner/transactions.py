@@ -9,6 +9,7 @@ from bisect import bisect_right
 from operator import itemgetter
 from typing import Final
 
+from protocol.names import Offset
 from storage.format.batch_format import Batch
 from storage.format.markers import ABORT, ENDS, marker_type
 
@@ -23,7 +24,7 @@ class _Producer:
 
     def __init__(self) -> None:
         self.epoch = -1
-        self.last_data_offset = -1
+        self.last_data_offset = Offset(-1)
         self.timestamp = -1
 
 
@@ -31,9 +32,9 @@ class CleanedTransactions:
     """All batches of a range are shown to `scan`, in order; then all again to `on_data` and `on_marker`."""
 
     def __init__(self) -> None:
-        self._open: dict[int, int] = {}
+        self._open: dict[int, Offset] = {}
         # By producer: first offset and that of the marker of each aborted transaction, in order.
-        self._aborted: dict[int, list[tuple[int, int]]] = {}
+        self._aborted: dict[int, list[tuple[Offset, Offset]]] = {}
         self._producers: dict[int, _Producer] = {}
         self._seen: set[int] = set()
 
@@ -57,7 +58,7 @@ class CleanedTransactions:
             if kind == ABORT and first is not None:
                 self._aborted.setdefault(batch.producer_id, []).append((first, batch.last_offset))
 
-    def last_stable_offset(self, end_offset: int) -> int:
+    def last_stable_offset(self, end_offset: Offset) -> Offset:
         """Where the first transaction without a marker begins; `end_offset` when there is none."""
         return min(self._open.values(), default=end_offset)
 

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from protocol.names import Offset
 from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import CleanedTransactions
@@ -41,7 +42,7 @@ _CHUNK_BYTES: Final = 1 << 20
 class OldSegment(msgspec.Struct, frozen=True):
     """A segment to be cleaned, as it was when the job was made; nobody writes to it."""
 
-    base_offset: int
+    base_offset: Offset
     size_bytes: int
 
 
@@ -51,8 +52,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     groups: list[list[OldSegment]]
     """Each becomes one segment; in order, together without a gap from the log's first segment on."""
-    first_dirty_offset: int
-    bound: int
+    first_dirty_offset: Offset
+    bound: Offset
     now_ms: int
     delete_retention_ms: int
     dedupe_buffer_bytes: int
@@ -63,7 +64,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Cleaned(msgspec.Struct, frozen=True):
     """A new segment, on disk as `.cleaned` under the first of the `base_offsets` of those that it replaces."""
 
-    base_offsets: list[int]
+    base_offsets: list[Offset]
     bytes_before: int
     bytes_after: int
     records_before: int
@@ -73,7 +74,7 @@ class Cleaned(msgspec.Struct, frozen=True):
 class Result(msgspec.Struct, frozen=True):
     """What came of a job: up to `end_offset` the log is clean, once all is swapped in, in order."""
 
-    end_offset: int
+    end_offset: Offset
     segments: list[Cleaned]
 
 
@@ -142,12 +143,12 @@ class Cleaner:
         if self._bound <= self._job.first_dirty_offset:
             return Result(self._job.first_dirty_offset, [])
         full = self._fill_map(sources)
-        end_offset = self.map.latest_offset + 1 if full else self._bound
+        end_offset = Offset(self.map.latest_offset + 1) if full else self._bound
         if end_offset <= self._job.first_dirty_offset:
             raise OffsetMapTooSmall(
                 f"{self._job.dedupe_buffer_bytes} bytes do not hold the keys of one batch"
             )
-        self.map.latest_offset = end_offset - 1
+        self.map.latest_offset = Offset(end_offset - 1)
         self.transactions.restart()
         cleaned = [self._clean_group(group) for group in groups if group[0].base_offset < end_offset]
         return Result(end_offset, cleaned)
@@ -177,7 +178,7 @@ class Cleaner:
         """Note the keys of the dirty part; True when there was no room for all."""
         start = self._job.first_dirty_offset
         self.transactions.restart()
-        self.map.latest_offset = start - 1
+        self.map.latest_offset = Offset(start - 1)
         for index, source in enumerate(sources):
             if index + 1 < len(sources) and sources[index + 1].base_offset <= start:
                 continue
@@ -191,7 +192,7 @@ class Cleaner:
                 self.map.latest_offset = batch.last_offset
         return False
 
-    def _note(self, batch: Batch, start: int) -> bool:
+    def _note(self, batch: Batch, start: Offset) -> bool:
         put = self.map.put
         for offset, _, key, _ in iter_records(batch):
             if key is not None and offset >= start and not put(key, offset):
@@ -260,7 +261,7 @@ class Cleaner:
             return empty_batch(batch)
         return data
 
-    def _keeps(self, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
+    def _keeps(self, offset: Offset, key: bytes | None, is_tombstone: bool) -> bool:
         """Whether a record stays (Cleaner.shouldRetainRecord)."""
         if offset > self.map.latest_offset:
             return True
@@ -269,7 +270,7 @@ class Cleaner:
             return False
         return not is_tombstone or self._horizon is None or self._job.now_ms < self._horizon
 
-    def _keeps_old(self, message: Batch, offset: int, key: bytes | None, is_tombstone: bool) -> bool:
+    def _keeps_old(self, message: Batch, offset: Offset, key: bytes | None, is_tombstone: bool) -> bool:
         """Whether a record before v2 stays. It has no room for a tombstone's horizon: its own time stands for it."""
         self._horizon = None
         if not self._keeps(offset, key, is_tombstone):
@@ -322,7 +323,7 @@ class Cleaner:
             raise CorruptLog(path, error.reason, position=position) from error
 
 
-def _keep_all(_offset: int, _key: bytes | None, _is_tombstone: bool) -> bool:
+def _keep_all(_offset: Offset, _key: bytes | None, _is_tombstone: bool) -> bool:
     return True
 
 

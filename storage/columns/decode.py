@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from protocol.names import Offset
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import BOUNDS, Bodies, Bounds, gather
 from storage.columns.numbers import Bools, Longs
@@ -103,7 +104,7 @@ class _Decoded:
         if found is not None:
             return found
         record = (
-            int(self._offset[row]),
+            Offset(int(self._offset[row])),
             int(self._timestamp[row]),
             self._bytes("key", row),
             self._bytes("value", row),

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from crc32c import crc32c
 
+from protocol.names import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch import check_batch, find_batch
 from storage.format.batch_format import (
@@ -240,7 +241,7 @@ def next_good_batch(read: Read, position: int) -> tuple[int | None, bool, int]:
 
 
 def _find(data: bytes) -> int | None:
-    return find_batch(data, 0, 1 << 63)
+    return find_batch(data, Offset(0), 1 << 63)
 
 
 def _has_header(head: bytes) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 
 TopicPartition = tuple[str, Partition]
@@ -20,12 +20,12 @@ TopicPartition = tuple[str, Partition]
 class Position(msgspec.Struct, frozen=True):
     """Where `offset` is, or comes next: at this byte of the segment with this base offset."""
 
-    offset: int
-    base_offset: int
+    offset: Offset
+    base_offset: Offset
     position: int
 
 
-def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, int] | None:
+def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, Offset] | None:
     """The offsets in the file; None when there is none, or when it makes no sense.
 
     What it says only spares work or tells damage from a torn write, so that, as in Kafka, a node starts
@@ -34,21 +34,24 @@ def read_offsets(fs: FileSystem, path: Path) -> dict[TopicPartition, int] | None
     return parse_offsets(_contents(fs, path))
 
 
-def parse_offsets(data: bytes) -> dict[TopicPartition, int] | None:
+def parse_offsets(data: bytes) -> dict[TopicPartition, Offset] | None:
     """The offsets in the bytes of such a file; None when they make no sense."""
     rows = _parsed(data, numbers=1)
-    return None if rows is None else {key: offset for key, (offset,) in rows.items()}
+    return None if rows is None else {key: Offset(offset) for key, (offset,) in rows.items()}
 
 
 def read_positions(fs: FileSystem, path: Path) -> dict[TopicPartition, Position]:
     """The positions in the file; empty when there is none, or when it makes no sense. Raises OSError."""
     rows = _parsed(_contents(fs, path), numbers=3) or {}
-    return {key: Position(*numbers) for key, numbers in rows.items()}
+    return {
+        key: Position(Offset(offset), Offset(base_offset), position)
+        for key, (offset, base_offset, position) in rows.items()
+    }
 
 
-def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict[TopicPartition, int]:
+def read_highest(fs: FileSystem, directories: Iterable[Path], name: str) -> dict[TopicPartition, Offset]:
     """Of the files of that name the highest offset of each partition: each was true, and stays so. Raises OSError."""
-    highest: dict[TopicPartition, int] = {}
+    highest: dict[TopicPartition, Offset] = {}
     for directory in directories:
         for key, offset in (read_offsets(fs, directory / name) or {}).items():
             highest[key] = max(offset, highest.get(key, offset))
@@ -63,7 +66,7 @@ def gather_offsets(fs: FileSystem, data_dir: Path, directories: Iterable[Path], 
         write_offsets(fs, data_dir / name, highest)
 
 
-def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+def write_offsets(fs: FileSystem, path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
     """Replace the file, durably. Raises OSError."""
     atomic_write(fs, path, _text({key: (offset,) for key, offset in offsets.items()}))
 

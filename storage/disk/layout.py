@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 LOCK_FILE: Final = ".lock"
@@ -95,21 +95,21 @@ def journal_dir_of(path: Path) -> Path | None:
     return path.with_name(JOURNAL_DIR + match[1]) if match else None
 
 
-def segment_name(base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+def segment_name(base_offset: Offset, suffix: str = LOG_SUFFIX) -> str:
     """The name of a file of the segment that starts at `base_offset`; its log by default."""
     return f"{base_offset:020d}{suffix}"
 
 
-def parse_segment(name: str) -> int | None:
+def parse_segment(name: str) -> Offset | None:
     """The base offset of a segment of this name, if it is one."""
     match = _SEGMENT.fullmatch(name)
-    return int(match[1]) if match else None
+    return Offset(int(match[1])) if match else None
 
 
-def parse_segment_file(name: str) -> int:
+def parse_segment_file(name: str) -> Offset:
     """The base offset in the name of any file of a segment, with whatever suffixes; -1 if there is none."""
     match = _SEGMENT_FILE.match(name)
-    return int(match[1]) if match else -1
+    return Offset(int(match[1]) if match else -1)
 
 
 def journal_name(number: int) -> str:

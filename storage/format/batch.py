@@ -9,6 +9,7 @@ from zlib import crc32
 
 from crc32c import crc32c
 
+from protocol.names import Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_builder import BATCH_BYTES_MAX, BatchBuilder
 from storage.format.batch_format import (
@@ -146,7 +147,7 @@ def iter_records(batch: Batch | bytes) -> Iterator[BatchRecord]:
     return iter_body(batch, batch_body(batch))
 
 
-def find_batch(data: bytes, offset: int, span: int = 1 << 31) -> int | None:
+def find_batch(data: bytes, offset: Offset, span: int = 1 << 31) -> int | None:
     """Where in `data` the first whole batch of version 2 starts, wherever that may be.
 
     Only one counts whose first offset is `offset` or some larger one, of `span` in all.

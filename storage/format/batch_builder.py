@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from protocol.names import LeaderEpoch, Offset
 from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
@@ -102,7 +103,7 @@ class BatchBuilder:
         self._records += added
         self.count += added
 
-    def build(self, base_offset: int, leader_epoch: int, timestamp_ms: int) -> list[bytes]:
+    def build(self, base_offset: Offset, leader_epoch: LeaderEpoch, timestamp_ms: int) -> list[bytes]:
         """The batches, the first of them at `base_offset` and every record at `timestamp_ms`.
 
         An empty list when nothing was appended. Can be called again, with another offset.
@@ -123,7 +124,7 @@ class BatchBuilder:
                     count=count,
                 )
             )
-            base_offset += count
+            base_offset = Offset(base_offset + count)
         return batches
 
     def _encode_offsets(self, commits: Sequence[OffsetCommits], delta: int) -> bytes:

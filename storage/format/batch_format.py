@@ -23,6 +23,7 @@ from typing import Final
 
 from crc32c import crc32c
 
+from protocol.names import LeaderEpoch, Offset
 from protocol.structs import Frozen
 from storage.format.compression import compress
 
@@ -86,9 +87,9 @@ class Batch(Frozen, frozen=True):
     buffer: bytes
     position: int
     size_bytes: int
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
+    base_offset: Offset
+    last_offset: Offset
+    leader_epoch: LeaderEpoch
     magic: int
     checksum: int
     attributes: int
@@ -105,9 +106,9 @@ class Batch(Frozen, frozen=True):
         return self.position + self.size_bytes
 
     @property
-    def next_offset(self) -> int:
+    def next_offset(self) -> Offset:
         """The offset after the batch's last one; compaction may have removed the record that had that."""
-        return self.last_offset + 1
+        return Offset(self.last_offset + 1)
 
     @property
     def compression(self) -> int:
@@ -138,8 +139,8 @@ class Batch(Frozen, frozen=True):
 class Extent(Frozen, frozen=True):
     """Which offsets a batch has, and where it ends in the bytes that it was found in."""
 
-    base_offset: int
-    next_offset: int
+    base_offset: Offset
+    next_offset: Offset
     """The offset after its last one."""
     end: int
     """The position after the batch, which may lie behind those bytes."""
@@ -153,9 +154,9 @@ class BatchSummary(Frozen, frozen=True):
 
     position: int
     size_bytes: int
-    base_offset: int
-    next_offset: int
-    leader_epoch: int
+    base_offset: Offset
+    next_offset: Offset
+    leader_epoch: LeaderEpoch
     max_timestamp: int
 
     @property
@@ -164,9 +165,9 @@ class BatchSummary(Frozen, frozen=True):
         return self.position + self.size_bytes
 
     @property
-    def last_offset(self) -> int:
+    def last_offset(self) -> Offset:
         """The offset of its last record, or that which it had before compaction."""
-        return self.next_offset - 1
+        return Offset(self.next_offset - 1)
 
 
 # ------------------------------------------------------------------ reading
@@ -193,17 +194,18 @@ def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
     extent = batch_extent(data, pos) if left >= EXTENT_BYTES else None
     if extent is None:
         raise ValueError("these bytes are no record batch")
-    return BatchSummary(position, extent.end - pos, extent.base_offset, extent.next_offset, NONE, NONE)
+    first, following, epoch = extent.base_offset, extent.next_offset, LeaderEpoch(NONE)
+    return BatchSummary(position, extent.end - pos, first, following, epoch, NONE)
 
 
-def base_offset_of(batch: bytes) -> int:
+def base_offset_of(batch: bytes) -> Offset:
     """The base offset of a whole batch of any format."""
-    return int(_LONG.unpack_from(batch, BASE_OFFSET_AT)[0])
+    return Offset(_LONG.unpack_from(batch, BASE_OFFSET_AT)[0])
 
 
-def next_offset_of(batch: bytes) -> int:
+def next_offset_of(batch: bytes) -> Offset:
     """The offset after the last one of a whole batch of version 2."""
-    return base_offset_of(batch) + int(_INT.unpack_from(batch, LAST_OFFSET_DELTA_AT)[0]) + 1
+    return Offset(base_offset_of(batch) + int(_INT.unpack_from(batch, LAST_OFFSET_DELTA_AT)[0]) + 1)
 
 
 def record_count(batch: bytes) -> int:
@@ -243,9 +245,9 @@ def length_and_checksum(data: bytes, pos: int) -> tuple[int, int]:
 def encode_batch(
     body: bytes,
     *,
-    base_offset: int,
+    base_offset: Offset,
     last_offset_delta: int,
-    leader_epoch: int,
+    leader_epoch: LeaderEpoch,
     attributes: int,
     base_timestamp: int,
     max_timestamp: int,

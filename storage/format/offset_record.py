@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from protocol.structs import Frozen
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_string
@@ -84,7 +84,7 @@ class OffsetAndMetadata(Frozen, frozen=True):
     `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
     """
 
-    offset: int
+    offset: Offset
     leader_epoch: int
     metadata: str
     commit_timestamp: int
@@ -290,7 +290,7 @@ def _decode_any_offset(value: bytes) -> OffsetAndMetadata:
     version = reader.int16()
     if not 0 <= version <= OFFSET_VALUE_VERSION_MAX:
         raise CorruptRecord(f"offset commit value version {version} is not known")
-    offset = reader.int64()
+    offset = Offset(reader.int64())
     epoch = reader.int32() if version >= 3 else -1
     if version == 4:
         metadata, timestamp = reader.compact_string(), reader.int64()

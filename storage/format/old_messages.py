@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
+from protocol.names import LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch_format import (
     LOG_APPEND_TIME,
@@ -48,7 +49,7 @@ def read_message(buffer: bytes, position: int) -> Batch:
         size,
         base_offset=offset,
         last_offset=offset,
-        leader_epoch=-1,
+        leader_epoch=LeaderEpoch(-1),
         magic=magic,
         checksum=checksum,
         # The same bits for the codec and the kind of timestamp; the higher ones meant nothing yet.
@@ -80,7 +81,7 @@ def iter_messages(message: Batch) -> Iterator[BatchRecord]:
         if inner.compression:
             raise CorruptBatch(message.position, "a wrapped message is a wrapper itself")
         timestamp = message if message.attributes & LOG_APPEND_TIME else inner
-        yield base_offset + inner.base_offset, timestamp.base_timestamp, *_key_and_value(inner)
+        yield Offset(base_offset + inner.base_offset), timestamp.base_timestamp, *_key_and_value(inner)
 
 
 def _messages(data: bytes) -> Iterator[Batch]:

@@ -17,6 +17,7 @@ holds them, and the bulk way of `storage.columns`, equal.
 from collections.abc import Iterator
 from typing import Final
 
+from protocol.names import Offset
 from protocol.structs import Frozen
 from storage.errors import CorruptBatch
 from storage.format.batch_format import LOG_APPEND_TIME, Batch
@@ -25,7 +26,7 @@ from storage.format.varints import TABLE_SIZE, ZIGZAG, read_zigzag, zigzag
 RECORD_BYTES_MIN: Final = 7
 """Size, attributes, two deltas, two sizes and the number of headers: a byte each."""
 
-BatchRecord = tuple[int, int, bytes | None, bytes | None]
+BatchRecord = tuple[Offset, int, bytes | None, bytes | None]
 """offset, timestamp in milliseconds, key, value"""
 
 NO_TIMESTAMP_DELTA: Final = b"\x00\x00"
@@ -43,7 +44,7 @@ class RawRecord(Frozen, frozen=True):
 
     start: int
     end: int
-    offset: int
+    offset: Offset
     timestamp: int
     """By its delta, in milliseconds; that of the batch counts instead where LOG_APPEND_TIME is set."""
     key: bytes | None
@@ -80,7 +81,7 @@ def raw_records(batch: Batch, body: bytes) -> Iterator[RawRecord]:
             # Every length was taken as it came; here it shows whether one of them was too long.
             if pos > end or end > len(body):
                 raise _ends_wrongly(batch, end, len(body), pos)
-            offset, timestamp = base_offset + offset_delta, base_timestamp + timestamp_delta
+            offset, timestamp = Offset(base_offset + offset_delta), base_timestamp + timestamp_delta
             yield RawRecord(start, end, offset, timestamp, key, value, after_timestamp)
             pos = end
     except CorruptBatch:
@@ -156,7 +157,7 @@ def iter_body(batch: Batch, body: bytes) -> Iterator[BatchRecord]:  # noqa: C901
                 pos += number
             if pos > end or end > size:
                 raise _ends_wrongly(batch, end, size, pos)
-            yield offset, timestamp, key, value
+            yield Offset(offset), timestamp, key, value
             pos = end
     except CorruptBatch:
         raise

@@ -31,7 +31,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
+from protocol.structs import Frozen
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -53,8 +54,13 @@ FRAME_FACTS: Final = Struct(">IQQ")
 """What the checksum covers of a frame's head: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
 
-Entry = tuple[Partition, int, bytes]
-"""partition, base offset, batch"""
+
+class Entry(Frozen, frozen=True):
+    """One batch of a partition, in a frame; it begins at `base_offset`."""
+
+    partition: Partition
+    base_offset: Offset
+    batch: bytes
 
 
 class Journal:
@@ -173,8 +179,8 @@ class Journal:
 def encode_entries(entries: Sequence[Entry]) -> bytes:
     """A frame's payload."""
     parts: list[bytes] = []
-    for partition, base_offset, batch in entries:
-        parts += (ENTRY.pack(partition, base_offset, len(batch)), batch)
+    for entry in entries:
+        parts += (ENTRY.pack(entry.partition, entry.base_offset, len(entry.batch)), entry.batch)
     return b"".join(parts)
 
 

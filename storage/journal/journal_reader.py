@@ -199,7 +199,7 @@ def _entries(data: bytes, position: int, end: int) -> Iterator[Entry]:
     while position < end:
         partition, base_offset, length = ENTRY.unpack_from(data, position)
         position += ENTRY.size
-        yield partition, base_offset, data[position : position + length]
+        yield Entry(partition, base_offset, data[position : position + length])
         position += length
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     CLEAN_SHUTDOWN_FILE,
@@ -165,7 +165,7 @@ def refuse_strangers(
     directory: Path,
     journals: Sequence[JournalContents],
     noted: Mapping[int, bytes] | None,
-    points: Mapping[Partition, int],
+    points: Mapping[Partition, Offset],
 ) -> None:
     """Raise CorruptLog unless the journals found in a directory are those that were in use; None: nobody knows.
 
@@ -180,7 +180,7 @@ def strangers(
     directory: Path,
     journals: Sequence[JournalContents],
     noted: Mapping[int, bytes] | None,
-    points: Mapping[Partition, int],
+    points: Mapping[Partition, Offset],
 ) -> Iterator[CorruptLog]:
     """What `refuse_strangers` would raise, for each journal that is missing, or not of this directory."""
     found = {journal.number: journal for journal in journals}
@@ -199,9 +199,9 @@ def strangers(
             yield CorruptLog(journal.path, reason, position=journal.frames[0].position)
 
 
-def _is_in_segments(journal: JournalContents, points: Mapping[Partition, int]) -> bool:
+def _is_in_segments(journal: JournalContents, points: Mapping[Partition, Offset]) -> bool:
     entries = (entry for frame in journal.frames for entry in frame.entries)
-    return all(base_offset < points.get(partition, 0) for partition, base_offset, _ in entries)
+    return all(entry.base_offset < points.get(entry.partition, 0) for entry in entries)
 
 
 def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection[Path]) -> None:

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from protocol.names import Partition
+from storage.journal.journal import Entry
 
 
 class PendingBatches:
@@ -22,17 +23,17 @@ class PendingBatches:
     def __contains__(self, partition: Partition) -> bool:
         return partition in self._queues
 
-    def add(self, entries: Sequence[tuple[Partition, int, bytes]]) -> None:
-        """Queue the batches of `(partition, base offset, batch)` entries."""
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Queue the batches of a frame."""
         queues = self._queues
         size = 0
-        for partition, _, batch in entries:
-            size += len(batch)
-            queue = queues.get(partition)
+        for entry in entries:
+            size += len(entry.batch)
+            queue = queues.get(entry.partition)
             if queue is None:
-                queues[partition] = [batch]
+                queues[entry.partition] = [entry.batch]
             else:
-                queue.append(batch)
+                queue.append(entry.batch)
         self.size_bytes += size
 
     def oldest(self) -> Partition | None:

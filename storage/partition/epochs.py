@@ -11,6 +11,7 @@ from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
+from protocol.names import LeaderEpoch, Offset
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import LEADER_EPOCH_FILE
 
@@ -21,7 +22,7 @@ class LeaderEpochs:
     __slots__ = ("_fs", "_path", "dirty", "entries")
 
     def __init__(self, fs: FileSystem, directory: Path) -> None:
-        self.entries: list[tuple[int, int]] = []
+        self.entries: list[tuple[LeaderEpoch, Offset]] = []
         """Epoch and first offset, both going up."""
         self.dirty = False
         """Whether the file does not say this yet."""
@@ -36,7 +37,10 @@ class LeaderEpochs:
             return False
         try:
             count = int(lines[1])
-            entries = [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines[2 : 2 + count])]
+            entries = [
+                (LeaderEpoch(int(epoch)), Offset(int(offset)))
+                for epoch, offset in map(str.split, lines[2 : 2 + count])
+            ]
         except (ValueError, IndexError):
             return False
         if lines[0] != "0" or len(entries) != count or not _goes_up(entries):
@@ -45,11 +49,11 @@ class LeaderEpochs:
         return True
 
     @property
-    def last(self) -> int:
+    def last(self) -> LeaderEpoch:
         """The newest leader's epoch, -1 without any."""
-        return self.entries[-1][0] if self.entries else -1
+        return self.entries[-1][0] if self.entries else LeaderEpoch(-1)
 
-    def assign(self, epoch: int, base_offset: int) -> None:
+    def assign(self, epoch: LeaderEpoch, base_offset: Offset) -> None:
         """A leader wrote from this offset on (LeaderEpochFileCache.assign); older epochs, and none, change nothing."""
         if epoch > self.last:
             # Where nothing came of an earlier leader's first batch, there is none of its either.
@@ -57,17 +61,19 @@ class LeaderEpochs:
             self.entries.append((epoch, base_offset))
             self.dirty = True
 
-    def truncate(self, end_offset: int) -> None:
+    def truncate(self, end_offset: Offset) -> None:
         """The log ends here now."""
         if self.entries and self.entries[-1][1] >= end_offset:
             self._drop_from(end_offset)
             self.dirty = True
 
-    def _drop_from(self, offset: int) -> None:
+    def _drop_from(self, offset: Offset) -> None:
         while self.entries and self.entries[-1][1] >= offset:
             self.entries.pop()
 
-    def end_of(self, epoch: int, leader_epoch: int, end_offset: int) -> tuple[int, int] | None:
+    def end_of(
+        self, epoch: LeaderEpoch, leader_epoch: LeaderEpoch, end_offset: Offset
+    ) -> tuple[LeaderEpoch, Offset] | None:
         """Up to which offset an epoch, or the newest one before it, wrote in a log that ends at `end_offset`.
 
         `leader_epoch` is that of the leader now, which may have written nothing yet. None for an epoch that the log
@@ -82,12 +88,12 @@ class LeaderEpochs:
         end = self.entries[number][1] if number < len(self.entries) else end_offset
         return (self.entries[number - 1][0] if number else epoch), end
 
-    def at(self, offset: int) -> int:
+    def at(self, offset: Offset) -> LeaderEpoch:
         """The epoch of the leader that wrote an offset; -1 where that is not known."""
         number = bisect_right(self.entries, offset, key=itemgetter(1))
-        return self.entries[number - 1][0] if number else -1
+        return self.entries[number - 1][0] if number else LeaderEpoch(-1)
 
-    def replace(self, entries: Iterable[tuple[int, int]]) -> None:
+    def replace(self, entries: Iterable[tuple[LeaderEpoch, Offset]]) -> None:
         """Take these instead, as far as they go up."""
         before = self.entries
         self.entries = []
@@ -103,5 +109,5 @@ class LeaderEpochs:
             self.dirty = False
 
 
-def _goes_up(entries: list[tuple[int, int]]) -> bool:
+def _goes_up(entries: list[tuple[LeaderEpoch, Offset]]) -> bool:
     return all(before[0] < after[0] and before[1] < after[1] for before, after in pairwise(entries))

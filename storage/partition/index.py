@@ -15,6 +15,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
+from protocol.names import Offset
 from storage.disk.filesystem import FileSystem, read_file
 from storage.disk.layout import INDEX_SUFFIXES, segment_name
 from storage.format.batch_format import EXTENT_BYTES, BatchSummary, batch_extent, summarize
@@ -54,7 +55,7 @@ class SegmentIndex:
     )
 
     def __init__(
-        self, fs: FileSystem, directory: Path, base_offset: int, interval_bytes: int, suffix: str = ""
+        self, fs: FileSystem, directory: Path, base_offset: Offset, interval_bytes: int, suffix: str = ""
     ) -> None:
         self.sealed = False
         """Whether the files are whole: nothing is missing, and the largest timestamp is in."""
@@ -74,7 +75,7 @@ class SegmentIndex:
         self._stale = True  # whether the files may be longer than what is known to be good of them
         self._since = 0
         self._last_time = -1
-        self._top = (-1, 0)  # the largest timestamp, and the last offset of the first batch with it
+        self._top = (-1, Offset(0))  # the largest timestamp, and the last offset of the first batch with it
         self._ready = False
 
     def clear(self) -> None:
@@ -161,19 +162,19 @@ class SegmentIndex:
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
-    def latest(self, segment: Batches) -> tuple[int, int]:
+    def latest(self, segment: Batches) -> tuple[int, Offset]:
         """The largest timestamp of the segment, and the last offset of the first batch that has it; -1 for none."""
         if self.sealed and not self._ready:
             times = self._load(1) or b""
             if not times:
-                return -1, -1
+                return -1, Offset(-1)
             timestamp, offset = _TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)
-            return timestamp, self._base_offset + offset
+            return timestamp, Offset(self._base_offset + offset)
         if not self._ready:
             self._resume(segment)
-        return self._top if self._top[0] >= 0 else (-1, -1)
+        return self._top if self._top[0] >= 0 else (-1, Offset(-1))
 
-    def offset_before(self, timestamp: int) -> int:
+    def offset_before(self, timestamp: int) -> Offset:
         """All batches up to the one with this offset have smaller timestamps; call `latest` first."""
         times = self._load(1) or b""
         if not self.sealed:
@@ -189,9 +190,11 @@ class SegmentIndex:
                 high = middle
         if not low:
             return self._base_offset
-        return self._base_offset + int(_TIME_ENTRY.unpack_from(times, (low - 1) * _TIME_ENTRY.size)[1])
+        return Offset(
+            self._base_offset + int(_TIME_ENTRY.unpack_from(times, (low - 1) * _TIME_ENTRY.size)[1])
+        )
 
-    def find(self, offset: int) -> tuple[int, int]:
+    def find(self, offset: Offset) -> tuple[int, Offset]:
         """A position to look for `offset` from, and the last offset of the batch there; (0, -1) if there is none."""
         data = self._load(0) or b""
         low, high = 0, len(data) // _ENTRY.size
@@ -204,9 +207,9 @@ class SegmentIndex:
             else:
                 high = middle
         if not low:
-            return 0, -1
+            return 0, Offset(-1)
         relative, position = _ENTRY.unpack_from(data, (low - 1) * _ENTRY.size)
-        return position, self._base_offset + relative
+        return position, Offset(self._base_offset + relative)
 
     def _load(self, which: int) -> bytes | None:
         try:
@@ -241,7 +244,7 @@ class SegmentIndex:
             return 0
         self._entries_on_disk, self._times_on_disk = count * _ENTRY.size, good * _TIME_ENTRY.size
         self._last_time = timestamp
-        self._top = (timestamp, self._base_offset + time_offset)
+        self._top = (timestamp, Offset(self._base_offset + time_offset))
         self._stale = self._entries_on_disk != len(entries) or self._times_on_disk != len(times)
         return int(entry[1])
 

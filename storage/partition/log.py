@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -42,7 +42,7 @@ from storage.settings import LogSettings
 class _Bookmark(NamedTuple):
     """Where a reader goes on: at `offset`, which is at this byte of this segment."""
 
-    offset: int
+    offset: Offset
     segment: Segment
     position: int
 
@@ -55,7 +55,7 @@ class PartitionLog:
     ) -> None:
         self.partition = partition
         self.directory = directory
-        self.end_offset = 0
+        self.end_offset = Offset(0)
         """The offset that the next record gets."""
         self._fs = fs
         self._segment_bytes = settings.segment_bytes
@@ -66,10 +66,10 @@ class PartitionLog:
         self._entries_dirty = False
         self._is_new = True
         self._bookmark: _Bookmark | None = None
-        self._noted: dict[int, int] | None = None
+        self._noted: dict[Offset, int] | None = None
         """What the file with the rolled segments says."""
         self._epochs = LeaderEpochs(fs, directory)
-        self._epochs_from: int | None = None
+        self._epochs_from: Offset | None = None
         """The offset from which on nobody has looked yet for the epochs of leaders."""
 
     def load(self) -> None:
@@ -127,11 +127,11 @@ class PartitionLog:
                 if segment.path.name not in names:
                     raise FileNotFoundError(errno.ENOENT, "the segment was removed", str(segment.path))
 
-    def _segment(self, base_offset: int, *, create: bool) -> Segment:
+    def _segment(self, base_offset: Offset, *, create: bool) -> Segment:
         interval = self._index_interval_bytes
         return Segment(self._fs, self.directory, base_offset, create=create, index_interval_bytes=interval)
 
-    def distrust(self, offset: int) -> None:
+    def distrust(self, offset: Offset) -> None:
         """What was derived from the log may lack what lies from `offset` on, or be torn: there was a crash."""
         for segment in self._reaching(offset):
             segment.index.forget()
@@ -144,7 +144,7 @@ class PartitionLog:
         return self._segments
 
     @property
-    def start_offset(self) -> int:
+    def start_offset(self) -> Offset:
         """The first offset that a read can return."""
         return self._segments[0].base_offset if self._segments else self.end_offset
 
@@ -158,14 +158,14 @@ class PartitionLog:
         """Whether `fsync` has something to do."""
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 
-    def mark_dirty(self, offset: int) -> None:
+    def mark_dirty(self, offset: Offset) -> None:
         """Let `fsync` sync all names, and everything from `offset` on: nobody knows what is on disk of it."""
         self._entries_dirty = bool(self._segments)
         if self.end_offset > offset:
             for segment in self._reaching(offset):
                 segment.dirty = True
 
-    def _reaching(self, offset: int) -> Sequence[Segment]:
+    def _reaching(self, offset: Offset) -> Sequence[Segment]:
         """The segments that may hold offsets from `offset` on."""
         return self._segments[max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0) :]
 
@@ -213,7 +213,7 @@ class PartitionLog:
                 return True
         return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
 
-    def _write(self, active: Segment, run: Run, end: int) -> None:
+    def _write(self, active: Segment, run: Run, end: Offset) -> None:
         try:
             active.write(run)
         except OSError as error:
@@ -225,7 +225,7 @@ class PartitionLog:
         if self._segments and self._segments[-1].size_bytes:
             self._start_segment(self.end_offset)
 
-    def _start_segment(self, base_offset: int) -> Segment:
+    def _start_segment(self, base_offset: Offset) -> Segment:
         try:
             if self._is_new:
                 self._create_directory()
@@ -278,7 +278,7 @@ class PartitionLog:
         if self._epochs_from is None:
             return
         offset = self._epochs_from
-        found: list[tuple[int, int]] = []
+        found: list[tuple[LeaderEpoch, Offset]] = []
         for segment in self._reaching(offset):
             for batch in segment.summaries(segment.position_before(offset)):
                 if not found or batch.leader_epoch > found[-1][0]:
@@ -310,7 +310,7 @@ class PartitionLog:
         if self._segments and self._segments[-1].size_bytes > position:
             self._segments[-1].cut(position)
 
-    def truncate(self, offset: int) -> None:
+    def truncate(self, offset: Offset) -> None:
         """Cut the log so that it ends at `offset`, which must be where a batch starts or the log ends.
 
         Raises CorruptLog when a batch lies across it, and OSError.
@@ -333,7 +333,7 @@ class PartitionLog:
         self.end_offset = offset
         self._epochs.truncate(offset)
 
-    def replace(self, base_offsets: Sequence[int]) -> None:
+    def replace(self, base_offsets: Sequence[Offset]) -> None:
         """Put a cleaned segment, which is on disk, in the place of those that it was made from.
 
         They must follow each other, and none may be the last one. Durable on return. After an OSError the log
@@ -353,7 +353,7 @@ class PartitionLog:
         self._segments[index : index + len(base_offsets)] = [cleaned]
         self._bookmark = None
 
-    def _expect_less(self, replaced: Sequence[int]) -> None:
+    def _expect_less(self, replaced: Sequence[Offset]) -> None:
         """Note what is there whatever comes of a swap: the first segment, old or cleaned, and none of the others."""
         if self._noted is None:
             return
@@ -380,7 +380,7 @@ class PartitionLog:
             self._segments.remove(segment)
         return taken
 
-    def read(self, start_offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def read(self, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
         """Whole batches from the one that holds `start_offset` on, and the offset to read from next.
 
         At most `max_bytes`, but always at least one batch; no bytes, and `end_offset`, at the end. Offsets
@@ -402,7 +402,7 @@ class PartitionLog:
             raise storage_error(self.directory, error, "reading") from error
         return b"", self.end_offset
 
-    def _refuse_overlap(self, index: int, next_offset: int) -> None:
+    def _refuse_overlap(self, index: int, next_offset: Offset) -> None:
         """Raise CorruptLog where the segment that was just read goes on with what is the next one's.
 
         Between segments compaction leaves gaps, but it never makes two of them hold the same offset.
@@ -415,22 +415,22 @@ class PartitionLog:
             reason = f"it goes on to offset {following} and beyond, where the next segment starts"
             raise CorruptLog(segment.path, reason, position=segment.find(following))
 
-    def locate(self, offset: int) -> tuple[Path, int]:
+    def locate(self, offset: Offset) -> tuple[Path, int]:
         """The file and the byte at which the batch that holds `offset` starts. Raises CorruptLog and OSError."""
         index = max(bisect_right(self._segments, offset, key=lambda s: s.base_offset) - 1, 0)
         segment = self._segments[index]
         return segment.path, segment.find(offset)
 
-    def remember(self, segment: Segment, offset: int, position: int) -> None:
+    def remember(self, segment: Segment, offset: Offset, position: int) -> None:
         """Start looking for `offset` and those after it here, the next time."""
         self._bookmark = _Bookmark(offset, segment, position)
 
-    def _find(self, segment: Segment, offset: int) -> int:
+    def _find(self, segment: Segment, offset: Offset) -> int:
         mark = self._bookmark
         near = mark.position if mark and mark.segment is segment and mark.offset <= offset else 0
         return segment.find(offset, near)
 
-    def _read_segment(self, segment: Segment, offset: int, max_bytes: int) -> tuple[bytes, int]:
+    def _read_segment(self, segment: Segment, offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
         position = self._find(segment, offset)
         data = segment.read(position, max(max_bytes, EXTENT_BYTES))
         if not data:
@@ -450,9 +450,9 @@ class PartitionLog:
             segment.close()
 
 
-def _whole_batches(data: bytes) -> tuple[int, int]:
+def _whole_batches(data: bytes) -> tuple[int, Offset]:
     """Where the last whole batch in `data` ends, and the offset after it."""
-    pos = next_offset = 0
+    pos, next_offset = 0, Offset(0)
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
         if extent is None or extent.end > len(data):

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from protocol.structs import Frozen
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import iter_records, read_batch
@@ -27,8 +27,8 @@ PLACES_MAX: Final = 1_000
 """So many readers go on where they were without a look at an index."""
 
 NO_TIMESTAMP: Final = -1
-NO_OFFSET: Final = -1
-NO_EPOCH: Final = -1
+NO_OFFSET: Final = Offset(-1)
+NO_EPOCH: Final = LeaderEpoch(-1)
 
 
 class Missed(enum.Enum):
@@ -46,13 +46,13 @@ class Wanted(Frozen, frozen=True):
     """What a fetch wants of one partition."""
 
     partition: Partition
-    offset: int
+    offset: Offset
     max_bytes: int
     committed: bool = False
     """Whether to end before the first open transaction, and to name those that were aborted."""
-    last_epoch: int = NO_EPOCH
+    last_epoch: LeaderEpoch = NO_EPOCH
     """The leader epoch of what the client has read last (KIP-595)."""
-    leader_epoch: int = 0
+    leader_epoch: LeaderEpoch = LeaderEpoch(0)
     """That of the leader now, which may have written nothing yet."""
 
 
@@ -60,12 +60,12 @@ class Found(Frozen, frozen=True):
     """Whole batches as they are on disk, and what a client has to know of the partition beside them."""
 
     records: bytes
-    start_offset: int
-    end_offset: int
+    start_offset: Offset
+    end_offset: Offset
     """The high watermark."""
-    stable_offset: int
+    stable_offset: Offset
     aborted: tuple[Aborted, ...] = ()
-    diverging: tuple[int, int] | None = None
+    diverging: tuple[LeaderEpoch, Offset] | None = None
     """The epoch up to which log and client agree, and where it ends, if they do not agree in all."""
     is_cut: bool = False
     """Whether there is more that could have been read but for our own bounds."""
@@ -89,18 +89,18 @@ class Sought(Frozen, frozen=True):
     timestamp: int
     """In milliseconds; counts for Place.TIME only."""
     committed: bool
-    leader_epoch: int
+    leader_epoch: LeaderEpoch
 
 
-class Offset(NamedTuple):
+class TimestampAndOffset(NamedTuple):
     """A place in a partition as ListOffsets has it; all are -1 where there is none."""
 
     timestamp: int
-    offset: int
-    leader_epoch: int
+    offset: Offset
+    leader_epoch: LeaderEpoch
 
 
-NOWHERE: Final = Offset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
+NOWHERE: Final = TimestampAndOffset(NO_TIMESTAMP, NO_OFFSET, NO_EPOCH)
 
 
 class LogReader:
@@ -108,7 +108,7 @@ class LogReader:
 
     def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self._read_bytes_max = read_bytes_max
-        self._places: OrderedDict[tuple[int, int], tuple[Segment, int]] = OrderedDict()
+        self._places: OrderedDict[tuple[Partition, Offset], tuple[Segment, int]] = OrderedDict()
         self._transactions: dict[Partition, tuple[PartitionLog, TransactionIndex]] = {}
 
     # --- Fetch ---
@@ -152,8 +152,8 @@ class LogReader:
         return known[1] if known[1].look_on(log, self._read_bytes_max) else None
 
     def _read(
-        self, log: PartitionLog, offset: int, bound: int, max_bytes: int, *, at_least_one: bool
-    ) -> tuple[bytes, int, bool]:
+        self, log: PartitionLog, offset: Offset, bound: Offset, max_bytes: int, *, at_least_one: bool
+    ) -> tuple[bytes, Offset, bool]:
         """Whole batches that end before `bound`, the offset behind them, and whether our bounds have cut them."""
         if offset >= bound:
             return b"", offset, False
@@ -183,7 +183,7 @@ class LogReader:
         )
         return data[:end], next_offset, is_cut
 
-    def _find(self, log: PartitionLog, offset: int) -> tuple[Segment, int]:
+    def _find(self, log: PartitionLog, offset: Offset) -> tuple[Segment, int]:
         """The segment with the batch that holds an offset, or the next one there is, and where that starts."""
         segments = log.segments
         index = max(bisect_right(segments, offset, key=lambda s: s.base_offset) - 1, 0)
@@ -197,14 +197,14 @@ class LogReader:
             segment, position = segments[index], 0
         return segment, position
 
-    def _remember(self, partition: Partition, offset: int, segment: Segment, position: int) -> None:
+    def _remember(self, partition: Partition, offset: Offset, segment: Segment, position: int) -> None:
         self._places[partition, offset] = segment, position
         if len(self._places) > PLACES_MAX:
             self._places.popitem(last=False)
 
     # --- ListOffsets ---
 
-    def locate(self, log: PartitionLog, sought: Sought) -> Offset | Missed:
+    def locate(self, log: PartitionLog, sought: Sought) -> TimestampAndOffset | Missed:
         """Find a place in a log, or NOWHERE; what the client may not see yet is not found (Partition.scala).
 
         Raises CorruptLog and OSError.
@@ -217,30 +217,30 @@ class LogReader:
             first_open = transactions.first_open
             bound = bound if first_open is None else first_open
         if sought.place is Place.END:
-            return Offset(NO_TIMESTAMP, bound, sought.leader_epoch)
+            return TimestampAndOffset(NO_TIMESTAMP, bound, sought.leader_epoch)
         if sought.place is Place.START:
             return _start(log, sought.leader_epoch)
         found = _newest(log) if sought.place is Place.NEWEST else _at_time(log, sought.timestamp)
         return found if found.offset < bound else NOWHERE
 
 
-def _start(log: PartitionLog, leader_epoch: int) -> Offset:
+def _start(log: PartitionLog, leader_epoch: LeaderEpoch) -> TimestampAndOffset:
     """Where the log starts, and under which epoch it was written there."""
     epochs = log.leader_epochs()
     epoch = epochs.at(log.start_offset) if epochs.entries else leader_epoch
-    return Offset(NO_TIMESTAMP, log.start_offset, epoch)
+    return TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)
 
 
-def _newest(log: PartitionLog) -> Offset:
+def _newest(log: PartitionLog) -> TimestampAndOffset:
     """The first record that has the largest timestamp of all (KIP-734)."""
     latest = [(*segment.index.latest(segment), segment) for segment in log.segments]
-    timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, 0, None))
+    timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, NO_OFFSET, None))
     if segment is None or timestamp == NO_TIMESTAMP:
         return NOWHERE
     return _first_at(segment, segment.find(offset), timestamp)
 
 
-def _at_time(log: PartitionLog, timestamp: int) -> Offset:
+def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
     """The first record that is not older than a time."""
     for segment in log.segments:
         if segment.index.latest(segment)[0] >= timestamp:
@@ -249,9 +249,9 @@ def _at_time(log: PartitionLog, timestamp: int) -> Offset:
     return NOWHERE
 
 
-def _whole_batches(data: bytes, bound: int) -> tuple[int, int]:
+def _whole_batches(data: bytes, bound: Offset) -> tuple[int, Offset]:
     """Where the last whole batch in `data` ends that holds nothing from `bound` on, and the offset after it."""
-    pos = next_offset = 0
+    pos, next_offset = 0, Offset(0)
     while pos + EXTENT_BYTES <= len(data):
         extent = batch_extent(data, pos)
         if extent is None or extent.end > len(data) or extent.next_offset > bound:
@@ -260,7 +260,7 @@ def _whole_batches(data: bytes, bound: int) -> tuple[int, int]:
     return pos, next_offset
 
 
-def _first_at(segment: Segment, position: int, timestamp: int) -> Offset:
+def _first_at(segment: Segment, position: int, timestamp: int) -> TimestampAndOffset:
     """The first record from `position` on that is not older than `timestamp`."""
     for batch in segment.summaries(position):
         if batch.max_timestamp < timestamp:
@@ -270,7 +270,7 @@ def _first_at(segment: Segment, position: int, timestamp: int) -> Offset:
                 read_batch(segment.read(batch.position, batch.size_bytes))
             ):
                 if time >= timestamp:
-                    return Offset(time, offset, batch.leader_epoch)
+                    return TimestampAndOffset(time, offset, batch.leader_epoch)
         except CorruptBatch as error:
             raise CorruptLog(segment.path, error.reason, position=batch.position) from error
     return NOWHERE

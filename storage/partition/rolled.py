@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
 
@@ -13,7 +13,7 @@ class RolledLog:
 
     __slots__ = ("bound", "end_offset", "log", "segments")
 
-    def __init__(self, log: PartitionLog, segments: Sequence[Segment], bound: int) -> None:
+    def __init__(self, log: PartitionLog, segments: Sequence[Segment], bound: Offset) -> None:
         self.log = log
         """Only a name for it: its methods belong to the log's owner."""
         self.segments = tuple(segments)
@@ -27,14 +27,14 @@ class RolledLog:
         return self.log.partition
 
     @property
-    def base_offsets(self) -> list[int]:
+    def base_offsets(self) -> list[Offset]:
         """Of all segments."""
         return [segment.base_offset for segment in self.segments]
 
 
-def rolled_log(log: PartitionLog, recovery_point: int) -> RolledLog | None:
+def rolled_log(log: PartitionLog, recovery_point: Offset) -> RolledLog | None:
     """The rolled segments of a log that is on disk up to `recovery_point`; None when there are none."""
-    segments, bound = [], 0
+    segments, bound = [], Offset(0)
     for segment, following in zip(log.segments, log.segments[1:], strict=False):
         if following.base_offset > recovery_point:
             break

@@ -9,6 +9,7 @@ asks for too much; a segment may be longer than it says. A broker does not keep 
 from collections.abc import Mapping
 from pathlib import Path
 
+from protocol.names import Offset
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import ROLLED_SEGMENTS_FILE, segment_name
 from storage.errors import CorruptLog
@@ -16,7 +17,7 @@ from storage.errors import CorruptLog
 _VERSION = "0"
 
 
-def read_rolled(fs: FileSystem, directory: Path) -> dict[int, int] | None:
+def read_rolled(fs: FileSystem, directory: Path) -> dict[Offset, int] | None:
     """The least size of each segment that must be there, by base offset; None where nothing was noted.
 
     Raises CorruptLog when the file makes no sense, and OSError.
@@ -28,7 +29,7 @@ def read_rolled(fs: FileSystem, directory: Path) -> dict[int, int] | None:
         return None
     try:
         version, count = lines[0], int(lines[1])
-        sizes = {int(base): int(size) for base, size in map(str.split, lines[2 : 2 + count])}
+        sizes = {Offset(int(base)): int(size) for base, size in map(str.split, lines[2 : 2 + count])}
     except (ValueError, IndexError) as error:
         raise CorruptLog(path, "it does not say which segments there are") from error
     if version != _VERSION or len(sizes) != count:
@@ -36,13 +37,15 @@ def read_rolled(fs: FileSystem, directory: Path) -> dict[int, int] | None:
     return sizes
 
 
-def write_rolled(fs: FileSystem, directory: Path, sizes: Mapping[int, int]) -> None:
+def write_rolled(fs: FileSystem, directory: Path, sizes: Mapping[Offset, int]) -> None:
     """Replace the file. Durable on return. Raises OSError."""
     lines = [_VERSION, str(len(sizes)), *(f"{base} {size}" for base, size in sorted(sizes.items()))]
     atomic_write(fs, directory / ROLLED_SEGMENTS_FILE, "".join(line + "\n" for line in lines).encode())
 
 
-def find_missing(directory: Path, noted: Mapping[int, int], found: Mapping[int, int]) -> CorruptLog | None:
+def find_missing(
+    directory: Path, noted: Mapping[Offset, int], found: Mapping[Offset, int]
+) -> CorruptLog | None:
     """The first segment that is missing or shorter than noted; both are sizes by base offset."""
     for base_offset, size in sorted(noted.items()):
         path = directory / segment_name(base_offset)

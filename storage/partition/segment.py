@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from protocol.names import Offset
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
@@ -35,7 +36,7 @@ class Scan(msgspec.Struct, frozen=True):
     """
 
     position: int
-    next_offset: int
+    next_offset: Offset
     damage: str | None
 
 
@@ -78,7 +79,7 @@ class Segment:
         self,
         fs: FileSystem,
         directory: Path,
-        base_offset: int,
+        base_offset: Offset,
         *,
         create: bool,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES_DEFAULT,
@@ -156,7 +157,7 @@ class Segment:
             self._file.close()
             self._file = None
 
-    def find(self, offset: int, position: int = 0) -> int:
+    def find(self, offset: Offset, position: int = 0) -> int:
         """Where the batch that holds `offset`, or the next one there is, starts; `size_bytes` if none does.
 
         The search begins at `position`, which must be the start of a batch, or where the index says. Raises
@@ -179,7 +180,7 @@ class Segment:
             position += pos
         return self.size_bytes
 
-    def position_before(self, offset: int) -> int:
+    def position_before(self, offset: Offset) -> int:
         """A batch before that of `offset`, by the index if a look at the batch agrees."""
         position, last_offset = self.index.find(offset)
         if position:
@@ -207,7 +208,7 @@ class Segment:
                 position = following
                 size = min(4 * size, _SCAN_BYTES)
 
-    def scan(self, *, verify_from: int, gaps: bool, start: Scan | None = None) -> Scan:
+    def scan(self, *, verify_from: Offset, gaps: bool, start: Scan | None = None) -> Scan:
         """Walk over the batches; those with offsets from `verify_from` on have their checksum verified.
 
         Without `gaps` these must also follow each other offset by offset, as they were appended; before
@@ -230,7 +231,9 @@ class Segment:
         return Scan(position, offset, None)
 
 
-def _scan_chunk(data: bytes, offset: int, verify_from: int, *, gaps: bool) -> tuple[int, int, str | None]:
+def _scan_chunk(
+    data: bytes, offset: Offset, verify_from: Offset, *, gaps: bool
+) -> tuple[int, Offset, str | None]:
     """The whole batches at the start of `data`: where they end, the next offset, and what is wrong there."""
     pos, size = 0, len(data)
     while pos + EXTENT_BYTES <= size:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from protocol.names import Offset
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import (
     CLEANED_SUFFIX,
@@ -27,7 +28,7 @@ _SNAPSHOT_SUFFIX: Final = ".snapshot"
 """A broker's, of its producers' state where a segment begins."""
 
 
-def swap_in(fs: FileSystem, directory: Path, base_offset: int, replaced: Sequence[int]) -> None:
+def swap_in(fs: FileSystem, directory: Path, base_offset: Offset, replaced: Sequence[Offset]) -> None:
     """Put the `.cleaned` segment in the place of those with the base offsets `replaced`; durable on return.
 
     Its files must be on disk. After an OSError nobody knows how far it came, and the directory has to be opened
@@ -46,19 +47,19 @@ def swap_in(fs: FileSystem, directory: Path, base_offset: int, replaced: Sequenc
         _remove(fs, directory, old, DELETED_SUFFIX)
 
 
-def _rename(fs: FileSystem, directory: Path, base_offset: int, old: str, new: str) -> None:
+def _rename(fs: FileSystem, directory: Path, base_offset: Offset, old: str, new: str) -> None:
     for suffix in SEGMENT_SUFFIXES:
         source = directory / segment_name(base_offset, suffix + old)
         if fs.exists(source):
             fs.rename(source, directory / segment_name(base_offset, suffix + new))
 
 
-def _remove(fs: FileSystem, directory: Path, base_offset: int, suffix: str = "") -> None:
+def _remove(fs: FileSystem, directory: Path, base_offset: Offset, suffix: str = "") -> None:
     for each in SEGMENT_SUFFIXES:
         fs.remove(directory / segment_name(base_offset, each + suffix))
 
 
-def remove_cleaned(fs: FileSystem, directory: Path, base_offsets: Iterable[int]) -> None:
+def remove_cleaned(fs: FileSystem, directory: Path, base_offsets: Iterable[Offset]) -> None:
     """Give up cleaned segments that were not swapped in. Raises OSError."""
     for base_offset in base_offsets:
         _remove(fs, directory, base_offset, CLEANED_SUFFIX)
@@ -91,7 +92,7 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
     return True
 
 
-def current_segments(fs: FileSystem, directory: Path) -> dict[int, Path]:
+def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
     """The files of the segments by base offset, as they will count once `finish_swaps` was here; changes nothing.
 
     Raises OSError.
@@ -125,11 +126,11 @@ def _remove_replaced(fs: FileSystem, directory: Path, swaps: Sequence[str]) -> N
                 fs.remove(directory / segment_name(base_offset, _SNAPSHOT_SUFFIX))
 
 
-def _next_offset(fs: FileSystem, directory: Path, base_offset: int) -> int:
+def _next_offset(fs: FileSystem, directory: Path, base_offset: Offset) -> Offset:
     """The offset that follows a `.swap` segment; one without batches replaces at least the segment of its name."""
     segment = Segment(fs, directory, base_offset, create=False, suffix=SWAP_SUFFIX)
     try:
-        offset = base_offset + 1
+        offset = Offset(base_offset + 1)
         for batch in segment.summaries(0):
             offset = batch.next_offset
         return offset

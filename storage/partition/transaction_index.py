@@ -9,6 +9,7 @@ transactions the walk begins anew: a transaction whose marker is gone must not b
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from protocol.names import Offset
 from storage.errors import CorruptBatch, CorruptLog
 from storage.format.batch import read_batch
 from storage.format.batch_format import (
@@ -28,8 +29,8 @@ class Aborted(NamedTuple):
     """A transaction that was aborted: its first offset, and that of its marker."""
 
     producer_id: int
-    first_offset: int
-    last_offset: int
+    first_offset: Offset
+    last_offset: Offset
 
 
 class TransactionIndex:
@@ -42,16 +43,16 @@ class TransactionIndex:
 
     def _forget(self) -> None:
         self._aborted: list[Aborted] = []  # in the order of their markers
-        self._open: dict[int, int] = {}  # first offset by producer id
+        self._open: dict[int, Offset] = {}  # first offset by producer id
         self._seen: list[Segment] = []  # the last one up to `_position`
         self._position = 0
 
     @property
-    def first_open(self) -> int | None:
+    def first_open(self) -> Offset | None:
         """The first offset of the oldest transaction that has not ended."""
         return min(self._open.values(), default=None)
 
-    def aborted(self, start_offset: int, end_offset: int) -> list[Aborted]:
+    def aborted(self, start_offset: Offset, end_offset: Offset) -> list[Aborted]:
         """Those that have something from `start_offset` to before `end_offset`, by the offsets of their markers."""
         return [
             each

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import TopicPartition, read_offsets
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import (
@@ -45,8 +45,8 @@ class Damage(msgspec.Struct, frozen=True):
     path: Path
     position: int
     size_bytes: int
-    offset: int
-    next_offset: int | None
+    offset: Offset
+    next_offset: Offset | None
     reason: str
 
 
@@ -59,11 +59,11 @@ class Bounds(msgspec.Struct, frozen=True):
     record, so that a gap between two segments means that one is gone.
     """
 
-    following: int | None = None
-    dirty_from: int | None = None
+    following: Offset | None = None
+    dirty_from: Offset | None = None
     least_bytes: int = 0
 
-    def forbid_gap(self, offset: int, next_offset: int) -> bool:
+    def forbid_gap(self, offset: Offset, next_offset: Offset) -> bool:
         """Whether the offsets from one to before the other must be there: nothing there was ever compacted."""
         return self.dirty_from is not None and next_offset > offset >= self.dirty_from
 
@@ -72,12 +72,12 @@ class CheckedSegment(msgspec.Struct):
     """A segment as it was found. `pieces` are its byte ranges of whole batches and its damage, in order."""
 
     path: Path
-    base_offset: int
+    base_offset: Offset
     size_bytes: int
     batches: int = 0
     records: int = 0
-    first_offset: int | None = None
-    next_offset: int = 0
+    first_offset: Offset | None = None
+    next_offset: Offset = Offset(0)
     pieces: list[tuple[int, int] | Damage] = []
 
 
@@ -90,7 +90,7 @@ class CheckedPartition(msgspec.Struct):
 
     partition: Partition
     directory: Path
-    recovery_point: int | None
+    recovery_point: Offset | None
     segments: list[CheckedSegment]
     damages: list[Damage] = []
     unsettled: list[Damage] = []
@@ -111,14 +111,14 @@ class CheckedPartition(msgspec.Struct):
         return sum(segment.records for segment in self.segments)
 
     @property
-    def first_offset(self) -> int | None:
+    def first_offset(self) -> Offset | None:
         """The offset of the first whole batch."""
         return next((s.first_offset for s in self.segments if s.first_offset is not None), None)
 
     @property
-    def next_offset(self) -> int:
+    def next_offset(self) -> Offset:
         """The offset after the last whole batch."""
-        return max((segment.next_offset for segment in self.segments), default=0)
+        return max((segment.next_offset for segment in self.segments), default=Offset(0))
 
 
 class CheckedDirectory(msgspec.Struct):
@@ -155,7 +155,7 @@ def expected_partitions(fs: FileSystem, data_dir: Path, topic: str) -> list[Part
     return sorted({*partitions_on_disk(fs, data_dir, topic), *noted})
 
 
-def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, int] | None:
+def _points(fs: FileSystem, data_dir: Path) -> dict[TopicPartition, Offset] | None:
     return read_known(fs, (data_dir, *journal_dirs(fs.listdir(data_dir), data_dir)))[0]
 
 
@@ -177,20 +177,20 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     cleaned = read_offsets(fs, data_dir / CLEANER_OFFSET_FILE)
     point = recovery_point(_points(fs, data_dir), key)
     # From here on nothing was ever compacted, and every offset must be there.
-    dirty_from = None if cleaned is None else cleaned.get(key, 0)
+    dirty_from = None if cleaned is None else cleaned.get(key, Offset(0))
     checked = CheckedPartition(partition, directory, point, [])
     paths = current_segments(fs, directory)
     noted = _noted_sizes(fs, data_dir, directory)
     bases = sorted({*paths, *noted})
     loader = RecordLoader()
-    offset = bases[0] if bases else 0
+    offset = bases[0] if bases else Offset(0)
     missing: list[Damage] = []
     for base_offset, following in zip(bases, [*bases[1:], None], strict=False):
         if base_offset not in paths:
             missing.append(
-                _missing(fs, directory, base_offset, following or max(point or 0, base_offset + 1))
+                _missing(fs, directory, base_offset, following or Offset(max(point or 0, base_offset + 1)))
             )
-            offset = max(offset, missing[-1].next_offset or 0)
+            offset = max(offset, missing[-1].next_offset or offset)
             continue
         bounds = Bounds(following, dirty_from, noted.get(base_offset, 0))
         segment = check_segment(fs, paths[base_offset], base_offset, offset, bounds, loader)
@@ -200,7 +200,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     damages = sorted([*pieces, *missing], key=lambda damage: damage.offset)
     if point is not None and offset < point and (not damages or damages[-1].next_offset is not None):
         last = checked.segments[-1] if checked.segments else None
-        where, position = (last.path, last.size_bytes) if last else (directory / segment_name(0), 0)
+        where, position = (last.path, last.size_bytes) if last else (directory / segment_name(Offset(0)), 0)
         reason = f"the log ends at offset {offset}, and offsets up to {point} were on disk"
         damages.append(Damage(where, position, 0, offset, point, reason))
     for damage in damages:
@@ -208,7 +208,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
     return checked
 
 
-def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[int, int]:
+def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[Offset, int]:
     """The least size of each segment that must be there, by base offset, as far as is known."""
     try:
         return (read_rolled(fs, directory) or {}) if is_as_left(fs, data_dir) else {}
@@ -216,7 +216,7 @@ def _noted_sizes(fs: FileSystem, data_dir: Path, directory: Path) -> dict[int, i
         return {}  # that is no part of the log; a start names it
 
 
-def _missing(fs: FileSystem, directory: Path, base_offset: int, next_offset: int) -> Damage:
+def _missing(fs: FileSystem, directory: Path, base_offset: Offset, next_offset: Offset) -> Damage:
     path = directory / segment_name(base_offset)
     if fs.exists(path):
         raise FileNotFoundError(path)  # made just now by a running node: look again
@@ -232,7 +232,7 @@ def _is_unsettled(damage: Damage, checked: CheckedPartition) -> bool:
 
 
 def check_segment(
-    fs: FileSystem, path: Path, base_offset: int, offset: int, bounds: Bounds, loader: RecordLoader
+    fs: FileSystem, path: Path, base_offset: Offset, offset: Offset, bounds: Bounds, loader: RecordLoader
 ) -> CheckedSegment:
     """Check a segment; offsets before `offset` were in those before it. Raises OSError."""
     file = fs.open_read(path)
@@ -267,7 +267,7 @@ def _check_on(
     file: File, segment: CheckedSegment, position: int, bounds: Bounds, loader: RecordLoader
 ) -> int:
     """Walk over whole batches from `position`, and over the damage that follows them; returns where that ends."""
-    before: tuple[Batch, int] | None = None
+    before: tuple[Batch, Offset] | None = None
     """The batch before, and what came next before it."""
     for batch, at in _batches(file, segment, position):
         if isinstance(batch, CorruptBatch):
@@ -305,7 +305,7 @@ def _count(segment: CheckedSegment, batch: Batch, at: int, records: int) -> None
         segment.first_offset = batch.base_offset
 
 
-def _says_wrong_offset(before: Batch, expected: int, batch: Batch) -> bool:
+def _says_wrong_offset(before: Batch, expected: Offset, batch: Batch) -> bool:
     """Whether `before` has a wrong offset, which no checksum covers, as `batch` behind it shows."""
     if before.base_offset == expected:
         return False
@@ -313,7 +313,7 @@ def _says_wrong_offset(before: Batch, expected: int, batch: Batch) -> bool:
     return expected <= batch.base_offset < before.base_offset or batch.base_offset == would_end
 
 
-def _take_back(segment: CheckedSegment, wrong: Batch, expected: int, at: int, batch: Batch) -> None:
+def _take_back(segment: CheckedSegment, wrong: Batch, expected: Offset, at: int, batch: Batch) -> None:
     """Make the batch that ends at `at` damage after all; `batch` follows it."""
     start = at - wrong.size_bytes
     pieces = segment.pieces

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import gather_offsets
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
@@ -50,7 +50,7 @@ class AcceptedLoss(msgspec.Struct):
     """
 
     damages: list[CorruptLog]
-    ends: dict[Partition, int] = {}
+    ends: dict[Partition, Offset] = {}
     aside: list[Path] = []
     cuts: list[Cut] = []
 

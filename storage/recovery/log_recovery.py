@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import FileSystem, atomic_write
 from storage.disk.layout import CUT_SUFFIX
@@ -46,7 +46,7 @@ class JournalEntry(msgspec.Struct):
 def recover_log(
     fs: FileSystem,
     log: PartitionLog,
-    point: int | None,
+    point: Offset | None,
     hint: Position | None = None,
     entries: Sequence[JournalEntry] = (),
     *,
@@ -66,7 +66,7 @@ def recover_log(
         else:
             log.forget_noted()
         if not clean:
-            log.distrust(point or 0)
+            log.distrust(point or Offset(0))
         index, scan = _scan(log, point, hint)
         _recover_log(fs, log, index, scan, point, entries, cuts)
     except BaseException:
@@ -83,12 +83,12 @@ def position_of(log: PartitionLog) -> Position | None:
     return Position(log.end_offset, last.base_offset, last.size_bytes)
 
 
-def _scan(log: PartitionLog, point: int | None, hint: Position | None) -> tuple[int, Scan]:
+def _scan(log: PartitionLog, point: Offset | None, hint: Position | None) -> tuple[int, Scan]:
     """Up to where the log is good, and the index of the segment where that is."""
     segments = log.segments
     if not segments:
-        return 0, Scan(0, 0, None)
-    durable, gaps = point or 0, point is None
+        return 0, Scan(0, Offset(0), None)
+    durable, gaps = point or Offset(0), point is None
     index = 0
     # What lies wholly before the recovery point needs no look.
     while index + 1 < len(segments) and segments[index + 1].base_offset <= durable:
@@ -108,7 +108,7 @@ def _scan(log: PartitionLog, point: int | None, hint: Position | None) -> tuple[
         start = None
 
 
-def _start(segment: Segment, durable: int, hint: Position | None) -> Scan | None:
+def _start(segment: Segment, durable: Offset, hint: Position | None) -> Scan | None:
     """Where the scan of a segment can start, if the hint is about this place and a look at it agrees."""
     if hint is None or hint.offset != durable or hint.base_offset != segment.base_offset:
         return None
@@ -127,11 +127,11 @@ def _recover_log(
     log: PartitionLog,
     index: int,
     scan: Scan,
-    point: int | None,
+    point: Offset | None,
     entries: Sequence[JournalEntry],
     cuts: list[Cut],
 ) -> None:
-    durable = point or 0
+    durable = point or Offset(0)
     log.end_offset = scan.next_offset
     # An offset before the recovery point was on disk for good.
     if scan.next_offset < durable:
@@ -149,13 +149,13 @@ def _recover_log(
 
 
 def _continuation(
-    log: PartitionLog, durable: int, entries: Sequence[JournalEntry], cuts: list[Cut]
+    log: PartitionLog, durable: Offset, entries: Sequence[JournalEntry], cuts: list[Cut]
 ) -> list[bytes]:
     """The journals' batches behind the recovery point; they start within the log or at its end."""
     batches: list[bytes] = []
     end = log.end_offset
     for pending in entries:
-        _, base_offset, batch = pending.entry
+        base_offset, batch = pending.entry.base_offset, pending.entry.batch
         if base_offset < durable:
             continue
         if base_offset > end:
@@ -173,7 +173,7 @@ def _continuation(
 
 
 def _cut_tail(
-    fs: FileSystem, log: PartitionLog, index: int, scan: Scan, point: int | None, cuts: list[Cut]
+    fs: FileSystem, log: PartitionLog, index: int, scan: Scan, point: Offset | None, cuts: list[Cut]
 ) -> None:
     segment: Segment = log.segments[index]
     reason = scan.damage or ""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position, TopicPartition, gather_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, SPARE_JOURNAL, parse_journal
 from storage.errors import CorruptLog
@@ -24,7 +24,7 @@ class Opened(msgspec.Struct):
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
     cuts: tuple[Cut, ...]
-    points: dict[TopicPartition, int]
+    points: dict[TopicPartition, Offset]
     journal: Journal
     last_flush: int
     kept: set[Path]
@@ -114,7 +114,7 @@ def _begin(
 
 
 def open_adopted(
-    directory: LogDirectory, partition: Partition, recovery_point: int, position: Position | None
+    directory: LogDirectory, partition: Partition, recovery_point: Offset, position: Position | None
 ) -> tuple[PartitionLog, list[Cut]]:
     """A partition that another node has left whole in its segments, and what had to be left out of it.
 

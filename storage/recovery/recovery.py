@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
@@ -42,7 +42,7 @@ from storage.partition.log import PartitionLog
 from storage.recovery.log_recovery import Cut, JournalEntry, position_of, recover_log
 from storage.settings import LogSettings
 
-NO_POINT: Final = -1
+NO_POINT: Final = Offset(-1)
 """In the checkpoint: for a partition that is damaged, and was so when there was no checkpoint yet."""
 
 
@@ -68,7 +68,7 @@ class Circumstances(msgspec.Struct, frozen=True):
 class Known(msgspec.Struct, frozen=True):
     """What recovery goes by for one partition: see `recover_log`."""
 
-    point: int | None
+    point: Offset | None
     hint: Position | None
     entries: Sequence[JournalEntry]
     as_left: bool
@@ -80,7 +80,7 @@ class Recovered(msgspec.Struct):
     logs: dict[Partition, PartitionLog]
     failed: dict[Partition, CorruptLog]
     cuts: list[Cut]
-    recovery_points: dict[TopicPartition, int]
+    recovery_points: dict[TopicPartition, Offset]
     positions: dict[TopicPartition, Position]
     journals: list[JournalContents]
     """Of the first journal directory; `last_flush` belongs to them."""
@@ -96,7 +96,7 @@ class Recovered(msgspec.Struct):
         self.logs.pop(key[1], None)
         self.failed[key[1]] = error
         # Not 0 for what nobody knows: the next start would take what is damaged for the torn end of a last write.
-        self.recovery_points.setdefault(key, 0 if self.has_points else NO_POINT)
+        self.recovery_points.setdefault(key, Offset(0) if self.has_points else NO_POINT)
 
     def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
         """Sync what was written; with `seal`, what is derived from it, too. `at_start`: see `recover`.
@@ -124,7 +124,7 @@ class Recovered(msgspec.Struct):
         return {
             journal.path
             for journal in (*self.journals, *self.other_journals)
-            if any(entry[0] in partitions for frame in journal.frames for entry in frame.entries)
+            if any(entry.partition in partitions for frame in journal.frames for entry in frame.entries)
         }
 
 
@@ -182,7 +182,7 @@ def _in_journals(
     fs: FileSystem,
     directories: Sequence[Path],
     topic: str,
-    known: tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]],
+    known: tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]],
     given: Circumstances,
 ) -> Recovered:
     """What journals hold, and no log yet. Raises CorruptLog and OSError."""
@@ -256,13 +256,13 @@ def _damage(log: PartitionLog, error: CorruptLog | OSError, *, at_start: bool) -
 
 def read_known(
     fs: FileSystem, directories: Iterable[Path]
-) -> tuple[dict[TopicPartition, int] | None, dict[TopicPartition, Position]]:
+) -> tuple[dict[TopicPartition, Offset] | None, dict[TopicPartition, Position]]:
     """Up to where each partition is on disk, and where that is, by all that was noted in `directories`.
 
     Each note was true when it was made, and stays true: the highest counts. None: nothing was noted. Raises
     OSError.
     """
-    points: dict[TopicPartition, int] | None = None
+    points: dict[TopicPartition, Offset] | None = None
     positions: dict[TopicPartition, Position] = {}
     for directory in directories:
         noted = read_offsets(fs, directory / RECOVERY_POINT_FILE)
@@ -276,9 +276,9 @@ def read_known(
     return points, positions
 
 
-def recovery_point(points: Mapping[TopicPartition, int] | None, key: TopicPartition) -> int | None:
+def recovery_point(points: Mapping[TopicPartition, Offset] | None, key: TopicPartition) -> Offset | None:
     """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if nobody knows."""
-    point = NO_POINT if points is None else points.get(key, 0)
+    point = NO_POINT if points is None else points.get(key, Offset(0))
     return None if point == NO_POINT else point
 
 
@@ -338,20 +338,20 @@ def _by_partition(
         for frame in journal.frames:
             all_synced_before = promised and frame.synced == frame.flush - 1
             for entry in frame.entries:
-                entries.setdefault(entry[0], []).append(JournalEntry(entry, all_synced_before))
+                entries.setdefault(entry.partition, []).append(JournalEntry(entry, all_synced_before))
     for of_partition in entries.values():
         # A partition that went to and fro between nodes goes on, in time and offset, in the other's journal.
-        of_partition.sort(key=lambda each: each.entry[1])
+        of_partition.sort(key=lambda each: each.entry.base_offset)
     return entries
 
 
 def note_recovery_points(
     fs: FileSystem,
     data_dir: Path,
-    known: Mapping[TopicPartition, int],
+    known: Mapping[TopicPartition, Offset],
     logs: Iterable[PartitionLog],
     topic: str,
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, Offset]:
     """Write down that `logs` are on disk up to their ends; what is `known` about others is kept.
 
     Returns all that is known then. Raises OSError.

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import (
     LOG_SUFFIX,
@@ -165,7 +165,7 @@ def _replace(fs: FileSystem, path: Path, data: bytes) -> None:
     atomic_write(fs, path, data)
 
 
-def empty_batches(offset: int, next_offset: int | None) -> bytes:
+def empty_batches(offset: Offset, next_offset: Offset | None) -> bytes:
     """Batches without records that take the offsets from `offset` to before `next_offset`, if any."""
     parts = []
     while next_offset is not None and offset < next_offset:
@@ -175,14 +175,14 @@ def empty_batches(offset: int, next_offset: int | None) -> bytes:
                 b"",
                 base_offset=offset,
                 last_offset_delta=delta,
-                leader_epoch=NONE,
+                leader_epoch=LeaderEpoch(NONE),
                 attributes=0,
                 base_timestamp=NONE,
                 max_timestamp=NONE,
                 count=0,
             )
         )
-        offset += delta + 1
+        offset = Offset(offset + delta + 1)
     return b"".join(parts)
 
 
@@ -194,7 +194,7 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
         end = damage.next_offset
         if end is None:
             later = [base for base in bases if base > damage.offset]
-            end = later[0] if later else max(checked.recovery_point or 0, damage.offset)
+            end = later[0] if later else max(checked.recovery_point or damage.offset, damage.offset)
         ended.append(msgspec.structs.replace(damage, next_offset=end))
     return msgspec.structs.replace(checked, damages=ended)
 

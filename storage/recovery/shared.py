@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import (
     Position,
     TopicPartition,
@@ -65,7 +65,7 @@ class SharedDirectory:
         """Partitions that nobody may adopt: their logs, or what journals hold of them, are damaged."""
         self._fs = fs
         self._lock = lock
-        self._points: dict[TopicPartition, int] = {}
+        self._points: dict[TopicPartition, Offset] = {}
         self._positions: dict[TopicPartition, Position] = {}
 
     @classmethod
@@ -95,10 +95,10 @@ class SharedDirectory:
         """What is locked, for the nodes to inherit: the directory stays locked while any of them lives."""
         return self._lock.filenos()
 
-    def known(self, partition: Partition) -> tuple[int, Position | None]:
+    def known(self, partition: Partition) -> tuple[Offset, Position | None]:
         """Up to where a partition is on disk, and where that is: what `LogManager.adopt` wants to know."""
         key = (self.settings.topic, partition)
-        return self._points.get(key, 0), self._positions.get(key)
+        return self._points.get(key, Offset(0)), self._positions.get(key)
 
     def note(self, partition: Partition, position: Position | None) -> None:
         """A node has released a partition, which ends there. Durable on return."""

@@ -21,10 +21,11 @@ from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import DeleteGroupsRequest, OffsetDeleteRequest, classes
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import Space
 from storage.format.batch import BatchBuilder
 from storage.format.records import Record, UnknownRecord
+from storage.journal.journal import Entry
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, commit_error, eventually, node
@@ -404,8 +405,8 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
         unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
         builder = BatchBuilder()
         builder.append(unknown)
-        (batch,) = builder.build(log.end_offset(Partition(0)), 0, 1)
-        log.append([(Partition(0), log.end_offset(Partition(0)), batch)], sync=True)
+        (batch,) = builder.build(log.end_offset(Partition(0)), LeaderEpoch(0), 1)
+        log.append([Entry(Partition(0), log.end_offset(Partition(0)), batch)], sync=True)
     async with node(tmp_path / "data", metrics=True) as running:
         assert await metric(running, "partition_loads_total") == PARTITIONS
         assert await metric(running, "loaded_records_total") == 4
@@ -461,7 +462,7 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
     client = await running.client()
     await client.ask(requests.request(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["a", "b"])))
     assert await errors(running, "delete_groups") == {"group_id_not_found": 2}
-    running.app.leadership.resign(running.app.manager.partition_for(GroupId("g")), 1_000)
+    running.app.leadership.resign(running.app.manager.partition_for(GroupId("g")), LeaderEpoch(1_000))
     await client.ask(requests.fetch_groups("g"))
     assert await errors(running, "offset_fetch") == {"not_coordinator": 1}
 

@@ -35,7 +35,7 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import route
 from protocol.messages import classes
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
@@ -113,7 +113,9 @@ class Groups:
             kept.offsets.by_topic = CountedOffsets()
         kept.ticket = ticket
         kept.offsets.by_topic[topic] = {
-            index: OffsetAndMetadata(offset=offset, leader_epoch=-1, metadata="", commit_timestamp=at_ms)
+            index: OffsetAndMetadata(
+                offset=Offset(offset), leader_epoch=-1, metadata="", commit_timestamp=at_ms
+            )
             for index, offset in offsets.items()
         }
 

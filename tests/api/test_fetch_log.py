@@ -13,7 +13,7 @@ from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.format.batch import iter_batches
 from storage.partition.reader import Wanted
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
@@ -255,7 +255,8 @@ def test_the_leader_epoch_that_the_client_knows_must_be_the_one_of_now(
 def lead(node: FakeNode, leaders: dict[int, tuple[int, int]]) -> None:
     """Two nodes, 7 (this one) and 8; who leads what under which epoch, the others being this node's."""
     brokers = (Broker(7, *ENDPOINT), Broker(8, "other.example", 9093))
-    view = [Leader(*leaders.get(index, (7, 0))) for index in range(50)]
+    epochs = (leaders.get(index, (7, 0)) for index in range(50))
+    view = [Leader(node_id, LeaderEpoch(epoch)) for node_id, epoch in epochs]
     node.cluster = Cluster(View(brokers, tuple(view)))
 
 
@@ -362,7 +363,9 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
     for partition in (0, 1):
         History(node.log, partition).value("k", "v" * 900_000)
     node.log.write_behind()
-    wanted = [Wanted(partition=Partition(partition), offset=0, max_bytes=MUCH) for partition in (0, 1)]
+    wanted = [
+        Wanted(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH) for partition in (0, 1)
+    ]
     done: list[bool] = []
     reading = node.reads.fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)
     reading.go_on()

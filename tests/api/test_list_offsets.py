@@ -12,7 +12,7 @@ from coordinator.tickets import DURABLE, Ticket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from tests.api.asking import Answers, FakeNode, refusal_of, versions
 
 KEY = ApiKey.LIST_OFFSETS
@@ -172,7 +172,7 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     assert neighbour.asked == [("far", {"a": {0}, "b": {0, 1}}), ("farther", {"c": {0}})]
     assert answers.bodies == []
     neighbour.done[1](None)
-    neighbour.done[0]({"a": {0: End(7, 1)}, "b": {1: End(8, 1)}})
+    neighbour.done[0]({"a": {0: End(Offset(7), 1)}, "b": {1: End(Offset(8), 1)}})
     assert [(t.name, [(p.error_code, p.offset) for p in t.partitions]) for t in answers.only.topics] == [
         ("a", [(0, 7)]),
         ("b", [(UNKNOWN, -1), (0, 8)]),

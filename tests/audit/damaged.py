@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import Struct
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
@@ -276,6 +276,6 @@ def write_all(log_dir: Path) -> dict[str, int]:
     write_offsets(
         RealFileSystem(),
         log_dir / "cleaner-offset-checkpoint",
-        {(OFFSETS_TOPIC, Partition(places[name])): offset for name, offset in checkpoint.items()},
+        {(OFFSETS_TOPIC, Partition(places[name])): Offset(offset) for name, offset in checkpoint.items()},
     )
     return places

@@ -11,7 +11,7 @@ from crc32c import crc32c
 from audit.facts.inventory import Inventory, take_inventory
 from audit.options import AuditOptions
 from audit.source.look import look
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC, partition_dir, segment_name
 from storage.format.batch import BatchBuilder, read_batch
@@ -107,7 +107,7 @@ def make_batch(
     """One batch; with a producer, of its transaction."""
     builder = BatchBuilder(compression=compression)
     builder.append(records)
-    (batch,) = builder.build(base_offset, epoch, at)
+    (batch,) = builder.build(Offset(base_offset), LeaderEpoch(epoch), at)
     if producer is not None:
         attributes = read_batch(batch).attributes | TRANSACTIONAL | (CONTROL if control else 0)
         batch = patched(batch, CRC_START, _ATTRIBUTES.pack(attributes))
@@ -132,7 +132,7 @@ class Log:
         self.directory = partition_dir(log_dir, OFFSETS_TOPIC, Partition(partition))
         self.directory.mkdir(parents=True, exist_ok=True)
         self._batches: list[bytes] = []
-        self._file = self.directory / segment_name(start)
+        self._file = self.directory / segment_name(Offset(start))
         self._file.touch()
 
     @property
@@ -174,7 +174,7 @@ class Log:
 
     def roll(self) -> Self:
         """Go on in a new segment."""
-        self._file = self.directory / segment_name(self.next_offset)
+        self._file = self.directory / segment_name(Offset(self.next_offset))
         self._file.touch()
         return self
 

@@ -24,6 +24,7 @@ from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.audit.logs import commit, make_batch
@@ -150,7 +151,7 @@ def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_p
         partition = partition_for(GroupId("wrong"), 50)
         end, now_ms = manager.end_offset(partition), int(time.time() * 1000)
         batch = make_batch([commit("wrong", 4_242, topic="work", at=now_ms)], end, at=now_ms)
-        manager.append([(partition, end, batch)], sync=True)
+        manager.append([Entry(partition, end, batch)], sync=True)
         manager.close()
         report = audited(spark, log_dir, tmp_path / "out", service.bootstrap)
     finally:

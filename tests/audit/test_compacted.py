@@ -20,7 +20,7 @@ from audit.run.audit import audit
 from audit.run.reading import gather
 from audit.source.compacted import Clean, check_work_dir, compact, copy_log
 from audit.source.plan import Range, plan
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.cleaner import work
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.plan import CleanerSettings
@@ -30,6 +30,7 @@ from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.records import UnknownRecord
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.audit.damaged import flipped_bit, wrong_record_lengths
@@ -120,7 +121,7 @@ def drops_a_key(file_system: FileSystem, job: Job) -> Result:
 
 class _KeepsTheOldest(OffsetMap):
     def put(self, key: bytes, offset: int) -> bool:
-        return key in self._offsets or super().put(key, offset)
+        return key in self._offsets or super().put(key, Offset(offset))
 
     def is_newest(self, key: bytes, offset: int) -> bool:
         return offset <= self._offsets.get(key, offset)
@@ -245,7 +246,9 @@ def test_what_is_in_the_journal_only_is_compacted_too(
     write_log(manager)
     manager.checkpoint()
     end = manager.end_offset(Partition(5))
-    manager.append([(Partition(5), end, make_batch([commit(group_in(5), 8, topic="last")], end))], sync=True)
+    manager.append(
+        [Entry(Partition(5), end, make_batch([commit(group_in(5), 8, topic="last")], end))], sync=True
+    )
     try:
         segments = (tmp_path / "log" / "__consumer_offsets-5").glob("*.log")
         assert not any(b"last" in path.read_bytes() for path in segments)

@@ -18,6 +18,7 @@ from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import Record
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.audit.logs import HOUR, NOW, group_in, inventory_of, make_batch, marker, member, stored
@@ -40,12 +41,12 @@ def write_log(manager: LogManager) -> None:
             records.append(stored(group, 1 + step, [member("a")], at=at))
         end = manager.end_offset(PARTITION)
         producer = random.randrange(3) if random.random() < 0.2 and offset is not None else None
-        manager.append([(PARTITION, end, make_batch(records[:1] if producer is not None else records, end, at=at,
+        manager.append([Entry(PARTITION, end, make_batch(records[:1] if producer is not None else records, end, at=at,
                                                     producer=producer))], sync=False)  # fmt: skip
         if producer is not None:
             end = manager.end_offset(PARTITION)
             kind = random.choice(["commit", "abort"])
-            manager.append([(PARTITION, end, marker(kind, end, producer, at=at))], sync=False)
+            manager.append([Entry(PARTITION, end, marker(kind, end, producer, at=at))], sync=False)
 
 
 def looked_at(spark: SparkSession, log_dir: Path) -> Facts:

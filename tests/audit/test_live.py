@@ -22,6 +22,7 @@ WORK = """
 import itertools, sys
 from pathlib import Path
 from storage.disk.filesystem import RealFileSystem
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -30,7 +31,7 @@ settings = LogSettings(segment_bytes=20_000, journal_step_bytes=65_536)
 manager = LogManager.open(Path(sys.argv[1]), settings, RealFileSystem())
 for label in itertools.count():
     ends = [(partition, manager.end_offset(partition)) for partition in range(3)]
-    manager.append([(p, end, batch(label, end, 2)) for p, end in ends], sync=True)
+    manager.append([Entry(p, end, batch(label, end, 2)) for p, end in ends], sync=True)
     print(label, flush=True)
     if label % 7 == 0:
         manager.write_behind(4_000)

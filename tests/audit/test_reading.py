@@ -15,10 +15,11 @@ from audit.errors import AuditError
 from audit.schema import CHANGED_MEANWHILE
 from audit.source.plan import Task, plan
 from audit.source.read import read_part
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.columns.walk import walk
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import segment_name
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -58,7 +59,7 @@ def write(directory: Path, *segments: bytes, first: Sequence[int] = (0,)) -> Pat
     partition = directory / "__consumer_offsets-3"
     partition.mkdir(exist_ok=True)
     for base_offset, data in zip(first, segments, strict=True):
-        (partition / segment_name(base_offset)).write_bytes(data)
+        (partition / segment_name(Offset(base_offset))).write_bytes(data)
     return directory
 
 
@@ -169,7 +170,7 @@ def segmented(tmp_path: Path) -> tuple[Path, list[Path]]:
     parts = [b"".join(made[number : number + 5]) for number in range(0, 20, 5)]
     firsts = [sum(1 + label % 3 for label in range(number)) for number in range(0, 20, 5)]
     log_dir = write(tmp_path, *parts, first=firsts)
-    return log_dir, [log_dir / "__consumer_offsets-3" / segment_name(first) for first in firsts]
+    return log_dir, [log_dir / "__consumer_offsets-3" / segment_name(Offset(first)) for first in firsts]
 
 
 def merged(paths: Sequence[Path]) -> Path:
@@ -198,7 +199,7 @@ def half_replaced(paths: Sequence[Path]) -> None:
 
 def rolled(paths: Sequence[Path]) -> None:
     """The log goes on in a new segment."""
-    paths[-1].with_name(segment_name(39)).write_bytes(batch(99, 39))
+    paths[-1].with_name(segment_name(Offset(39))).write_bytes(batch(99, 39))
 
 
 @pytest.mark.parametrize("change", [replaced, half_replaced, rolled])
@@ -236,7 +237,7 @@ def test_what_comes_after_planning_is_left_for_the_next_audit(tmp_path: Path) ->
     made = batches(4)
     log_dir = write(tmp_path, b"".join(made[:3]))
     tasks = plan([str(log_dir)])
-    with (log_dir / "__consumer_offsets-3" / segment_name(0)).open("ab") as file:
+    with (log_dir / "__consumer_offsets-3" / segment_name(Offset(0))).open("ab") as file:
         file.write(made[3])
     assert offsets(rows(tasks)) == list(range(6))
 
@@ -245,7 +246,7 @@ def test_a_batch_that_was_half_written_when_it_was_planned_is_read_whole(tmp_pat
     made = batches(3)
     log_dir = write(tmp_path, made[0] + made[1] + made[2][:50])
     tasks = plan([str(log_dir)])
-    with (log_dir / "__consumer_offsets-3" / segment_name(0)).open("ab") as file:
+    with (log_dir / "__consumer_offsets-3" / segment_name(Offset(0))).open("ab") as file:
         file.write(made[2][50:])
     assert offsets(rows(tasks)) == list(range(6))
 
@@ -276,7 +277,7 @@ def manager(tmp_path: Path) -> Iterator[LogManager]:
 def append(manager: LogManager, label: int) -> None:
     """Two records more in partitions 3 and 4, durable in the journal."""
     ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, (3, 4))]
-    manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
+    manager.append([Entry(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
 
 
 def test_what_only_the_journal_has_is_read(manager: LogManager) -> None:

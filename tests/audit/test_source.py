@@ -15,10 +15,11 @@ from audit.schema import SCHEMA, arrow_schema, subschema
 from audit.source import folded
 from audit.source.folding import Fold
 from audit.source.remote import FILE_BYTES_MAX
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, OffsetCommitRecord
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -38,7 +39,7 @@ def log_dir(tmp_path: Path) -> Path:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for number, partition in enumerate([0, 0, 7, 0]):
         builder = BatchBuilder()
-        value = OffsetAndMetadata(number, -1, "text", NOW + number)
+        value = OffsetAndMetadata(Offset(number), -1, "text", NOW + number)
         builder.append(
             [
                 OffsetCommitRecord(GroupId("group"), "topic", 3, value),
@@ -46,7 +47,9 @@ def log_dir(tmp_path: Path) -> Path:
             ]
         )
         end = manager.end_offset(Partition(partition))
-        manager.append([(Partition(partition), end, builder.build(end, 5, NOW)[0])], sync=True)
+        manager.append(
+            [Entry(Partition(partition), end, builder.build(end, LeaderEpoch(5), NOW)[0])], sync=True
+        )
     manager.close()
     return tmp_path
 
@@ -101,7 +104,7 @@ def test_the_journals_of_a_copy(spark: SparkSession, tmp_path: Path) -> None:
     manager = LogManager.open(node, LogSettings(), RealFileSystem())
     for label in range(4):
         ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, (3, 4))]
-        manager.append([(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
+        manager.append([Entry(partition, end, batch(label, end, 2)) for partition, end in ends], sync=True)
         if label == 1:
             manager.write_behind(1 << 20)
     shutil.copytree(node, copy)

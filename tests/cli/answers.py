@@ -21,7 +21,7 @@ from protocol.messages import (
     ListOffsetsResponse,
     MetadataResponse,
 )
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from tests.cli.fake import FakeNode
 
 
@@ -135,7 +135,10 @@ def committed(code: int = 0, **topics: dict[int, int]) -> Any:
                 name=topic,
                 partitions=[
                     OffsetFetchResponsePartitions(
-                        partition_index=p, committed_offset=offset, committed_leader_epoch=2, metadata="m"
+                        partition_index=p,
+                        committed_offset=Offset(offset),
+                        committed_leader_epoch=2,
+                        metadata="m",
                     )
                     for p, offset in offsets.items()
                 ],

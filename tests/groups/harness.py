@@ -31,7 +31,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataValue,
@@ -102,7 +102,7 @@ class MemoryLog:
     """
 
     partition = Partition(0)
-    leader_epoch = 0
+    leader_epoch = LeaderEpoch(0)
 
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None]] = []
@@ -394,7 +394,9 @@ class Cluster:
                     name=topic,
                     partitions=[
                         OffsetCommitRequestPartition(
-                            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+                            partition_index=partition,
+                            committed_offset=Offset(offset),
+                            committed_metadata=metadata,
                         )
                     ],
                 )
@@ -414,7 +416,9 @@ class Cluster:
                 OffsetCommitRequestTopic(
                     name=topic,
                     partitions=[
-                        OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+                        OffsetCommitRequestPartition(
+                            partition_index=partition, committed_offset=Offset(offset)
+                        )
                         for partition, offset in partitions.items()
                     ],
                 )

@@ -12,13 +12,14 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.fitting import STAGING, fit_to_data
 from coordinator.config import Settings
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE, OFFSETS_TOPIC
 from storage.disk.properties import encode_uuid
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.foreign import plain, transactional
@@ -38,7 +39,9 @@ def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS)
     manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
     for partition in range(count):
         records: list[Record] = [
-            OffsetCommitRecord(GroupId(group), topic, index, OffsetAndMetadata(100 + index, -1, "", 1 << 42))
+            OffsetCommitRecord(
+                GroupId(group), topic, index, OffsetAndMetadata(Offset(100 + index), -1, "", 1 << 42)
+            )
             for group in groups
             if partition_for(GroupId(group), count) == partition
             for topic, index in (("orders", 0), ("orders", 2), ("gone", 4))
@@ -46,7 +49,10 @@ def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS)
         records.append(UnknownRecord(3, b"\0\3\0\1x", b"\0\0"))
         builder = BatchBuilder()
         builder.append(records)
-        manager.append([(Partition(partition), 0, builder.build(0, 0, 1 << 42)[0])], sync=False)
+        manager.append(
+            [Entry(Partition(partition), Offset(0), builder.build(Offset(0), LeaderEpoch(0), 1 << 42)[0])],
+            sync=False,
+        )
     manager.close()
     (log_dir / META_FILE).write_text("version=1\ncluster.id=the-cluster\nnode.id=17\n")
     (log_dir / CLEAN_SHUTDOWN_FILE).write_text('{"version":0,"brokerEpoch":5}')
@@ -147,7 +153,7 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
     data = bytearray(segment.read_bytes())
     data[90] ^= 1
     group = next(group for group in GROUPS if partition_for(GroupId(group), COUNT) == 2)
-    record = OffsetCommitRecord(GroupId(group), "orders", 0, OffsetAndMetadata(1, -1, "", 1 << 42))
+    record = OffsetCommitRecord(GroupId(group), "orders", 0, OffsetAndMetadata(Offset(1), -1, "", 1 << 42))
     segment.write_bytes(data + plain([record], 1_000))
     done = run("--from-log-dirs", source, "--data-dir", data_dir)
     assert done.returncode == 1
@@ -164,7 +170,9 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
 def test_open_transactions_are_told(tmp_path: Path) -> None:
     source = broker(tmp_path / "broker", count=1)
     segment = source / f"{OFFSETS_TOPIC}-0" / f"{0:020}.log"
-    record = OffsetCommitRecord(GroupId("group-1"), "orders", 0, OffsetAndMetadata(999, -1, "", 1 << 42))
+    record = OffsetCommitRecord(
+        GroupId("group-1"), "orders", 0, OffsetAndMetadata(Offset(999), -1, "", 1 << 42)
+    )
     segment.write_bytes(segment.read_bytes() + transactional([record], 121, 5))
     done = run("--from-log-dirs", source, "--data-dir", tmp_path / "data")
     assert done.returncode == 0

@@ -10,10 +10,11 @@ from coordinator.partitions.group_log import GroupLog
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import Position
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.shared import SharedDirectory
 from storage.settings import LogSettings
@@ -104,7 +105,9 @@ class FileSubject(Subject):
         """Append to the partition's log as the committer does."""
         assert isinstance(self.log, FileLog)
         base_offset = int.from_bytes(batch[:8], "big")
-        await self.log.run(lambda: self._files.append([(partition, base_offset, batch)], sync=True))
+        await self.log.run(
+            lambda: self._files.append([Entry(partition, Offset(base_offset), batch)], sync=True)
+        )
 
     @property
     def _files(self) -> LogManager:

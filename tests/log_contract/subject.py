@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
@@ -85,7 +85,7 @@ class Subject(ABC):
 def offset(value: int, partition: int = 0, *, group: str = "g", metadata: str = "") -> Record:
     """The commit of an offset, a record like any other."""
     return OffsetCommitRecord(
-        GroupId(group), "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS, None)
+        GroupId(group), "t", partition, OffsetAndMetadata(Offset(value), -1, metadata, WALL_START_MS, None)
     )
 
 
@@ -130,7 +130,7 @@ def foreign(records: Sequence[Record]) -> list[UnknownRecord]:
 
 async def lead(log: GroupLog, partition: Partition, leader_epoch: int = 0) -> LogWriter:
     """Claim a partition, read it, and begin to write."""
-    claim = await log.claim(partition, leader_epoch)
+    claim = await log.claim(partition, LeaderEpoch(leader_epoch))
     async for _ in claim.read():
         pass
     return claim.writer()

@@ -18,7 +18,7 @@ from coordinator.partitions.group_log import (
 )
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, UnknownRecord
@@ -49,14 +49,14 @@ async def take_over(log: GroupLog, partition: Partition, leader_epoch: int) -> t
     while True:
         try:
             await log.available(partition)
-            claim = await log.claim(partition, leader_epoch)
+            claim = await log.claim(partition, LeaderEpoch(leader_epoch))
             return values(await records_of(claim)), claim.writer()
         except LogUnavailable:
             continue
 
 
 async def read_values(log: GroupLog, partition: Partition, leader_epoch: int = 0) -> list[int]:
-    return values(await records_of(await log.claim(partition, leader_epoch)))
+    return values(await records_of(await log.claim(partition, LeaderEpoch(leader_epoch))))
 
 
 # --- appending and reading ---
@@ -69,11 +69,11 @@ async def test_what_was_appended_comes_back_in_order(subject: Subject) -> None:
         if number % 2:
             await append(writer, 10 * number, 10 * number + 1)
     last = writer.append_offsets(
-        [OffsetCommits(GroupId("g"), "t", {7: OffsetAndMetadata(99, -1, "", WALL_START_MS, None)})]
+        [OffsetCommits(GroupId("g"), "t", {7: OffsetAndMetadata(Offset(99), -1, "", WALL_START_MS, None)})]
     )
     await ended(last)
     assert last.is_durable
-    batches = await batches_of(await subject.log.claim(Partition(0), 0))
+    batches = await batches_of(await subject.log.claim(Partition(0), LeaderEpoch(0)))
     assert values(records_in(batches)) == [1, 10, 11, 2, 3, 30, 31, 4, 5, 50, 51, 99]
     ends = [batch.last_offset + 1 for batch in batches]
     assert [batch.base_offset for batch in batches] == [0, *ends[:-1]], "there are gaps"
@@ -95,7 +95,7 @@ async def test_what_one_call_brings_stays_in_one_batch(subject: Subject) -> None
     calls = [[offset(10 * number + i, i, metadata="x" * 100) for i in range(3)] for number in range(8)]
     tickets = [writer.append(records) for records in calls]
     await ended(tickets[-1])
-    batches = await batches_of(await subject.log.claim(Partition(0), 0))
+    batches = await batches_of(await subject.log.claim(Partition(0), LeaderEpoch(0)))
     assert len(batches) > 1, "all of them fit in one batch: nothing is shown"
     where = {value: number for number, batch in enumerate(batches) for value in values(records_in([batch]))}
     for records in calls:
@@ -113,7 +113,9 @@ async def test_records_that_fit_in_no_batch_are_refused_and_nothing_of_them_is_t
     ticket = writer.append([offset(7)])
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
-    commits = {number: OffsetAndMetadata(number, -1, "x" * 400, WALL_START_MS, None) for number in range(3)}
+    commits = {
+        number: OffsetAndMetadata(Offset(number), -1, "x" * 400, WALL_START_MS, None) for number in range(3)
+    }
     with pytest.raises(RecordTooLarge):
         writer.append_offsets([OffsetCommits(GroupId("g"), "t", commits)])
     await ended(ticket)
@@ -126,7 +128,7 @@ async def test_other_partitions_are_appended_to_while_one_is_read(subject: Subje
     writer, other = await lead(subject.log, Partition(0)), await lead(subject.log, Partition(1))
     for number in range(40):
         await append(writer, number)
-    claim = await subject.log.claim(Partition(0), 0)
+    claim = await subject.log.claim(Partition(0), LeaderEpoch(0))
     turned, found = 0, 0
     done = False
 
@@ -158,11 +160,11 @@ async def test_records_of_kinds_that_are_unknown_here_are_kept(subject: Subject)
         UnknownRecord(key_version=0x63, key=b"\x00\x63", value=None),
     ]
     builder.append([strangers[0], offset(1), strangers[1]])
-    (batch,) = builder.build(0, 3, WALL_START_MS)
+    (batch,) = builder.build(Offset(0), LeaderEpoch(3), WALL_START_MS)
     await subject.plant(Partition(0), batch)
     writer = await lead(subject.log, Partition(0), 4)
     await append(writer, 2)
-    records = await records_of(await subject.log.claim(Partition(0), 4))
+    records = await records_of(await subject.log.claim(Partition(0), LeaderEpoch(4)))
     assert foreign(records) == strangers
     assert values(records) == [1, 2]
 
@@ -294,7 +296,7 @@ async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subj
     subject.break_down(Partition(0))
     assert (await append(writer, 2)).error is not None
     with pytest.raises(LogUnavailable):
-        await subject.log.claim(Partition(0), 0)
+        await subject.log.claim(Partition(0), LeaderEpoch(0))
     available = asyncio.create_task(subject.log.available(Partition(0)))
     await idle()
     assert not available.done()
@@ -307,7 +309,7 @@ async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subj
 async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0))
     await append(writer, 1)
-    claim = await subject.log.claim(Partition(0), 0)
+    claim = await subject.log.claim(Partition(0), LeaderEpoch(0))
     other = await lead(subject.log, Partition(1))
     subject.break_down(Partition(1 if not subject.fails_apart else 0))
     if subject.fails_apart:
@@ -331,7 +333,7 @@ async def test_damage_is_found_and_named_and_the_other_partitions_are_whole(subj
     log = await subject.restart()
     subject.damage(Partition(0))
     with pytest.raises(LogDamaged) as raised:
-        await records_of(await log.claim(Partition(0), 0))
+        await records_of(await log.claim(Partition(0), LeaderEpoch(0)))
     assert raised.value.place, "nobody would know where to look"
     assert raised.value.fields()["reason"] == raised.value.reason
     assert await read_values(log, Partition(1)) == [0, 1, 2]
@@ -367,21 +369,21 @@ async def test_at_any_time_a_claim_reads_what_was_acknowledged(subject: Subject,
 async def test_what_is_written_carries_the_epoch_of_its_leader(subject: Subject) -> None:
     epochs = []
     for asked in (0, 0, 5):
-        claim = await subject.log.claim(Partition(0), asked)
+        claim = await subject.log.claim(Partition(0), LeaderEpoch(asked))
         assert claim.partition == 0
         assert claim.leader_epoch >= asked
         writer = claim.writer()
         assert (writer.partition, writer.leader_epoch) == (0, claim.leader_epoch)
         epochs.append(claim.leader_epoch)
         await append(writer, asked)
-    batches = await batches_of(await subject.log.claim(Partition(0), 5))
+    batches = await batches_of(await subject.log.claim(Partition(0), LeaderEpoch(5)))
     assert [batch.leader_epoch for batch in batches] == epochs
 
 
 async def test_an_older_epoch_is_refused(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0), 7)
     with pytest.raises(LogFenced):
-        await subject.log.claim(Partition(0), 6)
+        await subject.log.claim(Partition(0), LeaderEpoch(6))
     assert (await append(writer, 1)).is_durable, "a claim that was refused has changed something"
 
 
@@ -393,7 +395,7 @@ async def test_a_claim_waits_for_what_was_appended_and_its_former_writer_writes_
     ticket = former.append([offset(1)])
     await subject.until_held(Partition(0))
     gathering = former.append([offset(2)])
-    claiming = asyncio.create_task(subject.log.claim(Partition(0), 2))
+    claiming = asyncio.create_task(subject.log.claim(Partition(0), LeaderEpoch(2)))
     await idle()
     assert not claiming.done()
     refused = former.append([offset(3)])
@@ -427,7 +429,7 @@ async def test_a_released_partition_has_all_that_was_appended_and_another_node_g
     assert (await append(stays, 3)).is_durable
     await subject.log.release(Partition(1))
     next_log = await subject.successor(Partition(0), Partition(1))
-    next_claim = await next_log.claim(Partition(0), 2)
+    next_claim = await next_log.claim(Partition(0), LeaderEpoch(2))
     assert values(await records_of(next_claim)) == [1]
     assert (await append(next_claim.writer(), 4)).is_durable
     assert await read_values(next_log, Partition(0), 2) == [1, 4]
@@ -446,7 +448,7 @@ async def test_closing_settles_what_was_appended_and_takes_no_more(subject: Subj
     assert all(ticket.is_durable for ticket in tickets)
     assert writer.append([offset(9)]).error is not None
     with pytest.raises(LogError):
-        await log.claim(Partition(0), 0)
+        await log.claim(Partition(0), LeaderEpoch(0))
     await log.close()
     assert await read_values(await subject.restart(), Partition(0)) == [0, 1, 2]
 
@@ -456,7 +458,7 @@ async def test_an_offset_that_was_taken_away_stays_away_after_a_restart(subject:
     await append(writer, 1)
     ticket = writer.append([OffsetCommitRecord(GroupId("g"), "t", 1, None)])
     await ended(ticket)
-    records = await records_of(await (await subject.restart()).claim(Partition(0), 1))
+    records = await records_of(await (await subject.restart()).claim(Partition(0), LeaderEpoch(1)))
     assert [isinstance(record, OffsetCommitRecord) and record.value is None for record in records] == [
         False,
         True,

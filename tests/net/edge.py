@@ -33,10 +33,11 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from coordinator.topology.view import Broker, Cluster
 from protocol.framing import FrameReader
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.errors import StorageError
 from storage.format.batch import BATCH_BYTES_MAX
 from storage.format.records import OffsetCommits, Record
+from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread, UnsyncedFileSystem
 from tests.groups.harness import FakeClock, FakeTimers
 from tests.net.requests import OTHER_TOPIC, TOPIC
@@ -157,7 +158,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.error: Exception | None = None
 
-    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
         if self.error is not None:
             raise self.error
 
@@ -206,7 +207,7 @@ class Edge:
             offset_value_version=3,
             compression=0,
         )
-        self.writer = self.committer.writer(Partition(0), 0, 0)
+        self.writer = self.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
         self.records: list[Record] = []
         self.commits: list[OffsetCommits] = []
         self.flush_by_itself = flush_by_itself
@@ -255,7 +256,7 @@ class Edge:
         self.committer.on_failed = self._failed
 
     def _failed(self, writers: list[PartitionWriter], error: LogError) -> None:
-        self.writer = self.committer.writer(Partition(0), self.writer.next_offset, 0)
+        self.writer = self.committer.writer(Partition(0), self.writer.next_offset, LeaderEpoch(0))
         self.server.refuse_lost()
 
     def _create_topics(self) -> None:
@@ -279,7 +280,7 @@ class Edge:
         self.thread.run_all()
 
     partition = Partition(0)
-    leader_epoch = 0
+    leader_epoch = LeaderEpoch(0)
 
     def append(self, records: Sequence[Record]) -> Ticket:
         """Be the writer of the shard."""

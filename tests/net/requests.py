@@ -9,7 +9,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, encode_request_header
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from tests.protocol.schemas import HOT_APIS, Case, sample, to_hot, to_kafka_python
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
@@ -108,7 +108,7 @@ def commit(
     """Versions 2 to 4 have a retention time."""
     partitions = [
         hot.OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+            partition_index=partition, committed_offset=Offset(offset), committed_metadata=metadata
         )
         for partition, offset in offsets.items()
     ]

@@ -13,7 +13,7 @@ from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX, TAGS_MAX
 from protocol.codecs import codec_for
 from protocol.errors import ProtocolError, TooManyItems
 from protocol.messages import DescribeGroupsRequest, FindCoordinatorRequest, MetadataRequest
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from protocol.wire import uvarint
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -59,7 +59,7 @@ def names(count: int) -> list[str]:
 
 def commit(topics: int, partitions: int) -> Any:
     kind = hot.OffsetCommitRequestTopic
-    parts = [hot.OffsetCommitRequestPartition(index, 1) for index in range(partitions)]
+    parts = [hot.OffsetCommitRequestPartition(index, Offset(1)) for index in range(partitions)]
     return hot.OffsetCommitRequest(
         group_id=GroupId("g"), topics=[kind(name=f"t{n}", partitions=parts) for n in range(topics)]
     )

@@ -15,7 +15,7 @@ from coordinator.tickets import Ticket
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
@@ -51,7 +51,7 @@ def narrow(count: int) -> list[str]:
 
 
 def rows(count: int) -> list[hot.OffsetCommitRequestPartition]:
-    return [hot.OffsetCommitRequestPartition(index, index + 1) for index in range(count)]
+    return [hot.OffsetCommitRequestPartition(index, Offset(index + 1)) for index in range(count)]
 
 
 def request(
@@ -166,11 +166,11 @@ async def test_what_is_too_long_for_one_batch_is_refused_whole(edge: Edge) -> No
 @pytest.mark.parametrize("version", [3, 4])
 def test_together_they_need_exactly_what_one_batch_has(version: int, tmp_path: Path) -> None:
     """In parts as at once, at the byte."""
-    values = {index: OffsetAndMetadata(index, -1, "m" * (index % 3), 0) for index in range(500)}
+    values = {index: OffsetAndMetadata(Offset(index), -1, "m" * (index % 3), 0) for index in range(500)}
     whole = [OffsetCommits(GroupId("g"), f"t{number}", dict(values)) for number in range(3)]
     builder = BatchBuilder(1 << 20, version)
     builder.append_offsets(whole)
-    (batch,) = builder.build(0, 0, 0)
+    (batch,) = builder.build(Offset(0), LeaderEpoch(0), 0)
     for bytes_max, expected in (
         (len(batch), ErrorCode.NONE),
         (len(batch) - 1, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),

@@ -28,7 +28,7 @@ from protocol.messages import (
     OffsetDeleteRequest,
     ProduceRequest,
 )
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle, turns_until_answered
@@ -44,7 +44,7 @@ STEP_ITEMS = 100
 
 def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[Partition(0)]
-    values = {index: OffsetAndMetadata(index, -1, "", 0, None) for index in range(offsets)}
+    values = {index: OffsetAndMetadata(Offset(index), -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
         shard.add(shard.new_group(GroupId(f"g{number}")))
         if offsets:
@@ -166,7 +166,7 @@ async def test_a_long_poll_waits_and_is_then_answered_in_slices(tmp_path: Path) 
 async def test_many_topics_in_one_commit_are_decided_in_slices_and_stored_together(tmp_path: Path) -> None:
     edge = Edge(tmp_path, turn_ns=A_STEP_A_TURN, flush_by_itself=False)
     client = edge.connect()
-    row = [hot.OffsetCommitRequestPartition(3, 7)]
+    row = [hot.OffsetCommitRequestPartition(3, Offset(7))]
     topics = [hot.OffsetCommitRequestTopic(name=requests.TOPIC, partitions=row)] + [
         hot.OffsetCommitRequestTopic(name=name, partitions=row) for name in names(2_000)
     ]
@@ -480,13 +480,15 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     shard = edge.manager.owned_partitions[Partition(0)]
     many_groups(edge, 1)
     for number in range(600):
-        shard.apply(OffsetCommits(GroupId("g0"), f"t{number}", {0: OffsetAndMetadata(1, -1, "", 0, None)}))
+        shard.apply(
+            OffsetCommits(GroupId("g0"), f"t{number}", {0: OffsetAndMetadata(Offset(1), -1, "", 0, None)})
+        )
     client = edge.connect()
     client.send(requests.fetch_offsets("g0"))
     await asyncio.sleep(0)
     assert client.answers() == []
     kept = shard.groups[GroupId("g0")]
-    values = {0: OffsetAndMetadata(99, -1, "", 0, None)}
+    values = {0: OffsetAndMetadata(Offset(99), -1, "", 0, None)}
     edge.manager.run(kept, Outcome(None, [OffsetCommits(GroupId("g0"), "t599", values)]))
     edge.fail_flush()
     lose_partition(edge)
@@ -545,7 +547,7 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
     await settle()
     (told,) = neighbour.asked
     edge.fail_flush()
-    told({requests.OTHER_TOPIC: {0: End(3, 0)}})
+    told({requests.OTHER_TOPIC: {0: End(Offset(3), 0)}})
     await settle()
     (frame,) = client.answers()
     answer = requests.answer(ApiKey.LIST_OFFSETS, 5, frame)

@@ -16,7 +16,7 @@ from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.slices import SLICE_NS
 from protocol.embedded import encode_subscription
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, MemberId, Offset, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     GroupMetadataValue,
@@ -83,7 +83,7 @@ def test_the_table(name: str, own: bool) -> None:
     group = ClassicGroup(GroupId("g"))
     group.state, group.protocol_type = row.state, row.protocol_type
     group.subscribed_topics, group.current_state_timestamp = row.subscribed, row.state_timestamp
-    committed = OffsetAndMetadata(5, -1, "", COMMITTED_MS, EXPIRES_MS if own else None)
+    committed = OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS, EXPIRES_MS if own else None)
     offsets = [("t", 3, committed)]
     at_ms = row.own_at_ms if own else row.at_ms
     tombstone = [OffsetCommitRecord(GroupId("g"), "t", 3, None)]
@@ -98,8 +98,8 @@ def test_the_table(name: str, own: bool) -> None:
 
 def test_each_offset_expires_by_itself() -> None:
     group = ClassicGroup(GroupId("g"))
-    offsets = [("t", index, OffsetAndMetadata(5, -1, "", COMMITTED_MS + index)) for index in range(4)]
-    offsets.append(("u", 0, OffsetAndMetadata(5, -1, "", COMMITTED_MS, LONG_AFTER_MS)))
+    offsets = [("t", index, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS + index)) for index in range(4)]
+    offsets.append(("u", 0, OffsetAndMetadata(Offset(5), -1, "", COMMITTED_MS, LONG_AFTER_MS)))
     gone = expired_offsets(group, COMMITTED_MS + RETENTION_MS + 1, RETENTION_MS, offsets).records
     assert gone == [OffsetCommitRecord(GroupId("g"), "t", index, None) for index in (0, 1)]
 
@@ -212,7 +212,7 @@ def test_what_was_loaded_expires_as_what_is_live() -> None:
 def test_a_stored_group_of_an_old_version_has_no_state_timestamp() -> None:
     shard = Shard(Partition(0))
     shard.apply(GroupMetadataRecord(GroupId("g"), GroupMetadataValue("consumer", 3, None, None, -1, ())))
-    shard.apply(OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+    shard.apply(OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(Offset(1), -1, "", COMMITTED_MS)))
     kept = shard.groups[GroupId("g")]
     assert kept.classic.current_state_timestamp is None
     assert expired(kept, COMMITTED_MS + RETENTION_MS - 1) == []
@@ -237,7 +237,9 @@ def test_a_loaded_member_keeps_its_topics_from_expiring() -> None:
         )
     )
     for topic in ("t", "u"):
-        shard.apply(OffsetCommitRecord(GroupId("g"), topic, 0, OffsetAndMetadata(1, -1, "", COMMITTED_MS)))
+        shard.apply(
+            OffsetCommitRecord(GroupId("g"), topic, 0, OffsetAndMetadata(Offset(1), -1, "", COMMITTED_MS))
+        )
     gone = expired(shard.groups[GroupId("g")], LONG_AFTER_MS)
     assert gone == [OffsetCommitRecord(GroupId("g"), "u", 0, None)]
 

@@ -12,7 +12,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.batch import BatchBuilder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record, UnknownRecord
@@ -248,7 +248,7 @@ def loaded(records: list[Record]) -> Cluster:
 
 
 def old_offset(group: str) -> OffsetCommitRecord:
-    return OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(5, -1, "", 1))
+    return OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(Offset(5), -1, "", 1))
 
 
 @pytest.mark.parametrize("key_version", [3, 17])

@@ -12,10 +12,11 @@ import confluent_kafka
 import kafka
 import pytest
 
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import OffsetCommitRecord, decode_record
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.offsets.test_compaction import GROUPS, SETTINGS, TOPIC, commit_until, metric
@@ -239,7 +240,7 @@ def taken_over(tmp_path: Path) -> Iterator[Service]:
         foreign.plain([offset_record(300, 4)], 7),
     ]
     for number, batch in enumerate(batches):
-        log.append([(partition_for(GroupId("g"), 50), number, batch)], sync=True)
+        log.append([Entry(partition_for(GroupId("g"), 50), Offset(number), batch)], sync=True)
     log.close()
     try:
         service.start()

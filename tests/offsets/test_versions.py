@@ -10,7 +10,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import OffsetDeleteRequest
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from tests.groups.harness import WALL_START_MS
 from tests.net import requests
 from tests.net.edge import Client, Edge
@@ -191,7 +191,7 @@ async def test_a_partition_that_comes_twice_has_the_last_value_and_two_answers(
     edge: Edge, client: Client, version: int
 ) -> None:
     name, topic_id = name_and_id(edge, TOPIC, version)
-    twice = [hot.OffsetCommitRequestPartition(4, offset) for offset in (10, 20)]
+    twice = [hot.OffsetCommitRequestPartition(4, Offset(offset)) for offset in (10, 20)]
     topic = hot.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=twice)
     message = hot.OffsetCommitRequest(group_id=GroupId("g"), generation_id_or_member_epoch=-1, topics=[topic])
     client.send(requests.request(ApiKey.OFFSET_COMMIT, version, message))

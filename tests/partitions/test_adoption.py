@@ -18,7 +18,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
 from storage.format.records import OffsetCommitRecord, decode_record
@@ -80,7 +80,7 @@ class Gateway:
     async def reload(self, epoch: int) -> None:
         """Give all partitions away, and lead them again."""
         for partition in PARTITIONS:
-            self.led.leadership.resign(partition, 2 * epoch - 1)
+            self.led.leadership.resign(partition, LeaderEpoch(2 * epoch - 1))
             await self.led.log.release(partition)
         await self.led.lead(2 * epoch)
 

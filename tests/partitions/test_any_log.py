@@ -15,7 +15,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ListGroupsRequest
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Partition
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 from tests.partitions.running import commit_error, eventually, fetched, group_in
@@ -55,7 +55,7 @@ class Led:
     async def lead(self, leader_epoch: int = 0) -> None:
         """Lead all partitions."""
         for partition in PARTITIONS:
-            self.leadership.become_leader(partition, leader_epoch)
+            self.leadership.become_leader(partition, LeaderEpoch(leader_epoch))
         await self.loaded()
 
     async def loaded(self) -> None:
@@ -243,7 +243,7 @@ async def test_a_log_that_goes_away_in_the_middle_of_a_load_is_read_from_the_sta
     for offset in range(1, 6):
         assert await led.commit(client, 0, offset) is NONE
     reader = Led(tmp_path / "other", led.topic)
-    reader.leadership.become_leader(P0, 1)
+    reader.leadership.become_leader(P0, LeaderEpoch(1))
     await eventually(lambda: reader.leadership._loads[P0], "the load to begin")
     reader.log.fail(P0, LOST, broken=True)
     await eventually(lambda: reader.manager.waiting_partitions == {0}, "the load to stop")
@@ -262,7 +262,7 @@ async def test_a_damaged_partition_is_named_in_the_words_of_its_log(led: Led, tm
     led.topic.batches[P0] = [batch[:-3] + b"?" + batch[-2:]]
     reader = Led(tmp_path / "other", led.topic)
     for partition in (P0, P1):
-        reader.leadership.become_leader(partition, 1)
+        reader.leadership.become_leader(partition, LeaderEpoch(1))
     await eventually(lambda: not reader.manager.loading_partitions, "the loads to end")
     assert list(reader.leadership.failed_partitions) == [0]
     assert "partition 0 offset 0: checksum" in reader.leadership.failed_partitions[P0]
@@ -279,7 +279,7 @@ async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led:
     reader.leadership.retry_s = 3_600
     errors = reader.log.claim_errors
     errors.append(OSError(errno.EIO, "nobody converts this"))
-    reader.leadership.become_leader(P0, 1)
+    reader.leadership.become_leader(P0, LeaderEpoch(1))
     await eventually(lambda: P0 in reader.leadership.failed_partitions, "the load to fail")
     assert "nobody converts this" in reader.leadership.failed_partitions[P0]
     assert reader.edge.stats.partition_load_failures == 1
@@ -287,7 +287,7 @@ async def test_a_load_that_ends_in_an_error_of_no_known_kind_is_tried_again(led:
 
     reader.leadership.retry_s = 0
     errors.append(OSError(errno.EIO, "nobody converts this"))
-    reader.leadership.become_leader(P0, 2)
+    reader.leadership.become_leader(P0, LeaderEpoch(2))
     await eventually(lambda: not errors, "the claim")
     await reader.loaded()
     assert await reader.fetch(reader.edge.connect(), 0) == {0: 1}

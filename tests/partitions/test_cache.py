@@ -31,7 +31,7 @@ from protocol.messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, MemberId, Offset, Partition
 from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -56,7 +56,7 @@ def cluster() -> Cluster:
 
 
 def committed(offset: int) -> OffsetAndMetadata:
-    return OffsetAndMetadata(offset, -1, "", WALL_START_MS)
+    return OffsetAndMetadata(Offset(offset), -1, "", WALL_START_MS)
 
 
 def stored_group(generation: int = 3, *members: str) -> GroupMetadataRecord:
@@ -268,7 +268,8 @@ COMMIT = hot.OffsetCommitRequest(
     generation_id_or_member_epoch=-1,
     topics=[
         hot.OffsetCommitRequestTopic(
-            name="t", partitions=[hot.OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+            name="t",
+            partitions=[hot.OffsetCommitRequestPartition(partition_index=0, committed_offset=Offset(1))],
         )
     ],
 )

@@ -11,11 +11,12 @@ from coordinator.partitions.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import RecordTooLarge, StorageError
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits, Record
+from storage.journal.journal import Entry
 from tests.catalogue.disk import ManualThread
 from tests.groups.harness import WALL_START_MS, FakeClock
 from tests.partitions.running import turns
@@ -27,10 +28,10 @@ class Log:
     """Takes batches like a LogManager, or fails."""
 
     def __init__(self) -> None:
-        self.appends: list[tuple[list[tuple[int, int, bytes]], bool]] = []
+        self.appends: list[tuple[list[Entry], bool]] = []
         self.error: Exception | None = None
 
-    def append(self, entries: Sequence[tuple[int, int, bytes]], *, sync: bool) -> None:
+    def append(self, entries: Sequence[Entry], *, sync: bool) -> None:
         if self.error is not None:
             raise self.error
         self.appends.append((list(entries), sync))
@@ -38,10 +39,11 @@ class Log:
     @property
     def partitions(self) -> list[list[int]]:
         """The partitions of each append's batches."""
-        return [[partition for partition, _, _ in entries] for entries, _ in self.appends]
+        return [[entry.partition for entry in entries] for entries, _ in self.appends]
 
     def batches(self, append: int) -> list[Batch]:
-        return [batch for _, _, data in self.appends[append][0] for batch in iter_batches(data, check=True)]
+        entries, _ = self.appends[append]
+        return [batch for entry in entries for batch in iter_batches(entry.batch, check=True)]
 
 
 class Bench:
@@ -79,7 +81,7 @@ class Bench:
 
 def offset(partition: int = 0, value: int = 1, metadata: str = "") -> Record:
     return OffsetCommitRecord(
-        GroupId("g"), "t", partition, OffsetAndMetadata(value, -1, metadata, WALL_START_MS)
+        GroupId("g"), "t", partition, OffsetAndMetadata(Offset(value), -1, metadata, WALL_START_MS)
     )
 
 
@@ -89,11 +91,16 @@ async def bench() -> Bench:
 
 
 async def test_records_of_one_turn_are_one_batch_a_partition_in_one_append(bench: Bench) -> None:
-    first, second = bench.committer.writer(Partition(3), 0, 7), bench.committer.writer(Partition(9), 100, 8)
+    first, second = (
+        bench.committer.writer(Partition(3), Offset(0), LeaderEpoch(7)),
+        bench.committer.writer(Partition(9), Offset(100), LeaderEpoch(8)),
+    )
     first.append([offset(0)])
     second.append([offset(0)])
     first.append([offset(1), offset(2)])
-    first.append_offsets([OffsetCommits(GroupId("g"), "t", {5: OffsetAndMetadata(1, -1, "", WALL_START_MS)})])
+    first.append_offsets(
+        [OffsetCommits(GroupId("g"), "t", {5: OffsetAndMetadata(Offset(1), -1, "", WALL_START_MS)})]
+    )
 
     await bench.flush()
 
@@ -111,7 +118,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
     synced = {}
     for mode in FlushMode:
         bench = Bench(mode)
-        ticket = bench.committer.writer(Partition(0), 0, 0).append([offset()])
+        ticket = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0)).append([offset()])
         await bench.flush()
         ((_, synced[mode]),) = bench.log.appends
         assert ticket.is_durable
@@ -119,7 +126,7 @@ async def test_always_asks_for_a_sync_and_the_other_modes_do_not() -> None:
 
 
 async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), 0, 0)
+    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     tickets = []
     for _ in range(4):
         ticket = writer.append([offset()])
@@ -134,7 +141,10 @@ async def test_each_flush_has_its_ticket_and_the_next_one_follows_on(bench: Benc
 
 
 async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> None:
-    writer, other = bench.committer.writer(Partition(0), 0, 0), bench.committer.writer(Partition(1), 0, 0)
+    writer, other = (
+        bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0)),
+        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
+    )
     first = writer.append([offset()])
     await turns(2)
     later: set[Ticket] = set()
@@ -155,14 +165,14 @@ async def test_one_flush_is_under_way_while_the_next_gathers(bench: Bench) -> No
 
 
 async def test_without_records_nothing_is_flushed(bench: Bench) -> None:
-    bench.committer.writer(Partition(0), 0, 0)
+    bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     await bench.flush()
     assert bench.log.appends == []
     assert bench.committer.idle
 
 
 async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), 10, 0)
+    writer = bench.committer.writer(Partition(0), Offset(10), LeaderEpoch(0))
     for value in range(4):
         writer.append([offset(value, metadata="x" * 400)])
     await bench.flush()
@@ -174,7 +184,7 @@ async def test_what_does_not_fit_in_one_batch_takes_two_at_following_offsets(ben
 
 
 async def test_records_that_fit_in_no_batch_are_refused_and_change_nothing(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), 0, 0)
+    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     too_much = [offset(value, metadata="x" * 400) for value in range(3)]
     with pytest.raises(RecordTooLarge):
         writer.append(too_much)
@@ -203,7 +213,9 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
     mode: FlushMode, error: Exception, code: ErrorCode
 ) -> None:
     bench = Bench(mode)
-    writer, other, untouched = (bench.committer.writer(Partition(partition), 0, 0) for partition in range(3))
+    writer, other, untouched = (
+        bench.committer.writer(Partition(partition), Offset(0), LeaderEpoch(0)) for partition in range(3)
+    )
     bench.log.error = error
     tickets = [writer.append([offset()])]
     if mode is FlushMode.ALWAYS:
@@ -228,7 +240,7 @@ async def test_a_failed_flush_takes_what_gathered_meanwhile_with_it(
 
 
 async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
-    writer = bench.committer.writer(Partition(0), 0, 0)
+    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     bench.log.error = StorageError("x", "broken")
     writer.append([offset(1)])
     await bench.flush()
@@ -236,27 +248,26 @@ async def test_a_writer_that_lost_records_takes_no_more(bench: Bench) -> None:
     refused = [
         writer.append([offset(3)]),
         writer.append_offsets(
-            [OffsetCommits(GroupId("g"), "t", {3: OffsetAndMetadata(3, -1, "", WALL_START_MS)})]
+            [OffsetCommits(GroupId("g"), "t", {3: OffsetAndMetadata(Offset(3), -1, "", WALL_START_MS)})]
         ),
     ]
     assert [ticket.error for ticket in refused] == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    again = bench.committer.writer(
-        Partition(0), 0, 0
-    )  # as leadership makes it, after the partition was loaded again
+    # As leadership makes it, after the partition was loaded again.
+    again = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     again.append([offset(2)])
     await bench.flush()
-    ((_, base_offset, data),) = bench.log.appends[0][0]
-    (batch,) = iter_batches(data, check=True)
+    (entry,) = bench.log.appends[0][0]
+    (batch,) = iter_batches(entry.batch, check=True)
     (record,) = RecordLoader().load(batch)
     assert isinstance(record, OffsetCommitRecord)
-    assert (base_offset, record.partition) == (0, 2)
+    assert (entry.base_offset, record.partition) == (0, 2)
 
 
 async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_go_on(bench: Bench) -> None:
     beyond_any_log = 1 << 63
     writer, other = (
-        bench.committer.writer(Partition(0), beyond_any_log, 0),
-        bench.committer.writer(Partition(1), 0, 0),
+        bench.committer.writer(Partition(0), Offset(beyond_any_log), LeaderEpoch(0)),
+        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     ticket, beside = writer.append([offset()]), other.append([offset()])
     await bench.flush()
@@ -268,8 +279,8 @@ async def test_a_batch_that_cannot_be_built_fails_its_partition_and_the_others_g
 
 async def test_where_no_batch_can_be_built_what_gathers_next_is_flushed(bench: Bench) -> None:
     writer, other = (
-        bench.committer.writer(Partition(0), 1 << 63, 0),
-        bench.committer.writer(Partition(1), 0, 0),
+        bench.committer.writer(Partition(0), Offset(1 << 63), LeaderEpoch(0)),
+        bench.committer.writer(Partition(1), Offset(0), LeaderEpoch(0)),
     )
     writer.append([offset()])
     late: list[Ticket] = []
@@ -285,7 +296,7 @@ async def test_a_waiter_that_fails_does_not_stop_the_flushes(bench: Bench) -> No
         def release(self) -> None:
             raise RuntimeError("a bug")
 
-    writer = bench.committer.writer(Partition(0), 0, 0)
+    writer = bench.committer.writer(Partition(0), Offset(0), LeaderEpoch(0))
     writer.append([offset()]).wait(Broken())
     await turns(2)
     late = writer.append([offset()])  # gathers while the first is on its way

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 from storage.journal.journal import HEADER_BLOCK_BYTES
 from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
@@ -190,10 +190,10 @@ async def test_a_partition_that_is_lost_is_not_tried_again(tmp_path: Path) -> No
         running.disk.fail(READS, where="__consumer_offsets-1/")
         running.disk.let_go()
         await eventually(lambda: leadership.failed_partitions, "the load to fail")
-        leadership.resign(Partition(1), 5)
+        leadership.resign(Partition(1), LeaderEpoch(5))
         running.disk.heal()
         assert await (await running.client()).commit(group, 0, 8) is ErrorCode.NOT_COORDINATOR
         assert (leadership.failed_partitions, leadership._loads) == ({}, {})
-        leadership.become_leader(Partition(1), 6)
+        leadership.become_leader(Partition(1), LeaderEpoch(6))
         await running.loaded()
         assert await (await running.client()).fetch(group) == {0: 7}

@@ -14,7 +14,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import SLICE_NS
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Partition
 from tests.net import requests
 from tests.partitions.disk import SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Refused, Running, commit_error, eventually, node
@@ -168,7 +168,7 @@ async def test_a_lost_partition_sends_everybody_on(running: Running) -> None:
     before = classic(manager, group)
     assert before is not None
 
-    running.app.leadership.resign(Partition(2), 1)
+    running.app.leadership.resign(Partition(2), LeaderEpoch(1))
 
     joined = requests.answer(ApiKey.JOIN_GROUP, 3, await joining.receive())
     assert joined.error_code == NOT_COORDINATOR
@@ -197,7 +197,7 @@ async def test_waiting_syncs_of_a_lost_partition_are_sent_on(tmp_path: Path) -> 
         assert group is not None
         await eventually(lambda: group.members[second.member_id].awaiting_sync, "the sync to wait")
 
-        running.app.leadership.resign(manager.partition_for(GroupId("g")), 1)
+        running.app.leadership.resign(manager.partition_for(GroupId("g")), LeaderEpoch(1))
 
         synced = requests.answer(ApiKey.SYNC_GROUP, 4, await follower.receive())
         assert synced.error_code == NOT_COORDINATOR
@@ -211,7 +211,7 @@ async def test_a_commit_on_its_way_to_the_disk_when_the_partition_is_lost_is_sti
     with running.disk.hold():
         client.send(requests.commit(group, {0: 1}))
         await eventually(lambda: running.disk.waiting, "the flush to reach the disk")
-        running.app.leadership.resign(Partition(2), 1)
+        running.app.leadership.resign(Partition(2), LeaderEpoch(1))
     assert commit_error(await client.receive()) is NONE
 
 
@@ -219,15 +219,15 @@ async def test_an_old_epoch_changes_nothing(running: Running) -> None:
     leadership = running.app.leadership
     client = await running.client()
     group = running.group_in(2)
-    leadership.become_leader(Partition(2), 5)
+    leadership.become_leader(Partition(2), LeaderEpoch(5))
     await running.loaded()
     await client.commit(group, 0, 1)
-    leadership.become_leader(Partition(2), 5)
-    leadership.become_leader(Partition(2), 4)
-    leadership.resign(Partition(2), 4)
+    leadership.become_leader(Partition(2), LeaderEpoch(5))
+    leadership.become_leader(Partition(2), LeaderEpoch(4))
+    leadership.resign(Partition(2), LeaderEpoch(4))
     assert await client.fetch(group) == {0: 1}
-    leadership.resign(Partition(2), 6)
-    leadership.become_leader(Partition(2), 5)
+    leadership.resign(Partition(2), LeaderEpoch(6))
+    leadership.become_leader(Partition(2), LeaderEpoch(5))
     await idle()
     with pytest.raises(Refused, match="NOT_COORDINATOR"):
         await client.fetch(group)
@@ -236,14 +236,14 @@ async def test_an_old_epoch_changes_nothing(running: Running) -> None:
 async def test_a_partition_that_is_lost_while_it_loads_is_not_served(tmp_path: Path) -> None:
     groups = await with_offsets(tmp_path)
     async with node(tmp_path / "data", held_partition=LAST) as running:
-        running.app.leadership.resign(Partition(LAST), 1)
+        running.app.leadership.resign(Partition(LAST), LeaderEpoch(1))
         running.disk.let_go()
         await io_is_idle(running)
         client = await running.client()
         assert await client.commit(groups[-1], 0, 1) is NOT_COORDINATOR
         assert LAST not in running.app.manager.owned_partitions
         # and it can be gained again
-        running.app.leadership.become_leader(Partition(LAST), 2)
+        running.app.leadership.become_leader(Partition(LAST), LeaderEpoch(2))
         await running.loaded()
         assert await client.fetch(groups[-1]) == {0: 7}
 
@@ -253,8 +253,8 @@ async def test_a_partition_that_comes_back_has_all_that_was_acknowledged(running
     group = running.group_in(2)
     for epoch in range(1, 6):
         assert await client.commit(group, epoch, epoch) is NONE
-        running.app.leadership.resign(Partition(2), 2 * epoch)
-        running.app.leadership.become_leader(Partition(2), 2 * epoch + 1)
+        running.app.leadership.resign(Partition(2), LeaderEpoch(2 * epoch))
+        running.app.leadership.become_leader(Partition(2), LeaderEpoch(2 * epoch + 1))
         await running.loaded()
         assert await client.fetch(group) == {number: number for number in range(1, epoch + 1)}
 
@@ -269,7 +269,7 @@ async def test_a_new_epoch_loads_what_is_still_on_its_way_to_the_disk(tmp_path: 
             handled = running.app.stats.offset_commits
             client.send(requests.commit(group, {0: 2, 1: 2}))
             await eventually(lambda: running.app.stats.offset_commits > handled, "the commit to be handled")
-            running.app.leadership.become_leader(Partition(2), 1)
+            running.app.leadership.become_leader(Partition(2), LeaderEpoch(1))
             await io_is_idle(running)
         assert commit_error(await client.receive()) is NONE
         await running.loaded()
@@ -287,7 +287,7 @@ async def test_a_lost_partition_does_not_come_back_because_its_last_flush_failed
     with running.disk.hold():
         client.send(requests.commit(group, {0: 1}))
         await eventually(lambda: running.disk.waiting, "the flush to reach the disk")
-        running.app.leadership.resign(Partition(2), 1)
+        running.app.leadership.resign(Partition(2), LeaderEpoch(1))
         running.disk.fail(SYNCS, times=1)
     assert commit_error(await client.receive()) is NOT_COORDINATOR
     assert await commit_when_possible(running, running.group_in(1)) is NONE

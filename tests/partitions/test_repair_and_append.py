@@ -13,7 +13,7 @@ from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, ended
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
@@ -39,7 +39,7 @@ class HeldThread(ManualThread):
 
 
 def record(group: str) -> OffsetCommitRecord:
-    return OffsetCommitRecord(GroupId(group), "topic", 0, OffsetAndMetadata(1, -1, "", 0))
+    return OffsetCommitRecord(GroupId(group), "topic", 0, OffsetAndMetadata(Offset(1), -1, "", 0))
 
 
 async def turn() -> None:
@@ -88,7 +88,10 @@ class Node:
 async def test_an_append_on_its_way_when_a_repair_ends_is_not_taken_for_lost() -> None:
     node = Node()
     files, flushes = node.files, node.flushes
-    failing, other = node.log.new_writer(Partition(0), 0, 0), node.log.new_writer(Partition(1), 0, 0)
+    failing, other = (
+        node.log.new_writer(Partition(0), LeaderEpoch(0), Offset(0)),
+        node.log.new_writer(Partition(1), LeaderEpoch(0), Offset(0)),
+    )
 
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     refused = failing.append([record("a")])
@@ -116,7 +119,7 @@ async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
 ) -> None:
     node = Node()
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
-    refused = node.log.new_writer(Partition(0), 0, 0).append([record("a")])
+    refused = node.log.new_writer(Partition(0), LeaderEpoch(0), Offset(0)).append([record("a")])
     await turn()
     node.flushes.run_all()
     assert refused.error
@@ -124,7 +127,7 @@ async def test_a_repair_is_tried_again_whatever_ended_the_last_try(
     node.fs.close_errors.append(error)
     await node.repaired()
     assert not node.fs.close_errors
-    taken = node.log.new_writer(Partition(0), 1, 0).append([record("b")])
+    taken = node.log.new_writer(Partition(0), LeaderEpoch(1), Offset(0)).append([record("b")])
     await turn()
     node.flushes.run_all()
     assert taken.is_durable
@@ -134,11 +137,11 @@ async def test_what_was_claimed_before_a_repair_gets_no_writer_though_the_end_of
     None
 ):
     node = Node()
-    claiming = asyncio.ensure_future(node.log.claim(Partition(0), 1))
+    claiming = asyncio.ensure_future(node.log.claim(Partition(0), LeaderEpoch(1)))
     await turn()
     claim = claiming.result()
     node.fs.fail(Fault.IO_ERROR, only="pwrite_durable")
-    node.log.new_writer(Partition(1), 0, 0).append([record("a")])
+    node.log.new_writer(Partition(1), LeaderEpoch(0), Offset(0)).append([record("a")])
     await turn()
     node.flushes.run_all()
     await turn()
@@ -149,7 +152,7 @@ async def test_what_was_claimed_before_a_repair_gets_no_writer_though_the_end_of
     with pytest.raises(LogUnavailable, match="is being repaired"):
         claim.writer()
     with pytest.raises(LogUnavailable, match="is being repaired"):
-        await node.log.claim(Partition(0), 2)
+        await node.log.claim(Partition(0), LeaderEpoch(2))
     await turn()
     with pytest.raises(LogUnavailable, match="was repaired"):
         claim.writer()
@@ -157,7 +160,7 @@ async def test_what_was_claimed_before_a_repair_gets_no_writer_though_the_end_of
 
 async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer() -> None:
     node = Node(FlushMode.OS)
-    claiming = asyncio.ensure_future(node.log.claim(Partition(0), 1))
+    claiming = asyncio.ensure_future(node.log.claim(Partition(0), LeaderEpoch(1)))
     await turn()
     claim = claiming.result()
     ticket = claim.writer().append([record("a")])
@@ -169,19 +172,22 @@ async def test_a_claim_of_a_partition_that_ends_elsewhere_by_now_gets_no_writer(
 
 async def test_what_a_writer_gathers_that_a_repair_has_ended_takes_no_other_partition_with_it() -> None:
     node = Node(FlushMode.OS)
-    behind, other = node.log.new_writer(Partition(0), 0, 0), node.log.new_writer(Partition(1), 0, 0)
+    behind, other = (
+        node.log.new_writer(Partition(0), LeaderEpoch(0), Offset(0)),
+        node.log.new_writer(Partition(1), LeaderEpoch(0), Offset(0)),
+    )
     taken = behind.append([record("a")])
     await turn()
     assert taken.is_durable
     node.fs.fail(Fault.IO_ERROR, only="pwrite")
-    refused = node.log.new_writer(Partition(2), 0, 0).append([record("b")])
+    refused = node.log.new_writer(Partition(2), LeaderEpoch(0), Offset(0)).append([record("b")])
     await turn()
     assert refused.error
     assert node.lost == [2]
 
     # Without a sync a repair may find less than was accepted.
     node.io.run_all()
-    node.files._partitions._ends[Partition(0)] = 0
+    node.files._partitions._ends[Partition(0)] = Offset(0)
     gathered, beside = behind.append([record("c")]), other.append([record("d")])
     await turn()
     assert gathered.error is ErrorCode.KAFKA_STORAGE_ERROR

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.partitions.tail import LOOK_MS, WOKEN_AT_ONCE, Tail
 from coordinator.runtime.timers import Timer
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.errors import NotOwned
 
 
@@ -33,20 +33,20 @@ class Ends:
     """Where the logs end, and a tail that looks at them."""
 
     def __init__(self) -> None:
-        self.ends = {0: 5, 1: 7}
+        self.ends = {0: Offset(5), 1: Offset(7)}
         self.looks = 0
         self.timers = Timers()
         self.tail = Tail(self._end, self.timers)
         self.woken: list[str] = []
 
-    def _end(self, partition: Partition) -> int:
+    def _end(self, partition: Partition) -> Offset:
         self.looks += 1
         if partition not in self.ends:
             raise NotOwned("/data", partition)
         return self.ends[partition]
 
     def wait(self, name: str, **ends: int) -> Any:
-        wanted = {Partition(int(key[1:])): end for key, end in ends.items()}
+        wanted = {Partition(int(key[1:])): Offset(end) for key, end in ends.items()}
         return self.tail.wait(wanted, lambda: self.woken.append(name))
 
 
@@ -61,10 +61,10 @@ def test_who_waits_is_woken_when_a_log_has_moved_and_only_once(ends: Ends) -> No
     ends.wait("one", p1=7)
     assert ends.timers.fire() == LOOK_MS
     assert ends.woken == []
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     assert ends.woken == ["zero", "both"]
-    ends.ends[1] = 8
+    ends.ends[1] = Offset(8)
     ends.timers.fire()
     assert ends.woken == ["zero", "both", "one"]
 
@@ -75,7 +75,7 @@ def test_nobody_looks_while_nobody_waits(ends: Ends) -> None:
     ends.timers.fire()
     assert (ends.timers.calls, ends.looks) == ([], 0)
     ends.wait("again", p0=5)
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     assert (ends.woken, ends.timers.calls) == (["again"], [])
 
@@ -93,7 +93,7 @@ def test_who_has_seen_less_than_the_others_is_woken_at_once(ends: Ends) -> None:
     ends.wait("does not", p0=4)
     ends.timers.fire()
     assert ends.woken == ["does not"]
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     assert ends.woken == ["does not", "knows"]
 
@@ -101,7 +101,7 @@ def test_who_has_seen_less_than_the_others_is_woken_at_once(ends: Ends) -> None:
 def test_a_log_that_goes_back_wakes_too(ends: Ends) -> None:
     """After a repair without what was never synced."""
     ends.wait("zero", p0=5)
-    ends.ends[0] = 3
+    ends.ends[0] = Offset(3)
     ends.timers.fire()
     assert ends.woken == ["zero"]
 
@@ -121,7 +121,7 @@ def test_of_many_some_are_woken_in_each_turn(ends: Ends) -> None:
     count = 2 * WOKEN_AT_ONCE + 1
     for number in range(count):
         ends.wait(str(number), p0=5)
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     assert len(ends.woken) == WOKEN_AT_ONCE
     while ends.timers.calls:
@@ -133,7 +133,7 @@ def test_of_many_some_are_woken_in_each_turn(ends: Ends) -> None:
 
 def test_who_is_to_be_woken_can_still_go_away(ends: Ends) -> None:
     waiting = [ends.wait(str(number), p0=5) for number in range(WOKEN_AT_ONCE + 1)]
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     ends.tail.cancel(waiting[-1])
     while ends.timers.calls:
@@ -146,9 +146,9 @@ def test_who_wakes_may_wait_again(ends: Ends) -> None:
         ends.woken.append("woken")
         ends.tail.wait({Partition(0): ends.ends[0]}, again)
 
-    ends.tail.wait({Partition(0): 5}, again)
+    ends.tail.wait({Partition(0): Offset(5)}, again)
     for end in (6, 7):
-        ends.ends[0] = end
+        ends.ends[0] = Offset(end)
         ends.timers.fire()
         ends.timers.fire()
     assert ends.woken == ["woken", "woken"]
@@ -162,8 +162,8 @@ def test_who_is_woken_may_let_all_others_go_away(ends: Ends) -> None:
         for other in others:
             ends.tail.cancel(other)
 
-    ends.tail.wait({Partition(0): 5}, first)
+    ends.tail.wait({Partition(0): Offset(5)}, first)
     others += [ends.wait("other", p0=5) for _ in range(3)]
-    ends.ends[0] = 6
+    ends.ends[0] = Offset(6)
     ends.timers.fire()
     assert (ends.woken, ends.timers.calls) == (["first"], [])

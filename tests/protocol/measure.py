@@ -31,7 +31,7 @@ from protocol.hot import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 
 GROUP: Final = GroupId("group-0001")
 MEMBER: Final = MemberId("consumer-group-0001-1-5f0c7e1e-8f3e-4e1b-9b57-1a2b3c4d5e6f")
@@ -48,7 +48,7 @@ def heartbeats() -> Iterator[Exchange]:
 
 def commits(count: int) -> Iterator[Exchange]:
     """Commits of `count` partitions of a topic."""
-    asked = [OffsetCommitRequestPartition(index, index * 1000, 3, -1, "") for index in range(count)]
+    asked = [OffsetCommitRequestPartition(index, Offset(index * 1000), 3, -1, "") for index in range(count)]
     answered = [OffsetCommitResponsePartition(index, 0) for index in range(count)]
     request = OffsetCommitRequest(
         GROUP, 5, MEMBER, topics=[OffsetCommitRequestTopic("orders", TOPIC_ID, asked)]
@@ -61,8 +61,8 @@ def commits(count: int) -> Iterator[Exchange]:
 def fetches(count: int) -> Iterator[Exchange]:
     """Fetches of `count` partitions of a topic."""
     indexes = list(range(count))
-    old = [OffsetFetchResponsePartition(index, index * 1000, 3, "") for index in indexes]
-    new = [OffsetFetchResponsePartitions(index, index * 1000, 3, "") for index in indexes]
+    old = [OffsetFetchResponsePartition(index, Offset(index * 1000), 3, "") for index in indexes]
+    new = [OffsetFetchResponsePartitions(index, Offset(index * 1000), 3, "") for index in indexes]
     request = OffsetFetchRequest(
         GROUP,
         [OffsetFetchRequestTopic("orders", indexes)],

@@ -8,6 +8,7 @@ nobody looked at that segment again, and its index stayed without them.
 import random
 
 from protocol.names import Partition
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import build
@@ -21,7 +22,7 @@ SETTINGS = LogSettings(segment_bytes=900, index_interval_bytes=150, journal_step
 def append(manager: LogManager, times: int) -> None:
     for _ in range(times):
         end = manager.end_offset(Partition(0))
-        manager.append([(Partition(0), end, build(end, [(b"key", None)]))], sync=True)
+        manager.append([Entry(Partition(0), end, build(end, [(b"key", None)]))], sync=True)
 
 
 def test_an_index_is_whole_after_two_crashes() -> None:

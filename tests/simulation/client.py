@@ -12,7 +12,7 @@ import msgspec
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from tests.net import requests
 from tests.simulation.history import Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -229,7 +229,7 @@ def commit_message(
     partitions: dict[str, list[Any]] = {}
     for (_, topic, partition), write in writes.items():
         partitions.setdefault(topic, []).append(
-            hot.OffsetCommitRequestPartition(partition_index=partition, committed_offset=write.value)
+            hot.OffsetCommitRequestPartition(partition_index=partition, committed_offset=Offset(write.value))
         )
     return hot.OffsetCommitRequest(
         group_id=GroupId(group),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from protocol.embedded import decode_assignment
 from protocol.names import Partition
 from storage.format.batch import iter_batches, iter_records
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from tests.simulation import serdes
 from tests.simulation.history import Broken
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 RETENTION_MS = RETENTION_MINUTES * 60_000
-Entry = tuple[Partition, int, bytes]
 """partition, base offset, batch"""
 TopicPartition = tuple[str, int]
 
@@ -82,7 +82,7 @@ class Ledger:
     def _begin(self, entries: Sequence[Entry]) -> list[tuple[Partition, Batch]]:
         """These batches are on their way to the log."""
         with self._reporting():
-            batches = [(partition, self._read(data)) for partition, _, data in entries]
+            batches = [(entry.partition, self._read(entry.batch)) for entry in entries]
             # A partition may have several; only the first says where the log ends.
             for partition, batch in dict(reversed(batches)).items():
                 self._come_to(partition, self.book(partition), batch.base_offset)

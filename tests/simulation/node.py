@@ -15,7 +15,7 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 from storage.cleaner.work import Job, Result, clean
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
@@ -206,7 +206,9 @@ class Host:
 
 
 async def _lead_anew(app: App, partition: int) -> None:
-    app.leadership.become_leader(Partition(partition), app.leadership.epochs[Partition(partition)] + 1)
+    app.leadership.become_leader(
+        Partition(partition), LeaderEpoch(app.leadership.epochs[Partition(partition)] + 1)
+    )
 
 
 async def unwatched(app: App) -> None:

@@ -7,7 +7,7 @@ failed is in doubt; once its offsets can be used again, it must never be seen.
 
 import random
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.log_manager import LogManager
 from tests.storage.faulty import FaultyFileSystem
@@ -18,7 +18,7 @@ def contents(manager: LogManager, partition: int) -> list[bytes]:
     found: list[bytes] = []
     offset, end = 0, manager.end_offset(Partition(partition))
     while offset < end:
-        data, following = manager.read(Partition(partition), offset, 300)
+        data, following = manager.read(Partition(partition), Offset(offset), 300)
         assert data
         assert following > offset
         offset = following

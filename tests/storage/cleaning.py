@@ -6,11 +6,12 @@ import random
 from collections.abc import Iterable, Mapping
 from struct import Struct
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.compression import compress
 from storage.format.markers import marker_type
 from storage.format.varints import zigzag
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from tests.storage.headers import with_header
 
@@ -76,7 +77,9 @@ class History:
 
     def _append(self, pairs: Pairs, **how: int) -> None:
         offset = self.manager.end_offset(Partition(self.partition))
-        self.manager.append([(Partition(self.partition), offset, build(offset, pairs, **how))], sync=False)
+        self.manager.append(
+            [Entry(Partition(self.partition), offset, build(offset, pairs, **how))], sync=False
+        )
 
     def raw(self, key: bytes, value: bytes | None) -> None:
         """One record, of whatever kind."""
@@ -144,7 +147,7 @@ def content(manager: LogManager, partition: int) -> list[Batch]:
     found: list[Batch] = []
     offset, end = 0, manager.end_offset(Partition(partition))
     while offset < end:
-        data, following = manager.read(Partition(partition), offset, 1_500)
+        data, following = manager.read(Partition(partition), Offset(offset), 1_500)
         assert following > offset
         offset = following
         found += iter_batches(data, check=True)

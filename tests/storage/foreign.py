@@ -6,6 +6,7 @@ from struct import pack_into
 
 from crc32c import crc32c
 
+from protocol.names import LeaderEpoch, Offset
 from storage.format.batch import BatchBuilder
 from storage.format.batch_format import CONTROL, CRC_START, TRANSACTIONAL
 from storage.format.records import Record, UnknownRecord
@@ -38,7 +39,7 @@ def plain(records: Sequence[Record], base_offset: int) -> bytes:
 def _built(records: Sequence[Record], base_offset: int) -> bytes:
     builder = BatchBuilder(1 << 24)
     builder.append(records)
-    (batch,) = builder.build(base_offset, 0, NOW)
+    (batch,) = builder.build(Offset(base_offset), LeaderEpoch(0), NOW)
     return batch
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from protocol.names import Partition
 from storage.errors import CorruptLog, StorageError
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.recovery import partitions_on_disk
 from storage.settings import LogSettings
@@ -39,9 +40,9 @@ class Machine(Account):
         entries = []
         for partition in map(Partition, partitions):
             base_offset = self.manager.end_offset(partition)
-            entries.append((partition, base_offset, batch(self.label, base_offset, count)))
+            entries.append(Entry(partition, base_offset, batch(self.label, base_offset, count)))
         if self.manager.failed is None:
-            self.doubtful = {partition: [data] for partition, _, data in entries}
+            self.doubtful = {entry.partition: [entry.batch] for entry in entries}
         try:
             self.manager.append(entries, sync=sync)
         except StorageError:

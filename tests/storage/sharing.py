@@ -12,8 +12,9 @@ from typing import TypeVar
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.shared import SharedDirectory
 from tests.storage.account import Account
@@ -74,17 +75,18 @@ class SharingMachine(Account):
     def _append(self, manager: LogManager, partitions: list[int], *, sync: bool, count: int) -> None:
         self.label += 1
         ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, partitions)]
-        entries = [(partition, end, batch(self.label, end, count)) for partition, end in ends]
+        entries = [Entry(partition, end, batch(self.label, end, count)) for partition, end in ends]
         failed_before = manager.failed is not None
         if not failed_before:
-            self.doubtful |= {partition: [data] for partition, _, data in entries}
+            self.doubtful |= {entry.partition: [entry.batch] for entry in entries}
         try:
             manager.append(entries, sync=sync)
         except StorageError:
             assert manager.failed is not None
             return
-        for partition, _, data in entries:
-            self.accepted.setdefault(partition, []).append(data)
+        for entry in entries:
+            partition = entry.partition
+            self.accepted.setdefault(partition, []).append(entry.batch)
             if sync:
                 self.durable[partition] = len(self.accepted[partition])
             del self.doubtful[partition]
@@ -131,7 +133,7 @@ class SharingMachine(Account):
         """A former owner can append nothing."""
         before = self.fs.operations
         with pytest.raises(StorageFailed if self.managers[node].failed is not None else NotOwned):
-            self.managers[node].append([(Partition(partition), 0, batch(0, 0))], sync=True)
+            self.managers[node].append([Entry(Partition(partition), Offset(0), batch(0, 0))], sync=True)
         assert self.fs.operations == before
 
     def kill(self, node: int) -> None:

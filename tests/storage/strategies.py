@@ -3,7 +3,7 @@
 
 from hypothesis import strategies as st
 
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
     GroupMetadataRecord,
@@ -74,7 +74,7 @@ def commit(label: int, count: int = 1, *, group: str = "group") -> list[Record]:
     """Records of one commit that can be told from those of every other label."""
     return [
         OffsetCommitRecord(
-            GroupId(group), "topic", partition, OffsetAndMetadata(label, -1, "", 1_700_000_000_000)
+            GroupId(group), "topic", partition, OffsetAndMetadata(Offset(label), -1, "", 1_700_000_000_000)
         )
         for partition in range(count)
     ]
@@ -83,9 +83,9 @@ def commit(label: int, count: int = 1, *, group: str = "group") -> list[Record]:
 def batch(label: int, base_offset: int, count: int = 1, *, metadata_bytes: int = 0) -> bytes:
     """One batch at `base_offset`, of records that carry `label` as their offset."""
     builder = BatchBuilder(1 << 24)
-    value = OffsetAndMetadata(label, -1, "m" * metadata_bytes, 1_700_000_000_000)
+    value = OffsetAndMetadata(Offset(label), -1, "m" * metadata_bytes, 1_700_000_000_000)
     builder.append(
         [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition in range(count)]
     )
-    (built,) = builder.build(base_offset, 0, 1_700_000_000_000)
+    (built,) = builder.build(Offset(base_offset), LeaderEpoch(0), 1_700_000_000_000)
     return built

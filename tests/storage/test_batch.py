@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, IncompleteBatch, RecordTooLarge
 from storage.format.batch import (
     Batch,
@@ -44,7 +44,7 @@ def built(records: Sequence[Record], *, base_offset: int = 0, version: int = 3) 
     """One batch of these records."""
     builder = BatchBuilder(1 << 26, version)
     builder.append(records)
-    (batch,) = builder.build(base_offset, 5, NOW)
+    (batch,) = builder.build(Offset(base_offset), LeaderEpoch(5), NOW)
     return batch
 
 
@@ -93,7 +93,7 @@ def test_records_come_back_in_order_with_offsets_without_gaps(
     for records in appends:
         builder.append(records)
     expected = [record for records in appends for record in records]
-    batches = [check_batch(batch) for batch in builder.build(base_offset, 9, NOW)]
+    batches = [check_batch(batch) for batch in builder.build(Offset(base_offset), LeaderEpoch(9), NOW)]
     assert builder.count == len(expected) == sum(batch.count for batch in batches)
     assert [item for batch in batches for item in iter_records(batch)] == [
         (base_offset + n, NOW, encode_record_key(record), encode_record_value(record, version))
@@ -106,13 +106,13 @@ def test_what_one_append_brings_stays_in_one_batch(sizes: list[int], max_bytes: 
     builder = BatchBuilder(max_bytes)
     refused = 0
     for label, size in enumerate(sizes):
-        before = builder.build(0, 0, NOW)
+        before = builder.build(Offset(0), LeaderEpoch(0), NOW)
         try:
             builder.append(strategies.commit(label, size))
         except RecordTooLarge:
             refused += 1
-            assert builder.build(0, 0, NOW) == before
-    batches = builder.build(0, 0, NOW)
+            assert builder.build(Offset(0), LeaderEpoch(0), NOW) == before
+    batches = builder.build(Offset(0), LeaderEpoch(0), NOW)
     assert all(len(batch) <= max_bytes for batch in batches)
     where: dict[bytes, set[int]] = {}
     for number, batch in enumerate(batches):
@@ -141,7 +141,7 @@ offsets_of_a_topic = st.builds(
 def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], time_ms: int) -> OffsetCommits:
     """As a commit of a usual client gives them: no metadata, no expiry, one time."""
     values = {
-        partition: OffsetAndMetadata(offset, epoch, "", time_ms)
+        partition: OffsetAndMetadata(Offset(offset), epoch, "", time_ms)
         for partition, (offset, epoch) in offsets.items()
     }
     return OffsetCommits(GroupId(group), topic, values, is_plain=True)
@@ -174,7 +174,7 @@ def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
             ]
         )
     assert one.count == other.count
-    assert one.build(7, 1, NOW) == other.build(7, 1, NOW)
+    assert one.build(Offset(7), LeaderEpoch(1), NOW) == other.build(Offset(7), LeaderEpoch(1), NOW)
 
 
 @pytest.mark.parametrize("before", [0, 1, 30, 61, 64, 8_170])
@@ -189,36 +189,45 @@ def test_many_plain_offsets_give_the_same_bytes_wherever_they_begin(before: int,
         other.append(
             [OffsetCommitRecord(commit.group, commit.topic, *offset) for offset in commit.values.items()]
         )
-    assert one.build(7, 1, NOW) == other.build(7, 1, NOW)
+    assert one.build(Offset(7), LeaderEpoch(1), NOW) == other.build(Offset(7), LeaderEpoch(1), NOW)
 
 
 def test_offsets_by_topic_that_do_not_fit_change_nothing() -> None:
     builder = BatchBuilder(2_000)
-    value = OffsetAndMetadata(1, -1, "", NOW)
+    value = OffsetAndMetadata(Offset(1), -1, "", NOW)
     few = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(10), value))
     builder.append_offsets([few])
-    before = builder.build(0, 0, NOW)
+    before = builder.build(Offset(0), LeaderEpoch(0), NOW)
     many = OffsetCommits(GroupId("g"), "t", dict.fromkeys(range(100), value))
     for too_large in ([few, many], [OffsetCommits(GroupId("x" * 32_768), "t", {0: value})]):
         with pytest.raises(RecordTooLarge):
             builder.append_offsets(too_large)
-        assert builder.build(0, 0, NOW) == before
+        assert builder.build(Offset(0), LeaderEpoch(0), NOW) == before
     for _ in range(9):
         builder.append_offsets([few, few])
-    assert [read_batch(one).count for one in builder.build(0, 0, NOW)] == [30, 40, 40, 40, 40]
+    assert [read_batch(one).count for one in builder.build(Offset(0), LeaderEpoch(0), NOW)] == [
+        30,
+        40,
+        40,
+        40,
+        40,
+    ]
 
 
 def test_building_again_elsewhere_changes_nothing_else() -> None:
     builder = BatchBuilder()
     builder.append(strategies.commit(1, 3))
-    (first,), (again,) = builder.build(7, 1, NOW), builder.build(900, 1, NOW)
+    (first,), (again,) = (
+        builder.build(Offset(7), LeaderEpoch(1), NOW),
+        builder.build(Offset(900), LeaderEpoch(1), NOW),
+    )
     assert again == (900).to_bytes(8, "big") + first[8:]
 
 
 def test_nothing_appended_builds_nothing() -> None:
     builder = BatchBuilder()
     builder.append([])
-    assert builder.build(0, 0, NOW) == []
+    assert builder.build(Offset(0), LeaderEpoch(0), NOW) == []
     assert builder.count == 0
 
 
@@ -230,7 +239,7 @@ def test_a_refused_record_leaves_the_builder_as_it_was() -> None:
     with pytest.raises(RecordTooLarge, match="at most 1048588"):
         builder.append(strategies.commit(3, 40_000))
     builder.append(strategies.commit(4, 1))
-    (batch,) = builder.build(0, 0, NOW)
+    (batch,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     assert batch == built([*strategies.commit(1, 2), *strategies.commit(4, 1)])[:12] + batch[12:]
     assert len(list(iter_records(batch))) == 3
 
@@ -378,13 +387,16 @@ def test_an_offset_record_of_each_shape_takes_the_same_path_in_and_out() -> None
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_compressed_batches_that_we_write_are_smaller_and_read_the_same(codec: int) -> None:
     records = [
-        OffsetCommitRecord(GroupId("group"), "topic", p, OffsetAndMetadata(p, -1, "x" * 50, 7))
+        OffsetCommitRecord(GroupId("group"), "topic", p, OffsetAndMetadata(Offset(p), -1, "x" * 50, 7))
         for p in range(40)
     ]
     plain, small = BatchBuilder(), BatchBuilder(compression=codec)
     for builder in (plain, small):
         builder.append(records)
-    (as_it_is,), (compressed,) = plain.build(5, 0, 9), small.build(5, 0, 9)
+    (as_it_is,), (compressed,) = (
+        plain.build(Offset(5), LeaderEpoch(0), 9),
+        small.build(Offset(5), LeaderEpoch(0), 9),
+    )
     assert len(compressed) < len(as_it_is) / 2
     assert check_batch(compressed).compression == codec
     assert list(iter_records(check_batch(compressed))) == list(iter_records(check_batch(as_it_is)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
@@ -15,6 +15,7 @@ from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.batch_format import CONTROL, TRANSACTIONAL
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay
@@ -181,7 +182,7 @@ def test_the_last_batch_of_what_was_cleaned_stays_if_only_empty() -> None:
     # What a reader is told to read next never goes back.
     offset, seen = 0, []
     while offset < bench.manager.end_offset(Partition(0)):
-        _, offset = bench.manager.read(Partition(0), offset, 1)
+        _, offset = bench.manager.read(Partition(0), Offset(offset), 1)
         seen.append(offset)
     assert seen == sorted(set(seen))
 
@@ -318,7 +319,7 @@ def test_a_marker_that_cannot_be_read_is_damage_with_a_place() -> None:
         bench.history.value(f"k{number % 3}", "x" * 20)
     end = bench.manager.end_offset(Partition(0))
     marker = build(end, [(b"\0", b"")], attributes=TRANSACTIONAL | CONTROL, producer_id=9)
-    bench.manager.append([(Partition(0), end, marker)], sync=True)
+    bench.manager.append([Entry(Partition(0), end, marker)], sync=True)
     bench.roll()
     with pytest.raises(CleaningFailed, match=r"\.log at byte \d+: "):
         bench.clean()
@@ -349,7 +350,7 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
     for number in range(100):
         bench.history.value(f"k{number}", "x" * 20)
     bench.roll()
-    write_offsets(bench.fs, CHECKPOINT, {KEY: noted, ("a-topic", Partition(3)): 7})
+    write_offsets(bench.fs, CHECKPOINT, {KEY: Offset(noted), ("a-topic", Partition(3)): Offset(7)})
     jobs: list[Job] = []
 
     def run(job: Job) -> Result:
@@ -370,7 +371,7 @@ def test_what_is_read_while_a_log_is_cleaned_is_whole() -> None:
     offset = 0
     cleaned = False
     while offset < bench.manager.end_offset(Partition(0)):
-        data, offset = bench.manager.read(Partition(0), offset, 700)
+        data, offset = bench.manager.read(Partition(0), Offset(offset), 700)
         found += list(iter_batches(data, check=True))
         if offset > 100 and not cleaned:
             cleaned = True
@@ -386,7 +387,7 @@ def test_the_index_of_a_cleaned_segment_is_used_and_right() -> None:
     bench.clean()
     bench.reopen()
     for offset in range(0, 600, 13):
-        data, _ = bench.manager.read(Partition(0), offset, 1)
+        data, _ = bench.manager.read(Partition(0), Offset(offset), 1)
         first = next(iter_batches(data))
         assert first.last_offset >= offset
     bench.manager.close()

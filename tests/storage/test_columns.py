@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.names import Offset
 from storage.columns.bodies import BOUNDS, Bounds
 from storage.columns.decode import decode
 from storage.columns.one_by_one import batch_rows
@@ -210,7 +211,7 @@ def test_a_batch_that_compaction_emptied_has_one_row() -> None:
 
 
 def test_much_that_was_compressed_comes_in_parts() -> None:
-    value = encode_offset(OffsetAndMetadata(1, -1, "m" * 500, NOW), 3)
+    value = encode_offset(OffsetAndMetadata(Offset(1), -1, "m" * 500, NOW), 3)
     body = record((b"\0\1\0\1g\0\1t\0\0\0\7", value), 0, 0)
     chunk = chunk_of(*(batch(body, 1, base_offset=number, attributes=1) for number in range(9)))
     parts = list(decode(chunk, ["offset", "topic_partition"], Bounds(bodies_bytes=1_000)))

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import Buffer, RealFile, RealFileSystem, System, read_file
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -126,7 +127,7 @@ def test_files_are_their_owners_and_may_be_read_by_the_group(tmp_path: Path) -> 
     try:
         LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem()).close()
         with_log = LogManager.open(tmp_path / "data", LogSettings(), RealFileSystem())
-        with_log.append([(Partition(0), 0, batch(0, 0))], sync=True)
+        with_log.append([Entry(Partition(0), Offset(0), batch(0, 0))], sync=True)
         with_log.checkpoint()
         with_log.close()
     finally:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
@@ -33,7 +34,7 @@ def built(label: int, base_offset: int, count: int = 1, *, epoch: int = 0, times
     """A batch with the leader's epoch and the time that are wanted."""
     builder = BatchBuilder()
     builder.append(commit(label, count))
-    (batch,) = builder.build(base_offset, epoch, timestamp)
+    (batch,) = builder.build(Offset(base_offset), LeaderEpoch(epoch), timestamp)
     return batch
 
 
@@ -149,7 +150,7 @@ def test_after_a_crash_wrong_files_are_made_again(seed: int) -> None:
     log = new_log(fs)
     log.load()
     log.end_offset = end
-    log.distrust(0)
+    log.distrust(Offset(0))
     log.append(built(99, end, epoch=7))
     log.write_indexes(seal=True)
     check(fs, DIRECTORY, 300)
@@ -186,7 +187,7 @@ def test_reading_from_any_offset_finds_its_batch(seed: int, offset: int) -> None
     log = new_log(fs, LogSettings(segment_bytes=1 << 20, index_interval_bytes=300))
     fill(log, seed, 400)
     log.write_indexes()
-    data, _ = log.read(offset, 1)
+    data, _ = log.read(Offset(offset), 1)
     assert check_batch(data).base_offset <= offset <= check_batch(data).last_offset
 
 
@@ -197,7 +198,7 @@ def test_reading_from_an_offset_looks_at_little_of_the_segment() -> None:
     log.write_indexes()
     path = str(log.segments[0].path)
     fs.bytes_read.clear()
-    log.read(19_500, 1)
+    log.read(Offset(19_500), 1)
     assert fs.bytes_read[path] < log.size_bytes // 10
 
 
@@ -210,7 +211,7 @@ def test_an_index_that_says_something_wrong_is_not_believed() -> None:
     for at in range(4, len(data), 8):
         data[at + 3] ^= 4
     for offset in range(1_999, 0, -97):
-        read, _ = log.read(offset, 1)
+        read, _ = log.read(Offset(offset), 1)
         assert check_batch(read).base_offset == offset
     log.write_indexes(seal=True)
     check(fs, DIRECTORY, 4096)
@@ -257,7 +258,7 @@ def test_a_killed_process_leaves_what_can_be_completed() -> None:
     for label in range(300):
         end = manager.end_offset(Partition(0))
         manager.append(
-            [(Partition(0), end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False
+            [Entry(Partition(0), end, built(label, end, 1 + label % 3, epoch=label // 100))], sync=False
         )
         if label % 90 == 0:
             manager.checkpoint()

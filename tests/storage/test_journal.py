@@ -10,7 +10,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.journal.journal import FILE_MAGIC, HEADER_BLOCK_BYTES, Entry, Journal, retire
@@ -21,7 +21,9 @@ ROOT = Path("/journal")
 STEP = 8192
 
 entries = st.lists(
-    st.tuples(st.integers(0, 49), st.integers(0, 1 << 62), st.binary(max_size=300)), min_size=1, max_size=5
+    st.builds(Entry, st.integers(0, 49), st.integers(0, 1 << 62), st.binary(max_size=300)),
+    min_size=1,
+    max_size=5,
 )
 
 
@@ -55,9 +57,9 @@ def test_what_was_written_is_read(flushes: list[list[Entry]], durable: bool) -> 
 
 
 FLUSHES: list[list[Entry]] = [
-    [(Partition(0), 0, b"first")],
-    [(Partition(0), 1, b"second"), (Partition(7), 100, b"x" * 50)],
-    [(Partition(3), 5, b"third")],
+    [Entry(Partition(0), Offset(0), b"first")],
+    [Entry(Partition(0), Offset(1), b"second"), Entry(Partition(7), Offset(100), b"x" * 50)],
+    [Entry(Partition(3), Offset(5), b"third")],
 ]
 
 
@@ -90,7 +92,7 @@ def test_a_journal_that_is_shorter_than_it_was_is_damage_wherever_it_was_cut() -
 
 @pytest.mark.parametrize("durable", [True, False])
 def test_a_journal_that_has_grown_is_damage_where_it_was_cut_since_then(durable: bool) -> None:
-    flushes: list[list[Entry]] = [[(Partition(0), n, b"x" * 1000)] for n in range(15)]
+    flushes: list[list[Entry]] = [[Entry(Partition(0), Offset(n), b"x" * 1000)] for n in range(15)]
     fs, path = written(flushes, synced=durable)
     whole = bytes(fs.inode(path).data)
     assert len(whole) == 3 * STEP
@@ -101,7 +103,7 @@ def test_a_journal_that_has_grown_is_damage_where_it_was_cut_since_then(durable:
 
 
 def test_what_a_power_loss_takes_back_of_a_growth_that_nobody_was_promised_is_no_damage() -> None:
-    flushes: list[list[Entry]] = [[(Partition(0), n, b"x" * 1000)] for n in range(15)]
+    flushes: list[list[Entry]] = [[Entry(Partition(0), Offset(n), b"x" * 1000)] for n in range(15)]
     fs, path = written(flushes, synced=False)
     fs.restart(power_loss=True)
     del fs.inode(path).data[STEP:]
@@ -169,14 +171,16 @@ def test_a_frame_in_a_clients_bytes_is_no_frame() -> None:
     fs, path = written(FLUSHES)
     frame = read_journal(fs, path, 1).frames[0]
     copied = bytes(fs.inode(path).data[frame.position : frame.end])
-    fs, path = written([[(Partition(0), 0, b"first")], [(Partition(1), 0, b"padding" + copied)]])
+    fs, path = written(
+        [[Entry(Partition(0), Offset(0), b"first")], [Entry(Partition(1), Offset(0), b"padding" + copied)]]
+    )
     last = read_journal(fs, path, 1).frames[-1]
     fs.inode(path).data[last.position + 10] ^= 1
-    assert flushes_of(read_journal(fs, path, 1)) == [[(0, 0, b"first")]]
+    assert flushes_of(read_journal(fs, path, 1)) == [[Entry(Partition(0), Offset(0), b"first")]]
 
 
 def test_the_space_of_a_retired_journal_is_used_again_and_its_frames_are_not() -> None:
-    fs, path = written([[(Partition(0), n, b"old" * 50)] for n in range(60)])
+    fs, path = written([[Entry(Partition(0), Offset(n), b"old" * 50)] for n in range(60)])
     retire(fs, path, spare_bytes_max=1 << 20)
     size = len(fs.inode(ROOT / "spare").data)
     assert size > STEP
@@ -184,9 +188,9 @@ def test_the_space_of_a_retired_journal_is_used_again_and_its_frames_are_not() -
     assert len(fs.inode(journal.path).data) == size
     assert not fs.exists(ROOT / "spare")
     for flush in range(61, 64):
-        journal.append(flush, flush - 1, [(Partition(1), flush, b"new")], durable=True)
+        journal.append(flush, flush - 1, [Entry(Partition(1), Offset(flush), b"new")], durable=True)
     contents = read_journal(fs, journal.path, 2)
-    assert flushes_of(contents) == [[(1, flush, b"new")] for flush in range(61, 64)]
+    assert flushes_of(contents) == [[Entry(Partition(1), Offset(flush), b"new")] for flush in range(61, 64)]
     assert contents.lost_bytes == 0
 
 
@@ -204,11 +208,11 @@ def test_a_retired_journal_that_is_too_large_or_one_too_many_is_removed() -> Non
 def test_frames_that_a_later_journal_declares_void_are_left_out() -> None:
     fs, _ = written(FLUSHES)
     Journal.create(fs, ROOT, 2, step_bytes=STEP, void_from=3).append(
-        3, 2, [(Partition(9), 9, b"again")], durable=True
+        3, 2, [Entry(Partition(9), Offset(9), b"again")], durable=True
     )
     first, second = read_journals(fs, ROOT)
     assert flushes_of(first) == FLUSHES[:2]
-    assert flushes_of(second) == [[(9, 9, b"again")]]
+    assert flushes_of(second) == [[Entry(Partition(9), Offset(9), b"again")]]
 
 
 def test_a_repair_leaves_out_the_frame_that_failed() -> None:
@@ -220,7 +224,7 @@ def test_a_repair_leaves_out_the_frame_that_failed() -> None:
 def test_on_a_real_disk(tmp_path: Path) -> None:
     fs = RealFileSystem()
     journal = Journal.create(fs, tmp_path, 4, step_bytes=STEP)
-    big = [(Partition(n), n, bytes((n,)) * 3000) for n in range(10)]
+    big = [Entry(Partition(n), Offset(n), bytes((n,)) * 3000) for n in range(10)]
     for flush in range(1, 4):
         journal.append(flush, flush - 1, big, durable=flush % 2 == 1)
     assert journal.unsynced

@@ -9,13 +9,14 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
@@ -88,14 +89,20 @@ def append(manager: LogManager, group: str, first: int, times: int) -> None:
     for turn in range(times):
         records: list[Record] = [
             OffsetCommitRecord(
-                GroupId(group), TOPIC, p, OffsetAndMetadata(first + p + times - 1 - turn, -1, "", 1 << 42)
+                GroupId(group),
+                TOPIC,
+                p,
+                OffsetAndMetadata(Offset(first + p + times - 1 - turn), -1, "", 1 << 42),
             )
             for p in range(PARTITIONS)
         ]
         builder = BatchBuilder()
         builder.append(records)
         base_offset = manager.end_offset(Partition(0))
-        manager.append([(Partition(0), base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=False)
+        manager.append(
+            [Entry(Partition(0), base_offset, builder.build(base_offset, LeaderEpoch(0), 1 << 42)[0])],
+            sync=False,
+        )
 
 
 @pytest.mark.slow

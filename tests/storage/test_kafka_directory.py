@@ -10,12 +10,13 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker
@@ -89,7 +90,7 @@ def load(manager: LogManager) -> tuple[dict[tuple[str, str, int], OffsetAndMetad
     for partition in range(OFFSETS_PARTITIONS):
         offset = 0
         while offset < manager.end_offset(Partition(partition)):
-            data, offset = manager.read(Partition(partition), offset, 1 << 20)
+            data, offset = manager.read(Partition(partition), Offset(offset), 1 << 20)
             for batch in iter_batches(data, check=True):
                 for record in loader.load(batch):
                     if isinstance(record, OffsetCommitRecord):
@@ -124,7 +125,7 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
         for group in GROUPS[::2]:
             records: list[Record] = [
                 OffsetCommitRecord(
-                    GroupId(group), TOPIC, p, OffsetAndMetadata(7_000 + p, -1, "ours", 1 << 42)
+                    GroupId(group), TOPIC, p, OffsetAndMetadata(Offset(7_000 + p), -1, "ours", 1 << 42)
                 )
                 for p in range(PARTITIONS)
             ]
@@ -133,7 +134,8 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
             home = homes[group]
             base_offset = manager.end_offset(Partition(home))
             manager.append(
-                [(Partition(home), base_offset, builder.build(base_offset, 0, 1 << 42)[0])], sync=True
+                [Entry(Partition(home), base_offset, builder.build(base_offset, LeaderEpoch(0), 1 << 42)[0])],
+                sync=True,
             )
         manager.close()
 

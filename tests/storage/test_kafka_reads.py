@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import GroupId, MemberId, Partition
+from protocol.names import GroupId, LeaderEpoch, MemberId, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
 from storage.format.records import (
@@ -18,6 +18,7 @@ from storage.format.records import (
     OffsetCommitRecord,
     Record,
 )
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.kafka.jars import require_kafka_classpath
@@ -28,9 +29,9 @@ SUBSCRIPTION = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("f
 ASSIGNMENT = bytes.fromhex("0001 00000001 0005") + b"topic" + bytes.fromhex("00000001 00000003 ffffffff")
 
 RECORDS: list[Record] = [
-    OffsetCommitRecord(GroupId("group"), "topic", 3, OffsetAndMetadata(42, 7, "metadata", NOW)),
-    OffsetCommitRecord(GroupId("group"), "topic", 4, OffsetAndMetadata(43, -1, "", NOW)),
-    OffsetCommitRecord(GroupId("group"), "topic", 5, OffsetAndMetadata(44, -1, "", NOW, NOW + 1)),
+    OffsetCommitRecord(GroupId("group"), "topic", 3, OffsetAndMetadata(Offset(42), 7, "metadata", NOW)),
+    OffsetCommitRecord(GroupId("group"), "topic", 4, OffsetAndMetadata(Offset(43), -1, "", NOW)),
+    OffsetCommitRecord(GroupId("group"), "topic", 5, OffsetAndMetadata(Offset(44), -1, "", NOW, NOW + 1)),
     OffsetCommitRecord(GroupId("group"), "topic", 3, None),
     GroupMetadataRecord(
         GroupId("group"),
@@ -78,8 +79,8 @@ def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -
         builder = BatchBuilder(offset_value_version=version, compression=compression)
         builder.append(RECORDS)
         base_offset = manager.end_offset(Partition(11))
-        (batch,) = builder.build(base_offset, 2, NOW)
-        manager.append([(Partition(11), base_offset, batch)], sync=True)
+        (batch,) = builder.build(base_offset, LeaderEpoch(2), NOW)
+        manager.append([Entry(Partition(11), base_offset, batch)], sync=True)
     manager.close()
     printed = dump(tmp_path / "__consumer_offsets-11" / f"{0:020d}.log")
     assert printed.count("isvalid: true") == 3
@@ -101,8 +102,8 @@ def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
         builder = BatchBuilder()
         builder.append([RECORDS[0], RECORDS[4]])
         base_offset = manager.end_offset(Partition(0))
-        (batch,) = builder.build(base_offset, number // 100, NOW + 7 * number - number % 3 * 30)
-        manager.append([(Partition(0), base_offset, batch)], sync=False)
+        (batch,) = builder.build(base_offset, LeaderEpoch(number // 100), NOW + 7 * number - number % 3 * 30)
+        manager.append([Entry(Partition(0), base_offset, batch)], sync=False)
         if number % 50 == 0:
             manager.checkpoint()
     manager.close()

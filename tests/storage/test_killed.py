@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
@@ -19,6 +19,7 @@ WORK = """
 import itertools, sys
 from pathlib import Path
 from storage.disk.filesystem import RealFileSystem
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
@@ -28,7 +29,7 @@ settings = LogSettings(segment_bytes=20_000, journal_step_bytes=65_536)
 manager = LogManager.open(Path(sys.argv[1]), settings, RealFileSystem())
 for label in itertools.count():
     ends = [(partition, manager.end_offset(partition)) for partition in range(3)]
-    manager.append([(p, end, batch(label, end, 1 + label % 3)) for p, end in ends], sync=sync)
+    manager.append([Entry(p, end, batch(label, end, 1 + label % 3)) for p, end in ends], sync=sync)
     print(label, flush=True)
     if label % 7 == 0:
         manager.write_behind(4_000)
@@ -57,7 +58,7 @@ def test_all_that_was_acknowledged_is_there_once_and_in_order(
         found: list[bytes] = []
         offset = 0
         while offset < manager.end_offset(Partition(partition)):
-            data, offset = manager.read(Partition(partition), offset, 5_000)
+            data, offset = manager.read(Partition(partition), Offset(offset), 5_000)
             found += (one.data for one in iter_batches(data, check=True))
         expected, offset = [], 0
         for label in range(len(found)):

@@ -21,6 +21,7 @@ from pathlib import Path
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.disk.filesystem import RealFileSystem
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import build
@@ -39,7 +40,7 @@ threading.Thread(target=clean, daemon=True).start()
 for number in itertools.count():
     end = manager.end_offset(0)
     pairs = [(b"key %d" % (number % 5), b"%d" % number), (b"gone", None if number % 2 else b"x")]
-    manager.append([(0, end, build(end, pairs))], sync=True)
+    manager.append([Entry(0, end, build(end, pairs))], sync=True)
     os.write(1, b"%d\\n" % number)
     if number % 20 == 0:
         manager.checkpoint()

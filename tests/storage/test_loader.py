@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BatchBuilder, check_batch, iter_batches, iter_records
 from storage.format.batch_format import CONTROL, HEADER_BYTES
@@ -96,7 +96,9 @@ def test_offsets_in_a_row_come_together_and_lose_nothing(
         for n in range(first, first + count):
             metadata = "m" if odd and n % 37 == 0 else ""
             records.append(
-                OffsetCommitRecord(GroupId(group), topic, n, OffsetAndMetadata(n * n, n, metadata, NOW))
+                OffsetCommitRecord(
+                    GroupId(group), topic, n, OffsetAndMetadata(Offset(n * n), n, metadata, NOW)
+                )
             )
     if not records:
         return
@@ -135,14 +137,18 @@ def test_names_are_shared_between_records() -> None:
 
 def test_the_loader_forgets_names_when_it_knows_too_many() -> None:
     records = [
-        OffsetCommitRecord(GroupId(f"group{n % 40}"), f"topic{n % 30}", n, OffsetAndMetadata(n, -1, "", NOW))
+        OffsetCommitRecord(
+            GroupId(f"group{n % 40}"), f"topic{n % 30}", n, OffsetAndMetadata(Offset(n), -1, "", NOW)
+        )
         for n in range(500)
     ]
     assert RecordLoader(names_max=7).load(check_batch(built(records))) == records
 
 
 def test_keys_that_only_look_like_an_offsets_take_the_ordinary_way() -> None:
-    value = encode_record_value(OffsetCommitRecord(GroupId(""), "", 0, OffsetAndMetadata(5, -1, "", NOW)))
+    value = encode_record_value(
+        OffsetCommitRecord(GroupId(""), "", 0, OffsetAndMetadata(Offset(5), -1, "", NOW))
+    )
     good = encode_record_key(OffsetCommitRecord(GroupId("group"), "topic", 3, None))
     keys = [
         good + b"more!",  # Kafka ignores what follows the partition
@@ -194,5 +200,5 @@ def test_batches_loaded_one_after_the_other() -> None:
     for n in range(0, 200, 2):
         builder.append(records[n : n + 2])
     loader = RecordLoader()
-    data = b"".join(builder.build(0, 0, NOW))
+    data = b"".join(builder.build(Offset(0), LeaderEpoch(0), NOW))
     assert [record for batch in iter_batches(data) for record in loader.load(batch)] == records

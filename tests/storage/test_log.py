@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.disk.properties import decode_uuid
 from storage.errors import CorruptLog, StorageError, StorageFull
 from storage.format.batch import BatchBuilder, find_batch, iter_batches
@@ -46,7 +46,7 @@ def test_nothing_is_on_disk_before_the_first_append() -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs)
     assert (log.start_offset, log.end_offset, log.size_bytes) == (0, 0, 0)
-    assert log.read(0, 100) == (b"", 0)
+    assert log.read(Offset(0), 100) == (b"", 0)
     log.fsync()
     assert not fs.exists(DIRECTORY)
 
@@ -107,7 +107,7 @@ def test_reads_return_whole_batches_from_the_one_that_holds_the_offset(
     for _ in range(5):
         start = data.draw(st.integers(0, log.end_offset + 3))
         max_bytes = data.draw(st.integers(0, 3000))
-        found, following = log.read(start, max_bytes)
+        found, following = log.read(Offset(start), max_bytes)
         expected = [one for one in batches if next_offset_of(one) > start]
         if not expected:
             assert (found, following) == (b"", log.end_offset)
@@ -145,7 +145,7 @@ def test_what_a_full_disk_kept_out_can_be_appended_again() -> None:
     done = log.end_offset // 2
     assert 0 <= done < len(batches)
     log.append_all(batches[done:])
-    assert [one.data for one in iter_batches(log.read(0, 1 << 20)[0])] == batches[:3]
+    assert [one.data for one in iter_batches(log.read(Offset(0), 1 << 20)[0])] == batches[:3]
     whole = b"".join(bytes(fs.inode(segment.path).data) for segment in log.segments)
     assert whole == b"".join(batches)
 
@@ -159,7 +159,7 @@ def test_a_log_can_be_rolled_and_an_empty_segment_is_not_rolled_again() -> None:
     log.roll()
     log.roll()
     assert [segment.base_offset for segment in log.segments] == [0, 3]
-    assert log.read(3, 100) == (b"", 3)
+    assert log.read(Offset(3), 100) == (b"", 3)
     log.append(batch(2, 3, 1))
     assert [segment.size_bytes > 0 for segment in log.segments] == [True, True]
 
@@ -171,7 +171,7 @@ def test_truncating_leaves_exactly_what_was_before(counts: list[int], data: st.D
     log = new_log(fs, 400)
     log.append_all(batches)
     keep = data.draw(st.integers(0, len(batches)))
-    log.truncate(sum(counts[:keep]))
+    log.truncate(Offset(sum(counts[:keep])))
     assert log.end_offset == sum(counts[:keep])
     on_disk = [name for name in fs.listdir(DIRECTORY) if name.endswith(".log")]
     assert b"".join(bytes(fs.inode(DIRECTORY / name).data) for name in on_disk) == b"".join(batches[:keep])
@@ -184,7 +184,7 @@ def test_truncating_within_a_batch_is_refused() -> None:
     log = new_log(FaultyFileSystem(ROOT))
     log.append(batch(1, 0, 5))
     with pytest.raises(CorruptLog, match="lies across offset 3"):
-        log.truncate(3)
+        log.truncate(Offset(3))
 
 
 def test_writing_to_a_brokers_segment_keeps_what_it_says_of_aborted_transactions() -> None:
@@ -193,11 +193,11 @@ def test_writing_to_a_brokers_segment_keeps_what_it_says_of_aborted_transactions
     fs.open(DIRECTORY / f"{0:020d}.txnindex", create=True)
     log = new_log(fs)
     log.load()
-    log.end_offset = 1
+    log.end_offset = Offset(1)
     log.append(batch(2, 1))
     assert f"{0:020d}.txnindex" in fs.listdir(DIRECTORY)
     # It may say something about what is cut.
-    log.truncate(1)
+    log.truncate(Offset(1))
     assert f"{0:020d}.txnindex" not in fs.listdir(DIRECTORY)
 
 
@@ -207,17 +207,17 @@ def test_a_compaction_that_a_broker_did_not_finish_is_finished() -> None:
     fs.open(DIRECTORY / f"{0:020d}.log.swap", create=True).pwrite([batch(2, 0)], 0)
     log = new_log(fs)
     log.load()
-    log.end_offset = 1
+    log.end_offset = Offset(1)
     assert log.dirty
-    assert log.read(0, 1_000) == (batch(2, 0), 1)
+    assert log.read(Offset(0), 1_000) == (batch(2, 0), 1)
 
 
 def test_a_batch_is_found_wherever_it_starts() -> None:
     wanted = batch(1, 70)
-    assert find_batch(b"\x02" * 100 + wanted, 70) == 100
-    assert find_batch(b"\x02" * 100 + wanted, 71) is None
-    assert find_batch(b"\x02" * 100 + wanted[:-1], 70) is None
-    assert find_batch(b"", 0) is None
+    assert find_batch(b"\x02" * 100 + wanted, Offset(70)) == 100
+    assert find_batch(b"\x02" * 100 + wanted, Offset(71)) is None
+    assert find_batch(b"\x02" * 100 + wanted[:-1], Offset(70)) is None
+    assert find_batch(b"", Offset(0)) is None
 
 
 def test_what_was_synced_survives_a_power_loss_with_its_names() -> None:
@@ -245,14 +245,14 @@ def test_a_segment_is_followed_by_another_once_its_first_record_is_old_enough(re
     def at(offset: int, age_ms: int) -> bytes:
         builder = BatchBuilder()
         builder.append([UnknownRecord(99, b"\x00\x63k", b"v")])
-        (one,) = builder.build(offset, 0, start + age_ms)
+        (one,) = builder.build(Offset(offset), LeaderEpoch(0), start + age_ms)
         return one
 
     log.append_all([at(0, 0), at(1, 59_999)])
     if reopened:
         log = new_log(fs, segment_bytes=100_000, segment_ms=60_000)
         log.load()
-        log.end_offset = 2
+        log.end_offset = Offset(2)
     log.append(at(2, 59_999))
     assert [segment.base_offset for segment in log.segments] == [0]
     log.append_all([at(3, 60_000), at(4, 119_999), at(5, 120_000)])
@@ -268,11 +268,11 @@ def test_where_the_first_batch_cannot_be_read_an_append_fails_and_succeeds_later
     written.close()
     log = new_log(fs)
     log.load()
-    log.end_offset = 2
+    log.end_offset = Offset(2)
     name = str(DIRECTORY / f"{0:020d}.log")
     fs.unreadable.add(name)
     with pytest.raises(StorageError, match="reading the first batch failed: Input/output error"):
         log.append(second)
     fs.unreadable.clear()
     log.append(second)
-    assert log.read(0, 10_000)[0] == first + second
+    assert log.read(Offset(0), 10_000)[0] == first + second

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import File, RealFileSystem
 from storage.errors import StorageError, StorageFailed, StorageFull
 from storage.format.batch import iter_batches
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.recovery import partitions_on_disk
 from storage.settings import LogSettings
@@ -31,7 +32,7 @@ def opened(fs: FaultyFileSystem | None = None) -> tuple[LogManager, FaultyFileSy
 
 def content(manager: LogManager, partition: int) -> list[bytes]:
     """All batches of a partition."""
-    data, following = manager.read(Partition(partition), 0, 1 << 20)
+    data, following = manager.read(Partition(partition), Offset(0), 1 << 20)
     while following < manager.end_offset(Partition(partition)):
         more, following = manager.read(Partition(partition), following, 1 << 20)
         data += more
@@ -41,14 +42,21 @@ def content(manager: LogManager, partition: int) -> list[bytes]:
 def append(manager: LogManager, label: int, *partitions: int, sync: bool = True) -> None:
     """One record to each partition."""
     ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, partitions)]
-    manager.append([(p, end, batch(label, end)) for p, end in ends], sync=sync)
+    manager.append([Entry(p, end, batch(label, end)) for p, end in ends], sync=sync)
 
 
 def test_end_offset_counts_what_still_waits_for_its_segment() -> None:
     manager, fs = opened()
     five, six = Partition(5), Partition(6)
     assert manager.end_offset(five) == 0
-    manager.append([(five, 0, batch(1, 0, 3)), (six, 0, batch(1, 0)), (five, 3, batch(2, 3))], sync=True)
+    manager.append(
+        [
+            Entry(five, Offset(0), batch(1, 0, 3)),
+            Entry(six, Offset(0), batch(1, 0)),
+            Entry(five, Offset(3), batch(2, 3)),
+        ],
+        sync=True,
+    )
     assert (manager.end_offset(five), manager.end_offset(six), manager.log(five).end_offset) == (4, 1, 0)
     assert manager.pending_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
     assert manager.write_behind() == manager.log(five).size_bytes + manager.log(six).size_bytes
@@ -63,8 +71,8 @@ def test_a_read_sees_all_that_was_accepted() -> None:
         if label == 20:
             manager.write_behind()
     assert content(manager, 0) == [batch(label, label) for label in range(50)]
-    assert manager.read(Partition(0), 50, 100) == (b"", 50)
-    assert manager.read(Partition(9), 0, 100) == (b"", 0)
+    assert manager.read(Partition(0), Offset(50), 100) == (b"", 50)
+    assert manager.read(Partition(9), Offset(0), 100) == (b"", 0)
 
 
 def test_write_behind_stops_at_its_limit() -> None:
@@ -84,7 +92,7 @@ def test_a_wrong_base_offset_is_refused_and_changes_nothing() -> None:
     append(manager, 1, 0)
     partition = Partition(0)
     for offsets in ([0], [2], [1, 1]):
-        entries = [(partition, offset, batch(2, offset)) for offset in offsets]
+        entries = [Entry(partition, Offset(offset), batch(2, offset)) for offset in offsets]
         with pytest.raises(ValueError, match="the log ends at"):
             manager.append(entries, sync=True)
     assert manager.failed is None
@@ -184,7 +192,7 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
         manager.sync,
         manager.checkpoint,
         manager.write_behind,
-        lambda: manager.read(Partition(0), 0, 1),
+        lambda: manager.read(Partition(0), Offset(0), 1),
     ):
         with pytest.raises(StorageFailed, match="an earlier write failed"):
             use()

@@ -18,6 +18,7 @@ from storage.cleaner.log_cleaner import CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.errors import CorruptLog, StorageError
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, build, content, replay
@@ -101,7 +102,7 @@ class LogLife(RuleBasedStateMachine):
             self.states[base_offset + len(some)] = state
         try:
             self.manager.append(
-                [(Partition(0), base_offset, build(base_offset, some, attributes=codec))], sync=sync
+                [Entry(Partition(0), base_offset, build(base_offset, some, attributes=codec))], sync=sync
             )
         except StorageError:
             return

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog, StorageError
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
 from storage.recovery.journal_loss import accept_loss, find_damage
@@ -42,10 +43,10 @@ def life(manager: LogManager, first: int, count: int, *, sync: bool = True) -> O
     acknowledged: Offsets = {partition: [] for partition in range(PARTITIONS)}
     for label in range(first, first + count):
         ends = [(partition, manager.end_offset(partition)) for partition in map(Partition, range(PARTITIONS))]
-        entries = [(p, end, batch(label, end)) for p, end in ends]
+        entries = [Entry(p, end, batch(label, end)) for p, end in ends]
         manager.append(entries, sync=sync)
-        for partition, _, data in entries:
-            acknowledged[partition].append(data)
+        for entry in entries:
+            acknowledged[entry.partition].append(entry.batch)
     return acknowledged
 
 
@@ -265,9 +266,9 @@ def test_a_segment_that_is_removed_from_a_running_node_costs_its_partition(which
     manager.repair()
     assert manager.failed_partitions.keys() == {1}
     end = manager.end_offset(Partition(0))
-    manager.append([(Partition(0), end, batch(60, end))], sync=True)
+    manager.append([Entry(Partition(0), end, batch(60, end))], sync=True)
     with pytest.raises(CorruptLog):
-        manager.append([(Partition(1), 0, batch(60, 0))], sync=True)
+        manager.append([Entry(Partition(1), Offset(0), batch(60, 0))], sync=True)
 
 
 # --- segments and directories ---
@@ -354,7 +355,7 @@ def mended(fs: FaultyFileSystem, partition: int, before: Offsets) -> None:
     last = before[partition][-1]
     end = int.from_bytes(last[:8], "big") + int.from_bytes(last[23:27], "big") + 1
     assert manager.end_offset(Partition(partition)) == end
-    manager.append([(Partition(partition), end, batch(7, end))], sync=True)
+    manager.append([Entry(Partition(partition), Offset(end), batch(7, end))], sync=True)
     manager.close()
     assert check_directory(fs, ROOT).clean
 
@@ -428,7 +429,7 @@ def two_nodes() -> tuple[FaultyFileSystem, SharedDirectory, dict[int, LogManager
     for label in range(5):
         for partition, node in ((0, 1), (1, 2), (2, 1)):
             end = managers[node].end_offset(Partition(partition))
-            managers[node].append([(Partition(partition), end, batch(label, end))], sync=True)
+            managers[node].append([Entry(Partition(partition), end, batch(label, end))], sync=True)
     return fs, shared, managers
 
 
@@ -468,13 +469,13 @@ def test_a_worker_whose_journal_is_gone_gives_nothing_to_the_others() -> None:
     fs, shared, managers = two_nodes()
     lose(fs, ROOT / "journal.2")
     with pytest.raises(StorageError, match="removed, or moved away"):
-        managers[2].append([(Partition(1), 5, batch(9, 5))], sync=True)
+        managers[2].append([Entry(Partition(1), Offset(5), batch(9, 5))], sync=True)
     del managers[2]
     for _ in range(2):
         with pytest.raises(CorruptLog, match="the journal that was in use is missing"):
             shared.settle(2, [Partition(1)])
     end = managers[1].end_offset(Partition(0))
-    managers[1].append([(Partition(0), end, batch(9, end))], sync=True)
+    managers[1].append([Entry(Partition(0), end, batch(9, end))], sync=True)
 
 
 def test_journals_that_two_nodes_have_swapped_are_refused() -> None:

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.errors import CorruptBatch, IncompleteBatch
 from storage.format.batch import check_batch, iter_batches, iter_records, read_batch
 from storage.format.loader import RecordLoader
 from storage.format.records import encode_record_key, encode_record_value
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage import strategies
@@ -129,11 +130,11 @@ def test_a_log_that_starts_with_old_messages_is_opened_read_and_written(magic: i
     assert [cut.size_bytes for cut in manager.cuts] == [30]
     assert manager.end_offset(Partition(0)) == 20
     new = strategies.batch(7, 20, 2)
-    manager.append([(Partition(0), 20, new)], sync=True)
+    manager.append([Entry(Partition(0), Offset(20), new)], sync=True)
     manager.close()
     manager = LogManager.open(root, LogSettings(journal_step_bytes=8192), fs)
-    assert manager.read(Partition(0), 0, 1 << 20) == (old + new, 22)
-    assert manager.read(Partition(0), 19, 1)[0] == old[len(old) // 20 * 19 :]
+    assert manager.read(Partition(0), Offset(0), 1 << 20) == (old + new, 22)
+    assert manager.read(Partition(0), Offset(19), 1)[0] == old[len(old) // 20 * 19 :]
     loader = RecordLoader()
     loaded = [record for batch in iter_batches(old + new, check=True) for record in loader.load(batch)]
     assert loaded == RECORDS + strategies.commit(7, 2)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_directory
 from storage.recovery.journal_loss import accept_loss, find_damage
@@ -43,7 +44,7 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
     assert manager.failed_partitions == {}
     assert manager.cuts == ()
     assert {p: contents(manager, p) for p in range(3)} == dict.fromkeys(range(3), EXPECTED)
-    manager.append([(Partition(0), 32, batch(32, 32))], sync=True)
+    manager.append([Entry(Partition(0), Offset(32), batch(32, 32))], sync=True)
     gone = manager.log(Partition(1)).segments[0].path
     manager.close()
     assert check_directory(FS, data_dir).clean

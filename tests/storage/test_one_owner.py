@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset
 from storage.columns.batches import BatchColumns
 from storage.columns.bodies import gather
 from storage.columns.offsets import envelopes
@@ -98,13 +98,15 @@ def raw_with_time(batch: Batch, found: RawRecord) -> tuple[int, int, bytes | Non
 @st.composite
 def damaged_batches(draw: st.DrawFn) -> bytes:
     """Offsets as they nearly always are, and in between others, with some bytes of the records changed."""
-    few = st.sampled_from([OffsetAndMetadata(5, 2, "", NOW), OffsetAndMetadata(6, -1, "m", NOW), None])
+    few = st.sampled_from(
+        [OffsetAndMetadata(Offset(5), 2, "", NOW), OffsetAndMetadata(Offset(6), -1, "m", NOW), None]
+    )
     wanted = draw(st.lists(st.tuples(st.integers(0, 5), few), min_size=1, max_size=12))
     builder = BatchBuilder()
     builder.append(
         [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition, value in wanted]
     )
-    (data,) = builder.build(draw(st.sampled_from([0, 1 << 40])), 1, NOW)
+    (data,) = builder.build(Offset(draw(st.sampled_from([0, 1 << 40]))), LeaderEpoch(1), NOW)
     body = bytearray(data[HEADER_BYTES:])
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(0, len(body) - 1))
@@ -182,17 +184,17 @@ def test_the_loader_knows_names_from_batches_before(appends: list[list[Record]])
     for records in [*appends, *appends]:
         builder = BatchBuilder(1 << 24)
         builder.append(records)
-        (data,) = builder.build(0, 0, NOW)
+        (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
         assert (loader.load(check_batch(data)), None) == (one_by_one(data)[0][0], None)
 
 
 @pytest.mark.slow  # not on the compiled build, of whose calls the interpreter says nothing
 def test_the_fast_ways_are_taken() -> None:
     """Else all of this would compare the plain way with itself."""
-    values = {partition: OffsetAndMetadata(partition, -1, "", NOW) for partition in range(300)}
+    values = {partition: OffsetAndMetadata(Offset(partition), -1, "", NOW) for partition in range(300)}
     builder = BatchBuilder()
     builder.append_offsets([OffsetCommits(GroupId("group"), "topic", values)])
-    (data,) = builder.build(0, 0, NOW)
+    (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     with calls_of("_load_one", loader) as slow:
         runs = RecordLoader().load_runs(check_batch(data))
     assert slow == []
@@ -276,7 +278,7 @@ def test_each_field_of_a_header_is_where_its_name_says(number: int) -> None:
     ),
     st.integers(0, 9),
 )
-def test_a_header_that_is_written_is_read_in_every_way(body: bytes, fields: dict[str, int], pos: int) -> None:
+def test_a_header_that_is_written_is_read_in_every_way(body: bytes, fields: dict[str, Any], pos: int) -> None:
     written = encode_batch(body, **fields)
     assert written == with_header(
         body,

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import clean
 from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.batch_format import TRANSACTIONAL
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.partition.log import PartitionLog
 from storage.partition.reader import (
@@ -22,9 +23,9 @@ from storage.partition.reader import (
     Found,
     LogReader,
     Missed,
-    Offset,
     Place,
     Sought,
+    TimestampAndOffset,
     Wanted,
 )
 from storage.settings import LogSettings
@@ -57,7 +58,11 @@ class Reading:
     ) -> Found | Missed:
         """One fetch, after as many slices of the search for transactions as it takes."""
         asked = Wanted(
-            partition=Partition(0), offset=offset, max_bytes=max_bytes, leader_epoch=EPOCH, **wanted
+            partition=Partition(0),
+            offset=Offset(offset),
+            max_bytes=max_bytes,
+            leader_epoch=LeaderEpoch(EPOCH),
+            **wanted,
         )
         while True:
             found = self.manager.look(
@@ -81,8 +86,10 @@ class Reading:
                 yield batch
                 offset = batch.next_offset
 
-    def locate(self, place: Place, timestamp: int = -1, *, committed: bool = False) -> Offset | Missed:
-        sought = Sought(Partition(0), place, timestamp, committed=committed, leader_epoch=EPOCH)
+    def locate(
+        self, place: Place, timestamp: int = -1, *, committed: bool = False
+    ) -> TimestampAndOffset | Missed:
+        sought = Sought(Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH))
         return self.manager.look(Partition(0), lambda log: self.reader.locate(log, sought), fresh=True)
 
     def compact(self) -> bool:
@@ -106,14 +113,14 @@ def test_every_byte_of_a_log_is_read_whatever_comes_at_once(max_bytes: int) -> N
 
 def test_an_empty_log_is_read_from_its_start_and_nowhere_else() -> None:
     reading = Reading()
-    assert reading.found(0) == Found(b"", 0, 0, 0)
+    assert reading.found(0) == Found(b"", Offset(0), Offset(0), Offset(0))
     assert reading.fetch(1) is Missed.OUT_OF_RANGE
 
 
 def test_an_offset_before_the_start_or_behind_the_end_is_out_of_range() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    assert reading.found(1) == Found(b"", 0, 1, 1)
+    assert reading.found(1) == Found(b"", Offset(0), Offset(1), Offset(1))
     assert reading.fetch(2) is Missed.OUT_OF_RANGE
     assert reading.fetch(-1) is Missed.OUT_OF_RANGE
 
@@ -132,7 +139,7 @@ def test_the_first_batch_comes_however_long_it_is_and_others_only_if_they_fit() 
 
 def test_less_than_no_bytes_are_refused_where_there_are_some() -> None:
     reading = Reading()
-    assert reading.fetch(0, -1) == Found(b"", 0, 0, 0)
+    assert reading.fetch(0, -1) == Found(b"", Offset(0), Offset(0), Offset(0))
     reading.history.value("a", "1")
     assert reading.fetch(0, -1) is Missed.NEGATIVE_SIZE
 
@@ -147,7 +154,7 @@ def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
 def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_is_durable() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    wanted = Wanted(partition=Partition(0), offset=0, max_bytes=MUCH)
+    wanted = Wanted(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
         found = reading.manager.look(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
@@ -217,7 +224,7 @@ def test_who_reads_committed_data_stops_at_an_open_transaction_and_hears_of_abor
     assert [each.last_offset for each in reading.found(3, committed=True).aborted] == [3]
     assert reading.found(4, committed=True).aborted == ()
     assert reading.found(7, committed=True).records == b""
-    assert reading.fetch(9, committed=True) == Found(b"", 0, 9, 7)
+    assert reading.fetch(9, committed=True) == Found(b"", Offset(0), Offset(9), Offset(7))
 
 
 def test_who_reads_all_gets_what_is_open_and_the_same_stable_offset() -> None:
@@ -305,7 +312,7 @@ def with_epochs() -> Reading:
     reading = Reading()
     for offset, epoch in enumerate((1, 1, 2)):
         reading.manager.append(
-            [(Partition(0), offset, build(offset, [(b"k", b"v")], epoch=epoch))], sync=True
+            [Entry(Partition(0), Offset(offset), build(offset, [(b"k", b"v")], epoch=epoch))], sync=True
         )
     return reading
 
@@ -342,7 +349,7 @@ def with_times(*times: int) -> Reading:
     for offset, time in enumerate(times):
         pairs = [(f"k{offset}".encode(), b"v" * 60)]
         reading.manager.append(
-            [(Partition(0), offset, build(offset, pairs, timestamp=NOW + time))], sync=True
+            [Entry(Partition(0), Offset(offset), build(offset, pairs, timestamp=NOW + time))], sync=True
         )
     return reading
 
@@ -365,7 +372,7 @@ def test_the_end_for_who_reads_committed_data_is_where_the_first_open_transactio
 def test_a_record_of_an_open_transaction_is_not_found_by_who_reads_committed_data() -> None:
     reading = with_times(0)
     batch = build(1, [(b"k", b"v")], timestamp=NOW + 5, attributes=TRANSACTIONAL, producer_id=9)
-    reading.manager.append([(Partition(0), 1, batch)], sync=True)
+    reading.manager.append([Entry(Partition(0), Offset(1), batch)], sync=True)
     for place, timestamp in ((Place.NEWEST, -1), (Place.TIME, NOW + 1)):
         assert reading.locate(place, timestamp) == (NOW + 5, 1, 0)
         assert reading.locate(place, timestamp, committed=True) == NOWHERE
@@ -416,7 +423,11 @@ def test_who_reads_committed_data_waits_at_a_gap_before_an_open_transaction() ->
     reader = LogReader()
     for offset in (1, 5, 10):
         asked = Wanted(
-            partition=Partition(0), offset=offset, max_bytes=MUCH, committed=True, leader_epoch=EPOCH
+            partition=Partition(0),
+            offset=Offset(offset),
+            max_bytes=MUCH,
+            committed=True,
+            leader_epoch=LeaderEpoch(EPOCH),
         )
         found = reader.fetch(log, asked, MUCH, at_least_one=True)
         assert isinstance(found, Found)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from storage.errors import CorruptRecord, RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
@@ -91,17 +91,17 @@ def test_a_value_cut_anywhere_is_refused(value: OffsetAndMetadata | GroupMetadat
 
 
 def test_bytes_after_the_last_field_are_ignored_as_kafka_does() -> None:
-    value = OffsetAndMetadata(1, 2, "m", 3)
+    value = OffsetAndMetadata(Offset(1), 2, "m", 3)
     assert decode_offset(encode_offset(value) + b"more") == value
     key = encode_record_key(OffsetCommitRecord(GroupId("g"), "t", 1, None))
     assert decode_record(key + b"more", None) == OffsetCommitRecord(GroupId("g"), "t", 1, None)
 
 
 def test_tagged_fields_of_a_later_version_are_passed_over() -> None:
-    whole = encode_offset(OffsetAndMetadata(1, 2, "m", 3, topic_id=b"i" * 16), 4)
+    whole = encode_offset(OffsetAndMetadata(Offset(1), 2, "m", 3, topic_id=b"i" * 16), 4)
     assert whole.endswith(b"\x01\x00\x10" + b"i" * 16)
     with_unknown = whole[:-19] + b"\x02\x00\x10" + b"i" * 16 + b"\x07\x02??"
-    assert decode_offset(with_unknown) == OffsetAndMetadata(1, 2, "m", 3, topic_id=b"i" * 16)
+    assert decode_offset(with_unknown) == OffsetAndMetadata(Offset(1), 2, "m", 3, topic_id=b"i" * 16)
 
 
 def test_key_version_0_names_an_offset_too() -> None:
@@ -110,7 +110,9 @@ def test_key_version_0_names_an_offset_too() -> None:
 
 
 def test_an_expiry_of_its_own_is_written_as_version_1() -> None:
-    record = OffsetCommitRecord(GroupId("g"), "t", 0, OffsetAndMetadata(1, 5, "", 2, expire_timestamp=3))
+    record = OffsetCommitRecord(
+        GroupId("g"), "t", 0, OffsetAndMetadata(Offset(1), 5, "", 2, expire_timestamp=3)
+    )
     for version in (3, 4):
         value = encode_record_value(record, version)
         assert value is not None
@@ -160,7 +162,7 @@ KAFKA_OFFSETS = {
     3: "00030000011f71fb04cb0000000700056dc3a974610000018bcfe5687b",
     4: "00040000011f71fb04cb00000007066dc3a974610000018bcfe5687b010010000102030405060708090a0b0c0d0e0f",
 }
-OFFSET = OffsetAndMetadata(1234567890123, 7, "méta", 1700000000123, 1700000009999, bytes(range(16)))
+OFFSET = OffsetAndMetadata(Offset(1234567890123), 7, "méta", 1700000000123, 1700000009999, bytes(range(16)))
 
 KAFKA_GROUPS = {
     0: "00000008636f6e73756d657200000005000572616e676500086d656d6265722d310000000200086d656d6265722d31"

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import iter_batches
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.faulty import Fault, FaultyFileSystem
@@ -30,7 +31,7 @@ def log_of(batches: list[bytes], *, point: int | None) -> FaultyFileSystem:
     fs.mkdir(segment(0).parent)
     fs.open(segment(0), create=True).pwrite(batches, 0)
     if point is not None:
-        write_offsets(fs, POINTS, {("__consumer_offsets", Partition(0)): point})
+        write_offsets(fs, POINTS, {("__consumer_offsets", Partition(0)): Offset(point)})
     return fs
 
 
@@ -39,7 +40,7 @@ def content(manager: LogManager, partition: int = 0) -> list[bytes]:
     found: list[bytes] = []
     offset = 0
     while offset < manager.end_offset(Partition(partition)):
-        data, offset = manager.read(Partition(partition), offset, 1)
+        data, offset = manager.read(Partition(partition), Offset(offset), 1)
         found += (one.data for one in iter_batches(data, check=True))
     return found
 
@@ -58,7 +59,7 @@ def test_a_log_cut_at_any_byte_of_its_last_batch_holds_all_before_it(point: int 
         assert manager.end_offset(Partition(0)) == 3
         assert len(fs.inode(segment(0)).data) == BEFORE_LAST
         assert [one.size_bytes for one in manager.cuts] == ([cut - BEFORE_LAST] if cut > BEFORE_LAST else [])
-        manager.append([(Partition(0), 3, BATCHES[2])], sync=True)
+        manager.append([Entry(Partition(0), Offset(3), BATCHES[2])], sync=True)
         assert content(manager) == BATCHES
 
 
@@ -97,12 +98,15 @@ def test_a_flipped_byte_before_the_end_is_damage_and_nothing_is_cut() -> None:
 def test_a_failed_partition_refuses_and_the_others_serve() -> None:
     fs = log_of([b"junk" * 20, *BATCHES], point=None)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    for use in (manager.end_offset, manager.log, lambda partition: manager.read(partition, 0, 1)):
+    for use in (manager.end_offset, manager.log, lambda partition: manager.read(partition, Offset(0), 1)):
         with pytest.raises(CorruptLog):
             use(Partition(0))
     with pytest.raises(CorruptLog):
-        manager.append([(Partition(1), 0, batch(1, 0)), (Partition(0), 0, batch(1, 0))], sync=True)
-    manager.append([(Partition(1), 0, batch(9, 0))], sync=True)
+        manager.append(
+            [Entry(Partition(1), Offset(0), batch(1, 0)), Entry(Partition(0), Offset(0), batch(1, 0))],
+            sync=True,
+        )
+    manager.append([Entry(Partition(1), Offset(0), batch(9, 0))], sync=True)
     assert content(manager, 1) == [batch(9, 0)]
     manager.close()
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
@@ -112,9 +116,13 @@ def two_partitions() -> FaultyFileSystem:
     """What a crash leaves of two partitions: something in the segments, something in the journal alone."""
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(partition, 0, BATCHES[0]) for partition in map(Partition, (0, 1))], sync=True)
+    manager.append(
+        [Entry(partition, Offset(0), BATCHES[0]) for partition in map(Partition, (0, 1))], sync=True
+    )
     manager.checkpoint()
-    manager.append([(partition, 2, BATCHES[1]) for partition in map(Partition, (0, 1))], sync=True)
+    manager.append(
+        [Entry(partition, Offset(2), BATCHES[1]) for partition in map(Partition, (0, 1))], sync=True
+    )
     fs.restart(power_loss=True)
     return fs
 
@@ -128,7 +136,7 @@ def test_a_partition_that_the_disk_cannot_read_fails_alone_and_loses_nothing() -
     with pytest.raises(CorruptLog):
         manager.end_offset(Partition(0))
     assert content(manager, 1) == BATCHES[:2]
-    manager.append([(Partition(1), 3, BATCHES[2])], sync=True)
+    manager.append([Entry(Partition(1), Offset(3), BATCHES[2])], sync=True)
     manager.close()
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
 
@@ -144,7 +152,7 @@ def test_the_topics_id_is_read_where_it_can_be() -> None:
     topic_id = bytes(fs.inode(ids[1]).data)
     fs.unreadable.add(str(ids[0]))
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(Partition(2), 0, BATCHES[0])], sync=True)
+    manager.append([Entry(Partition(2), Offset(0), BATCHES[0])], sync=True)
     manager.close()
     assert bytes(fs.inode(segment(2).parent / "partition.metadata").data) == topic_id
     fs.unreadable.update(str(segment(partition).parent / "partition.metadata") for partition in (1, 2))
@@ -168,7 +176,7 @@ def test_an_error_at_any_step_of_a_start_ends_it_or_costs_one_partition_until_th
             assert len(manager.failed_partitions) <= 1
             failed |= manager.failed_partitions.keys()
             serving = [each for each in map(Partition, (0, 1)) if each not in manager.failed_partitions]
-            manager.append([(each, 3, BATCHES[2]) for each in serving], sync=True)
+            manager.append([Entry(each, Offset(3), BATCHES[2]) for each in serving], sync=True)
         fs.restart(power_loss=True)
         manager = LogManager.open(ROOT, SETTINGS, fs)
         assert manager.failed_partitions == {}, fs.log
@@ -198,7 +206,11 @@ def test_segments_that_overlap_are_damage_when_they_are_read(max_bytes: int) -> 
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, LogSettings(segment_bytes=1), fs)
     manager.append(
-        [(Partition(0), 0, BATCHES[0]), (Partition(0), 2, BATCHES[1]), (Partition(0), 3, BATCHES[2])],
+        [
+            Entry(Partition(0), Offset(0), BATCHES[0]),
+            Entry(Partition(0), Offset(2), BATCHES[1]),
+            Entry(Partition(0), Offset(3), BATCHES[2]),
+        ],
         sync=True,
     )
     manager.close()
@@ -207,10 +219,10 @@ def test_segments_that_overlap_are_damage_when_they_are_read(max_bytes: int) -> 
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.failed_partitions == {}
     with pytest.raises(CorruptLog, match="goes on to offset 2 and beyond") as raised:
-        manager.read(Partition(0), 0, max_bytes)
+        manager.read(Partition(0), Offset(0), max_bytes)
     assert raised.value.path == str(segment(0))
     assert raised.value.position == twice
-    assert manager.read(Partition(0), 3, max_bytes) == (BATCHES[2], 6)
+    assert manager.read(Partition(0), Offset(3), max_bytes) == (BATCHES[2], 6)
 
 
 def test_damage_that_nobody_was_promised_is_cut_but_saved() -> None:
@@ -234,7 +246,7 @@ def test_segments_behind_a_gap_that_nobody_was_promised_are_set_aside() -> None:
     assert [one.saved_as for one in manager.cuts if one.path == segment(0, 3)] == [
         segment(0, 3).with_name("00000000000000000003.log.cut")
     ]
-    manager.append([(Partition(0), 2, batch(8, 2))], sync=True)
+    manager.append([Entry(Partition(0), Offset(2), batch(8, 2))], sync=True)
     manager.close()
     assert content(LogManager.open(ROOT, SETTINGS, fs)) == [BATCHES[0], batch(8, 2)]
 
@@ -254,7 +266,7 @@ def test_a_log_that_does_not_start_at_zero_is_read() -> None:
     fs.open(segment(0, 100), create=True).pwrite([batch(1, 100, 2)], 0)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert manager.log(Partition(0)).start_offset == 100
-    assert manager.read(Partition(0), 0, 1000) == (batch(1, 100, 2), 102)
+    assert manager.read(Partition(0), Offset(0), 1000) == (batch(1, 100, 2), 102)
 
 
 def test_a_batch_larger_than_what_is_scanned_at_once() -> None:
@@ -268,9 +280,11 @@ def test_a_batch_larger_than_what_is_scanned_at_once() -> None:
 def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(Partition(0), 0, BATCHES[0]), (Partition(1), 0, batch(1, 0))], sync=True)
+    manager.append(
+        [Entry(Partition(0), Offset(0), BATCHES[0]), Entry(Partition(1), Offset(0), batch(1, 0))], sync=True
+    )
     manager.checkpoint()
-    manager.append([(Partition(0), 2, BATCHES[1])], sync=True)
+    manager.append([Entry(Partition(0), Offset(2), BATCHES[1])], sync=True)
     fs.restart(power_loss=False)
     fs.remove(segment(0))
     fs.remove(POINTS)
@@ -278,7 +292,7 @@ def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
     assert "its journal goes on at 2" in str(manager.failed_partitions[Partition(0)])
     assert content(manager, 1) == [batch(1, 0)]
     # Its journal is kept until the partition can be read again.
-    manager.append([(Partition(1), 1, batch(2, 1))], sync=True)
+    manager.append([Entry(Partition(1), Offset(1), batch(2, 1))], sync=True)
     manager.checkpoint()
     manager.close()
     fs.open(segment(0), create=True).pwrite([BATCHES[0]], 0)
@@ -291,17 +305,21 @@ def test_a_journal_that_goes_on_behind_the_log_is_damage() -> None:
 def test_a_journal_kept_for_a_failed_partition_never_brings_back_a_failed_append() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(Partition(0), 0, BATCHES[0]), (Partition(1), 0, batch(1, 0))], sync=True)
+    manager.append(
+        [Entry(Partition(0), Offset(0), BATCHES[0]), Entry(Partition(1), Offset(0), batch(1, 0))], sync=True
+    )
     manager.checkpoint()
-    manager.append([(Partition(0), 2, BATCHES[1]), (Partition(1), 1, batch(2, 1))], sync=True)
+    manager.append(
+        [Entry(Partition(0), Offset(2), BATCHES[1]), Entry(Partition(1), Offset(1), batch(2, 1))], sync=True
+    )
     fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     with pytest.raises(StorageError):
-        manager.append([(Partition(1), 2, batch(66, 2))], sync=True)
+        manager.append([Entry(Partition(1), Offset(2), batch(66, 2))], sync=True)
     # Partition 0 breaks before the repair, so that the journal with the failed frame has to stay.
     fs.remove(segment(0))
     manager.repair()
     assert manager.failed_partitions.keys() == {0}
-    manager.append([(Partition(1), 2, batch(3, 2))], sync=True)
+    manager.append([Entry(Partition(1), Offset(2), batch(3, 2))], sync=True)
     fs.restart(power_loss=True)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     assert content(manager, 1) == [batch(1, 0), batch(2, 1), batch(3, 2)]
@@ -311,7 +329,7 @@ def test_a_damaged_journal_stops_the_node_and_stays_as_it_is() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     for label in range(3):
-        manager.append([(Partition(0), label, batch(label, label))], sync=True)
+        manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)
     fs.restart(power_loss=False)
     path = ROOT / "journal" / f"{1:020d}.journal"
     fs.inode(path).data[4096 + 60] ^= 1
@@ -326,7 +344,7 @@ def test_a_page_that_looks_fine_after_a_failed_sync_is_written_again() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
     for label in range(4):
-        manager.append([(Partition(0), label, batch(label, label))], sync=True)
+        manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)
     manager.write_behind()
     fs.inode(segment(0)).dirty.clear()  # what a failed fsync leaves: in the cache, clean, and not on disk
     fs.restart(power_loss=False)
@@ -339,9 +357,9 @@ def test_a_page_that_looks_fine_after_a_failed_sync_is_written_again() -> None:
 def test_a_failed_sync_of_a_segment_is_not_believed_the_second_time() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    manager.append([(Partition(0), 0, batch(1, 0, 3))], sync=True)
+    manager.append([Entry(Partition(0), Offset(0), batch(1, 0, 3))], sync=True)
     manager.write_behind()
-    manager.append([(Partition(0), 3, batch(2, 3, 3))], sync=True)
+    manager.append([Entry(Partition(0), Offset(3), batch(2, 3, 3))], sync=True)
     # Those before are the new journal's, that of the note of it, and that of the leaders' epochs.
     fs.fail(Fault.IO_ERROR, 3, only="fsync")
     with pytest.raises(StorageError):
@@ -364,9 +382,16 @@ def test_a_recovery_point_file_that_makes_no_sense_is_as_good_as_none(text: str)
 
 def test_recovery_points_of_other_topics_are_kept() -> None:
     fs = log_of(BATCHES, point=0)
-    write_offsets(fs, POINTS, {("other-topic", Partition(7)): 42, ("__consumer_offsets", Partition(0)): 0})
+    write_offsets(
+        fs,
+        POINTS,
+        {("other-topic", Partition(7)): Offset(42), ("__consumer_offsets", Partition(0)): Offset(0)},
+    )
     LogManager.open(ROOT, SETTINGS, fs).close()
-    assert read_offsets(fs, POINTS) == {("other-topic", Partition(7)): 42, ("__consumer_offsets", 0): 6}
+    assert read_offsets(fs, POINTS) == {
+        ("other-topic", Partition(7)): Offset(42),
+        ("__consumer_offsets", 0): 6,
+    }
 
 
 def test_a_partition_whose_directory_was_removed_fails_at_every_start() -> None:
@@ -378,9 +403,13 @@ def test_a_partition_whose_directory_was_removed_fails_at_every_start() -> None:
         (error,) = manager.failed_partitions.values()
         assert str(error) == f"{segment(0).parent}: the directory is missing, and offsets up to 6 were in it"
         with pytest.raises(CorruptLog):
-            manager.append([(Partition(0), 0, batch(1, 0))], sync=True)
+            manager.append([Entry(Partition(0), Offset(0), batch(1, 0))], sync=True)
         manager.append(
-            [(Partition(1), manager.end_offset(Partition(1)), batch(1, manager.end_offset(Partition(1))))],
+            [
+                Entry(
+                    Partition(1), manager.end_offset(Partition(1)), batch(1, manager.end_offset(Partition(1)))
+                )
+            ],
             sync=True,
         )
         manager.close()
@@ -395,11 +424,11 @@ def test_a_restart_does_not_walk_over_what_was_on_disk() -> None:
     fs = FaultyFileSystem(ROOT)
     manager = LogManager.open(ROOT, LogSettings(journal_step_bytes=8192), fs)
     for label in range(200):
-        manager.append([(Partition(0), label, batch(label, label))], sync=True)
+        manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)
     manager.checkpoint()
     before = len(fs.inode(segment(0)).data)
     for label in range(200, 205):
-        manager.append([(Partition(0), label, batch(label, label))], sync=True)
+        manager.append([Entry(Partition(0), Offset(label), batch(label, label))], sync=True)
     manager.write_behind()
     fs.restart(power_loss=False)
     fs.bytes_read.clear()

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, OFFSETS_TOPIC, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, StorageError
 from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import CheckedPartition, check_directory, check_partition
 from storage.recovery.repair import Loss, Repair, _csv, carry_out, plan_repair
@@ -39,7 +40,7 @@ def fill(data_dir: Path, batches: int, *, segment_bytes: int = 1_000) -> None:
     for _ in range(batches):
         at = manager.end_offset(Partition(P))
         manager.append(
-            [(Partition(P), at, batch(at // RECORDS_PER_BATCH, at, RECORDS_PER_BATCH))], sync=False
+            [Entry(Partition(P), at, batch(at // RECORDS_PER_BATCH, at, RECORDS_PER_BATCH))], sync=False
         )
     manager.close()
 
@@ -65,7 +66,7 @@ def contents(data_dir: Path) -> dict[int, bytes]:
         found: dict[int, bytes] = {}
         offset = 0
         while offset < manager.end_offset(Partition(P)):
-            data, offset = manager.read(Partition(P), offset, 1 << 20)
+            data, offset = manager.read(Partition(P), Offset(offset), 1 << 20)
             found |= {one.base_offset: one.data for one in iter_batches(data, check=True) if one.count}
         return found
     finally:
@@ -125,7 +126,7 @@ def test_a_flipped_byte_costs_one_batch_and_is_kept_aside(tmp_path: Path) -> Non
     # The log goes on where it would have, and nothing is given out twice.
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     assert manager.end_offset(Partition(P)) == 60
-    manager.append([(Partition(P), 60, batch(99, 60))], sync=True)
+    manager.append([Entry(Partition(P), Offset(60), batch(99, 60))], sync=True)
     manager.close()
     assert check_directory(FS, tmp_path).clean
 
@@ -247,7 +248,7 @@ def test_a_missing_segment_of_an_older_version_is_seen_where_nothing_was_compact
     assert "are missing" in damage.reason
     repair(tmp_path)
     assert contents(tmp_path) == {at: data for at, data in before.items() if where[at][0] != gone}
-    write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {(OFFSETS_TOPIC, Partition(P)): 60})
+    write_offsets(FS, tmp_path / CLEANER_OFFSET_FILE, {(OFFSETS_TOPIC, Partition(P)): Offset(60)})
     assert check(tmp_path).damages == []
 
 
@@ -270,7 +271,7 @@ def test_a_repair_leaves_the_end_that_the_next_start_settles(tmp_path: Path) -> 
     """The journal holds what was acknowledged behind the recovery point: damage before that does not touch it."""
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(0, 30, RECORDS_PER_BATCH):
-        manager.append([(Partition(P), at, batch(at, at, RECORDS_PER_BATCH))], sync=True)
+        manager.append([Entry(Partition(P), Offset(at), batch(at, at, RECORDS_PER_BATCH))], sync=True)
         if at == 15:
             manager.checkpoint()
     manager.write_behind()
@@ -314,9 +315,11 @@ def test_what_may_be_older_is_said(tmp_path: Path) -> None:
 
     def commit(group: str, offset: int) -> int:
         builder = BatchBuilder()
-        builder.append([OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(offset, -1, "", 1))])
+        builder.append(
+            [OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(Offset(offset), -1, "", 1))]
+        )
         at = manager.end_offset(Partition(P))
-        manager.append([(Partition(P), at, builder.build(at, 0, 1)[0])], sync=False)
+        manager.append([Entry(Partition(P), at, builder.build(at, LeaderEpoch(0), 1)[0])], sync=False)
         return at
 
     commit("older", 1)
@@ -345,8 +348,10 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
     builder.append([UnknownRecord(1, b"\0\1\0\1", b"")])
-    manager.append([(Partition(P), 9, builder.build(9, 0, 1)[0])], sync=True)
-    manager.append([(Partition(P), 10, batch(3, 10))], sync=True)
+    manager.append(
+        [Entry(Partition(P), Offset(9), builder.build(Offset(9), LeaderEpoch(0), 1)[0])], sync=True
+    )
+    manager.append([Entry(Partition(P), Offset(10), batch(3, 10))], sync=True)
     manager.close()
     (damage,) = check(tmp_path).damages
     assert (damage.offset, damage.next_offset) == (9, 10)
@@ -358,7 +363,7 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
 def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for at in range(3):
-        manager.append([(Partition(P), at, batch(at, at))], sync=True)
+        manager.append([Entry(Partition(P), Offset(at), batch(at, at))], sync=True)
     image = tmp_path.with_name(f"{tmp_path.name}-image")
     shutil.copytree(tmp_path, image)  # as a crash leaves it
     manager.close()

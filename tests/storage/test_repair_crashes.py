@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.disk.filesystem import read_file
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
@@ -31,7 +32,7 @@ def damaged_disk(seed: int) -> tuple[FaultyFileSystem, dict[Path, bytes]]:
     fs = FaultyFileSystem(ROOT, random.Random(seed))
     manager = LogManager.open(ROOT, LogSettings(segment_bytes=600), fs)
     for at in range(12):
-        manager.append([(Partition(P), at, batch(at, at))], sync=False)
+        manager.append([Entry(Partition(P), Offset(at), batch(at, at))], sync=False)
     manager.close()
     for name in fs.listdir(DIRECTORY):
         if name.endswith(".log"):
@@ -80,10 +81,10 @@ def test_any_one_operation_of_a_repair_may_fail(fault: Fault, power_loss: bool) 
         assert (after.damages, after.unsettled) == ([], [])
         manager = LogManager.open(ROOT, LogSettings(), fs)
         assert (manager.failed_partitions, manager.cuts, manager.end_offset(Partition(P))) == ({}, (), 12)
-        data, _ = manager.read(Partition(P), 0, 1 << 20)
+        data, _ = manager.read(Partition(P), Offset(0), 1 << 20)
         found, offset = [], 0
         while offset < 12:
-            data, offset = manager.read(Partition(P), offset, 1 << 20)
+            data, offset = manager.read(Partition(P), Offset(offset), 1 << 20)
             found += [one.base_offset for one in iter_batches(data, check=True) if one.count]
         assert found == [at for at in range(12) if at not in DAMAGED]
         manager.close()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import Partition
+from protocol.names import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.work import Aborted, Job, Result, clean
@@ -15,6 +15,7 @@ from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
 from storage.errors import CorruptLog, DirectoryLocked, NotOwned
+from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.shared import SharedDirectory
 from tests.storage.cleaning import History, content, replay
@@ -105,15 +106,16 @@ def test_a_node_opens_no_partition_that_it_was_not_given() -> None:
     for step in (
         lambda: manager.end_offset(Partition(0)),
         lambda: manager.log(Partition(0)),
-        lambda: manager.read(Partition(0), 0, 100),
+        lambda: manager.read(Partition(0), Offset(0), 100),
     ):
         with pytest.raises(NotOwned, match="partition 0 is not this node's"):
             step()
     with pytest.raises(NotOwned):
-        manager.append([(Partition(0), 1, batch(9, 1))], sync=True)
+        manager.append([Entry(Partition(0), Offset(1), batch(9, 1))], sync=True)
     assert manager.failed is None, "what is not ours is no fault of the disk"
     manager.append(
-        [(Partition(p), 1, batch(9, 1)) for p, owner in machine.owners.items() if owner == node], sync=True
+        [Entry(Partition(p), Offset(1), batch(9, 1)) for p, owner in machine.owners.items() if owner == node],
+        sync=True,
     )
 
 

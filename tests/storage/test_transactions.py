@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import check_batch
 from storage.format.loader import RecordLoader
@@ -25,7 +25,7 @@ from tests.storage.foreign import NOW, control, marker, plain, transactional
 
 
 def offset(value: int | None, partition: int = 0, group: str = "g") -> OffsetCommitRecord:
-    committed = None if value is None else OffsetAndMetadata(value, -1, "", NOW)
+    committed = None if value is None else OffsetAndMetadata(Offset(value), -1, "", NOW)
     return OffsetCommitRecord(GroupId(group), "t", partition, committed)
 
 

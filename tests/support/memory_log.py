@@ -20,7 +20,7 @@ from coordinator.partitions.group_log import (
     ended,
 )
 from coordinator.tickets import DURABLE, Ticket, settle
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import BATCH_BYTES_MAX, BatchBuilder, read_batch
 from storage.format.records import OffsetCommits, Record
@@ -41,25 +41,25 @@ class MemoryTopic:
 
     def __init__(self) -> None:
         self.batches: dict[Partition, list[bytes]] = defaultdict(list)
-        self.epochs: dict[Partition, int] = {}
+        self.epochs: dict[Partition, LeaderEpoch] = {}
 
-    def end_offset(self, partition: Partition) -> int:
+    def end_offset(self, partition: Partition) -> Offset:
         """The offset that the next record gets."""
         batches = self.batches[partition]
-        return read_batch(batches[-1]).last_offset + 1 if batches else 0
+        return read_batch(batches[-1]).next_offset if batches else Offset(0)
 
-    def check_epoch(self, partition: Partition, leader_epoch: int) -> None:
+    def check_epoch(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """Raise LogFenced for a leader that another one has followed."""
         if leader_epoch < self.epochs.get(partition, -1):
             raise _fenced(partition)
 
-    def claim(self, partition: Partition, leader_epoch: int) -> None:
+    def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """Shut out everybody with an older epoch. Raises LogFenced."""
         self.check_epoch(partition, leader_epoch)
         self.epochs[partition] = leader_epoch
 
     def append(
-        self, partition: Partition, builder: BatchBuilder, leader_epoch: int, timestamp_ms: int
+        self, partition: Partition, builder: BatchBuilder, leader_epoch: LeaderEpoch, timestamp_ms: int
     ) -> None:
         """Take what a leader appends. Raises LogFenced."""
         self.check_epoch(partition, leader_epoch)
@@ -70,7 +70,7 @@ class MemoryTopic:
 class MemoryWriter:
     """The LogWriter of one partition of a MemoryLog."""
 
-    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: int) -> None:
+    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: LeaderEpoch) -> None:
         self._log = log
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -121,7 +121,7 @@ class MemoryWriter:
 class MemoryClaim:
     """The Claim of one partition of a MemoryLog."""
 
-    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: int) -> None:
+    def __init__(self, log: "MemoryLog", partition: Partition, leader_epoch: LeaderEpoch) -> None:
         self._log = log
         self._batches = list(log.topic.batches[partition])
         self.partition = partition
@@ -137,7 +137,7 @@ class MemoryClaim:
             self._log.check_usable(self.partition)
             batches = self._batches[start : start + PIECE_BATCHES]
             next_offset = read_batch(batches[-1]).last_offset + 1
-            yield Piece(b"".join(batches), offset, next_offset)
+            yield Piece(b"".join(batches), Offset(offset), Offset(next_offset))
             offset = next_offset
 
     async def locate(self, piece: Piece, error: CorruptBatch | CorruptRecord) -> LogDamaged:
@@ -210,7 +210,7 @@ class MemoryLog:
 
     # --- the port ---
 
-    async def claim(self, partition: Partition, leader_epoch: int) -> MemoryClaim:
+    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> MemoryClaim:
         """Lead a partition."""
         if self.claim_errors:
             raise self.claim_errors.pop()
@@ -254,7 +254,7 @@ class MemoryLog:
         """What gathers the records of one flush."""
         return BatchBuilder(self._batch_bytes_max)
 
-    def new_writer(self, partition: Partition, leader_epoch: int) -> MemoryWriter:
+    def new_writer(self, partition: Partition, leader_epoch: LeaderEpoch) -> MemoryWriter:
         """Let a claimed partition be written to."""
         writer = self._writers[partition] = MemoryWriter(self, partition, leader_epoch)
         return writer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.topology.view import NOBODY, Leader
 from coordinator.workers.assignment import Assignment, Lead, Resign, Unmovable
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Partition
 
 PARTITIONS = 7
 NODES = (1, 2, 3, 4)
@@ -142,7 +142,7 @@ def test_never_two_owners_ever_new_epochs_and_in_the_end_a_leader_for_each(
 
 def started(nodes: int, last: list[Leader] | None = None) -> Cluster:
     """A cluster in which everybody has what they should."""
-    cluster = Cluster(last or [Leader(NOBODY, 0)] * PARTITIONS, nodes, 0)
+    cluster = Cluster(last or [Leader(NOBODY, LeaderEpoch(0))] * PARTITIONS, nodes, 0)
     cluster.rest()
     return cluster
 
@@ -153,7 +153,7 @@ def counts(cluster: Cluster) -> list[int]:
 
 def test_partitions_are_spread_evenly_and_stay_where_they_were() -> None:
     assert counts(started(3)) == [2, 2, 3]
-    last = [Leader(2, 5)] * 3 + [Leader(1, 5)] * 3 + [Leader(9, 8)]
+    last = [Leader(2, LeaderEpoch(5))] * 3 + [Leader(1, LeaderEpoch(5))] * 3 + [Leader(9, LeaderEpoch(8))]
     cluster = started(2, last)
     assert set(cluster.has[2]) >= {0, 1, 2}
     assert set(cluster.has[1]) >= {3, 4, 5}
@@ -195,7 +195,7 @@ def test_a_move_waits_for_the_release_and_back_at_once_comes_under_a_new_epoch()
     cluster.follow()
     cluster.work(1)  # the resignation
     cluster.follow()
-    assert cluster.inboxes[1] == [Lead(1, Partition(partition), 2)]
+    assert cluster.inboxes[1] == [Lead(1, Partition(partition), LeaderEpoch(2))]
     assert not cluster.inboxes[2]
 
 

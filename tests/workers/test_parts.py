@@ -43,7 +43,7 @@ from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import StorageError
@@ -455,7 +455,7 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
         (2, messages.EndsWanted(2, GroupId("h"), partitions)),
     ]
     told.clear()
-    known = {"t": {0: End(5, 1_700)}}
+    known = {"t": {0: End(Offset(5), 1_700)}}
     ends.answered(3, messages.EndsTold(2, {}))  # was not asked
     ends.answered(2, messages.EndsTold(2, known))
     ends.answered(2, messages.EndsTold(2, {}))  # twice: does not count
@@ -482,10 +482,10 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
     ends.ask(1, messages.AskEnds(1, GroupId("g"), {"t": (0,)}), 2)
     ends.forget(1)
     ends.ask(1, messages.AskEnds(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.answered(2, messages.EndsTold(1, {"t": {0: End(5, 1_700)}}))
+    ends.answered(2, messages.EndsTold(1, {"t": {0: End(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
-    ends.answered(2, messages.EndsTold(2, {"u": {0: End(6, 1_700)}}))
-    assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(6, 1_700)}}))]
+    ends.answered(2, messages.EndsTold(2, {"u": {0: End(Offset(6), 1_700)}}))
+    assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(Offset(6), 1_700)}}))]
 
 
 class HearingWorker(WorkerProcess):
@@ -530,7 +530,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
         messages.AskEnds(9, GroupId("g"), {"t": (0, 1)}),
-        messages.EndsAnswer(9, {"t": {0: End(5, 1_700)}, "u": {}}),
+        messages.EndsAnswer(9, {"t": {0: End(Offset(5), 1_700)}, "u": {}}),
     ):
         kind = messages.FromWorker if isinstance(message, messages.AskEnds) else messages.FromSupervisor
         assert msgspec.msgpack.decode(messages.encode(message)[4:], type=kind) == message
@@ -538,14 +538,19 @@ def test_ends_survive_the_way_between_processes() -> None:
 
 def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     brokers = (Broker(1, "h", 1), Broker(2, "h", 2))
-    leaders = (Leader(1, 3), Leader(2, 5), Leader(NOBODY, 7), Leader(9, 8))
+    leaders = (
+        Leader(1, LeaderEpoch(3)),
+        Leader(2, LeaderEpoch(5)),
+        Leader(NOBODY, LeaderEpoch(7)),
+        Leader(9, LeaderEpoch(8)),
+    )
     cluster = Cluster(View(brokers, leaders))
     offsets = Topic(name="__consumer_offsets", id=bytes(16), partitions=4)
     assert [cluster.leader(offsets, index) for index in range(4)] == [
-        Leader(1, 3),
-        Leader(2, 5),
-        Leader(NOBODY, 7),
-        Leader(NOBODY, 8),  # of a node that does not serve (any more)
+        Leader(1, LeaderEpoch(3)),
+        Leader(2, LeaderEpoch(5)),
+        Leader(NOBODY, LeaderEpoch(7)),
+        Leader(NOBODY, LeaderEpoch(8)),  # of a node that does not serve (any more)
     ]
     for number in range(40):
         expected = {0: brokers[0], 1: brokers[1]}.get(partition_for(GroupId(f"g{number}"), 4))
@@ -553,7 +558,7 @@ def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
     topic = Topic(name="t", id=topic_id(1), partitions=6)
     assert {cluster.leader(topic, index).node_id for index in range(6)} == {1, 2}
     cluster.update(View(brokers[1:], leaders))
-    assert {cluster.leader(topic, index) for index in range(6)} == {Leader(2, 0)}
+    assert {cluster.leader(topic, index) for index in range(6)} == {Leader(2, LeaderEpoch(0))}
     assert cluster.controller_id == 2
 
 
@@ -576,10 +581,14 @@ def test_leaders_are_noted_and_epochs_of_a_single_node_grow_only_where_others_we
     fs = RealFileSystem()
     assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [0, 0, 0]
     assert leaders_file.read(fs, tmp_path) is None
-    leaders_file.write(fs, tmp_path, [Leader(2, 5), Leader(NOBODY, 1)])
+    leaders_file.write(fs, tmp_path, [Leader(2, LeaderEpoch(5)), Leader(NOBODY, LeaderEpoch(1))])
     assert leaders_file.next_single_epochs(fs, tmp_path, 1, 3) == [6, 2, 1]
-    assert leaders_file.read(fs, tmp_path) == [Leader(1, 6), Leader(1, 2), Leader(1, 1)]
-    assert leaders_file.of_partitions(None, 1) == [Leader(NOBODY, 0)]
+    assert leaders_file.read(fs, tmp_path) == [
+        Leader(1, LeaderEpoch(6)),
+        Leader(1, LeaderEpoch(2)),
+        Leader(1, LeaderEpoch(1)),
+    ]
+    assert leaders_file.of_partitions(None, 1) == [Leader(NOBODY, LeaderEpoch(0))]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.worker import WorkerApp
 from protocol.errors import ErrorCode
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import NotOwned
@@ -53,11 +53,11 @@ class Played:
         if deleted_topics:
             self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(Partition(partition), deleted_topics))
         known = self.shared.known(Partition(partition))
-        self.app.share.lead(messages.Lead(Partition(partition), self.epochs[partition], *known))
+        self.app.share.lead(messages.Lead(Partition(partition), LeaderEpoch(self.epochs[partition]), *known))
 
     def resign(self, partition: int) -> None:
         """Take a partition; `released` tells when it is nobody's."""
-        self.app.share.resign(messages.Resign(Partition(partition), self.epochs[partition]))
+        self.app.share.resign(messages.Resign(Partition(partition), LeaderEpoch(self.epochs[partition])))
 
     async def released(self, partition: int) -> messages.Released:
         """Wait until the worker has let the partition go."""
@@ -125,7 +125,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     shared, _ = SharedDirectory.open(data_dir, log_settings(settings), RealFileSystem())
     catalogue = Catalogue(Topic(name="__consumer_offsets", id=bytes(16), partitions=PARTITIONS))
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
-    view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, 1),) * PARTITIONS)
+    view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, LeaderEpoch(1)),) * PARTITIONS)
     welcome = messages.Welcome(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
     said: list[Any] = []
     app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), said.append)

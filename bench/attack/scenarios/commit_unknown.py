@@ -4,12 +4,12 @@
 from bench.attack.frames import Size, names, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 
 
 def frames(size: Size) -> list[bytes]:
     """One with a partition of each, one with none."""
-    row = [hot.OffsetCommitRequestPartition(0, 1)]
+    row = [hot.OffsetCommitRequestPartition(0, Offset(1))]
     some = [hot.OffsetCommitRequestTopic(name=name, partitions=row) for name in names("none", 24_000)]
     none = [hot.OffsetCommitRequestTopic(name=name) for name in names("none", 49_000)]
     return [

@@ -4,12 +4,12 @@
 from bench.attack.frames import Size, request
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 
 
 def frames(size: Size) -> list[bytes]:
     """Two requests."""
-    rows = [hot.OffsetCommitRequestPartition(index, 1) for index in range(10_000)]
+    rows = [hot.OffsetCommitRequestPartition(index, Offset(1)) for index in range(10_000)]
     wide = [hot.OffsetCommitRequestTopic(name="wide", partitions=rows)]
     many = [hot.OffsetCommitRequestTopic(name="wide", partitions=rows) for _ in range(4)]
     return [

@@ -19,7 +19,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 
 OFFSETS_AT_ONCE: Final = 5_000
 """How many offsets one request commits."""
@@ -76,7 +76,7 @@ def commit_on(connection: Connection, group: str, offsets: Sequence[CommittedOff
         topic.partitions.append(
             OffsetCommitRequestPartition(
                 partition_index=each.partition,
-                committed_offset=each.offset,
+                committed_offset=Offset(each.offset),
                 committed_leader_epoch=each.leader_epoch,
                 committed_metadata=each.metadata,
             )

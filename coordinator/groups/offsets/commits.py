@@ -15,10 +15,10 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
-INVALID_OFFSET = -1
+INVALID_OFFSET: Final = Offset(-1)
 NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
 

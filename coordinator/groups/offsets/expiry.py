@@ -10,11 +10,11 @@ from coordinator.groups.outcome import Change, Outcome
 from protocol.errors import ErrorCode
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 
-Offset = tuple[str, int, OffsetAndMetadata]
+Committed = tuple[str, int, OffsetAndMetadata]
 """Topic, partition and what was committed there."""
 
 
-def expiries(group: Group, retention_ms: int, offsets: Iterable[Offset]) -> Iterator[tuple[str, int, int]]:
+def expiries(group: Group, retention_ms: int, offsets: Iterable[Committed]) -> Iterator[tuple[str, int, int]]:
     """When each of these offsets of a group is expired, as the group is now.
 
     Gives topic, partition and the wall clock's milliseconds from which that is so. A record with an expire timestamp of
@@ -30,7 +30,9 @@ def expiries(group: Group, retention_ms: int, offsets: Iterable[Offset]) -> Iter
             yield topic, partition, since(committed) + retention_ms if own_ms is None else own_ms
 
 
-def expired_offsets(group: Group, now_wall_ms: int, retention_ms: int, offsets: Iterable[Offset]) -> Outcome:
+def expired_offsets(
+    group: Group, now_wall_ms: int, retention_ms: int, offsets: Iterable[Committed]
+) -> Outcome:
     """A tombstone for each of these offsets of a group that has expired."""
     records = [
         OffsetCommitRecord(group.group_id, topic, partition, None)
