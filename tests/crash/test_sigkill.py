@@ -6,8 +6,8 @@ GROUPKEEPER_CRASH_SEED=N repeats the choices of an earlier run, GROUPKEEPER_CRAS
 
 import os
 import random
+import socket
 import sys
-import time
 
 import pytest
 
@@ -22,6 +22,8 @@ CONNECTIONS = 4
 GROUPS = [SHARED, *(own_group(index) for index in range(CONNECTIONS))]
 # A real Kafka needs 12 s and more to come back from each.
 ROUNDS = {"groupkeeper": 50, "kafka": 3}
+# Interpreted, it reads its modules in some 2,000 calls, and then the log; what lies beyond is a start that has ended.
+CALLS_OF_A_START = 2_500
 # Segments and journal so short that rolling, write-behind and checkpoints are under way when the kill comes.
 OURS = {
     "offsets.topic.segment.bytes": 32_768,
@@ -77,10 +79,21 @@ def come_back(target: Target, rng: random.Random) -> None:
         target.settings.update(OURS | {"log.flush": rng.choice(["always", "always", "os", "interval"])})
     if rng.random() < 0.25:
         target.launch()
-        time.sleep(rng.uniform(0, 0.6))
+        wait_until_under_way(target, rng.randrange(CALLS_OF_A_START))
         target.kill9()
     target.start()
     wait_for_all(target)
+
+
+def wait_until_under_way(target: Target, calls: int) -> None:
+    """Wait until a server that starts has read and written so many times, or takes clients."""
+    host, port = target.bootstrap.split(":")
+
+    def is_there() -> bool:
+        with socket.socket() as probe:
+            return target.reads_and_writes() >= calls or probe.connect_ex((host, int(port))) == 0
+
+    wait_until(is_there, 60, what=f"{calls} reads and writes of a start", interval_s=0.001)
 
 
 def wait_for_all(target: Target) -> None:

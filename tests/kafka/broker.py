@@ -79,6 +79,10 @@ class KafkaNode:
 
         wait_until(accepts, START_TIMEOUT_S, what=lambda: f"Kafka to accept clients:\n{process.log_tail()}")
 
+    def reads_and_writes(self) -> int:
+        """How many calls that read or write its process has made; 0 for one that has ended."""
+        return self._running().reads_and_writes()
+
     def kill9(self) -> None:
         """SIGKILL to this broker's own pid; returns when it is gone."""
         self._running().kill9()

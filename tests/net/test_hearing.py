@@ -171,9 +171,8 @@ def test_members_of_a_process_that_was_stopped_for_longer_than_their_sessions(se
         try:
             for (peer, *_), frame in zip(speaking, frames, strict=True):
                 peer.send(frame)
-            sleep(
-                max(began + 1.2 * SESSION_MS / 1e3 - monotonic(), 0)
-            )  # until all of the deadlines have passed
+            # The sessions of a real process end in real time: until all of the deadlines have passed.
+            sleep(max(began + 1.2 * SESSION_MS / 1e3 - monotonic(), 0))
         finally:
             os.kill(service.pid, signal.SIGCONT)
         errors = [requests.answer(ApiKey.HEARTBEAT, 4, peer.receive()).error_code for peer, *_ in speaking]

@@ -66,6 +66,10 @@ class Service:
             what=lambda: f"the service to be ready:\n{self.log_text()[-4000:]}",
         )
 
+    def reads_and_writes(self) -> int:
+        """How many calls that read or write its process has made; 0 for one that has ended."""
+        return self._running().reads_and_writes()
+
     def kill9(self) -> None:
         """SIGKILL, as a crash; returns when the process is gone."""
         self._running().kill9()

@@ -32,6 +32,9 @@ class Target(Protocol):
     def start(self) -> None:
         """Start it and wait until clients are accepted."""
 
+    def reads_and_writes(self) -> int:
+        """How many calls that read or write its process has made; 0 for one that has ended."""
+
     def kill9(self) -> None:
         """Crash it."""
 

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -59,7 +58,13 @@ def move(nodes: Nodes, rng: random.Random) -> None:
     for _ in range(rng.randrange(1, 15)):
         with suppress(CommandError):  # nobody can lead there just now
             nodes.move(rng.randrange(PARTITIONS), rng.randrange(1, WORKERS + 1))
-        time.sleep(rng.choice((0, 0, 0.02)))
+        let_it_act(nodes, rng.choice((0, 0, 3)))
+
+
+def let_it_act(nodes: Nodes, answers: int) -> None:
+    """Wait until the supervisor, which acts between two orders, has answered so many."""
+    for _ in range(answers):
+        nodes.look()
 
 
 def a_worker(nodes: Nodes, rng: random.Random) -> int | None:
@@ -97,7 +102,7 @@ def stop_for_good(nodes: Nodes, rng: random.Random) -> None:
 def stop_for_a_moment(nodes: Nodes, rng: random.Random) -> None:
     """A worker hangs, and goes on, perhaps after it was ended."""
     pid = send(nodes, rng, signal.SIGSTOP)
-    time.sleep(rng.uniform(0, 1.5))
+    let_it_act(nodes, rng.randrange(500))
     if pid is not None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
