@@ -464,8 +464,8 @@ class App:
         Takes at most `shutdown.timeout.ms` for the answers; parked requests are answered NOT_COORDINATOR, so that
         their clients look for another coordinator at once.
         """
-        tell = log.info if self.serving is not None else log.debug
-        tell("stopping")
+        write = log.info if self.serving is not None else log.debug
+        write("stopping")
         if self.listener is not None:
             self.listener.stop_accepting()
         self.scheduler.close()
@@ -479,7 +479,7 @@ class App:
         groups = sum(1 for _ in self.manager.current_groups())
         for partition in list(self.leadership.epochs):
             self.leadership.resign(partition, LeaderEpoch(self.leadership.epochs[partition] + 1))
-        tell("unloaded all partitions", groups=groups)
+        write("unloaded all partitions", groups=groups)
         if self.server is not None:
             server = self.server
             await self._until(
@@ -499,7 +499,7 @@ class App:
             await self.group_log.close()
         self.flush_thread.close()
         self.io.close()
-        tell("stopped")
+        write("stopped")
 
     async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
         """Return once it is true, or at the deadline: a stop happens once, and an event would burden every request."""

@@ -30,7 +30,7 @@ class Machine:
     fs: FileSystem
     clock: Clock
     random_bytes: Callable[[int], bytes] = os.urandom
-    """So many bytes that nobody can foresee, for ids."""
+    """So many unpredictable bytes, for ids."""
     thread: Callable[[asyncio.AbstractEventLoop, str], Thread] = IoThread
     """Starts a thread of this name."""
     bind: Callable[[Address], socket.socket] = bind
@@ -57,7 +57,7 @@ class Machine:
         return random_topic_id(self.new_uuid)
 
     def new_producer_id(self) -> int:
-        """A random id for a producer, from 0 to 2**63 - 1: so many that none comes twice, though nobody keeps them."""
+        """A random id for a producer, from 0 to 2**63 - 1: so many that none comes twice, though none is kept."""
         return int.from_bytes(self.random_bytes(8), "big") >> 1
 
 

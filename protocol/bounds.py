@@ -52,4 +52,4 @@ COMMITS: Final = FrameBound(2 * 1024 * 1024, grows=True)
 """Offsets with their metadata: of any size that fits into the log."""
 
 BLOBS: Final = FrameBound(8 * 1024 * 1024, grows=True)
-"""What members tell each other, and records: of any size that fits into the log."""
+"""What members send each other, and records: of any size that fits into the log."""

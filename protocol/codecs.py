@@ -8,7 +8,7 @@ from protocol.codec import ApiSchema, Codec
 
 
 def schema_for(api_key: int) -> ApiSchema[Any, Any]:
-    """Return the messages of an API; raises KeyError for one whose schema nobody has.
+    """Return the messages of an API; raises KeyError for one that has no schema here.
 
     The first use of an API that is not hot imports kafka-python.
     """

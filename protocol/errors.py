@@ -41,7 +41,7 @@ _SASL = (17, 36)
 
 
 class UnsupportedVersion(ProtocolError):
-    """An API key or version that is not served; `header` tells which, as far as it could be read."""
+    """An API key or version that is not served; `header` says which, as far as it could be read."""
 
     def __init__(self, header: "RequestHeader") -> None:
         why = "; there is no authentication here" if header.api_key in _SASL else ""

@@ -49,7 +49,7 @@ class FrameReader:
         above the limit, NotKafka where it is how another protocol begins; raised as soon as the four bytes are
         there, or those that name the api.
         Frames before it in the same `data` are returned first; the next call raises, as does every later one.
-        `failure` tells that at once.
+        `failure` has that at once.
         """
         if self._failed is not None:
             raise self._failed

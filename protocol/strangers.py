@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients of other protocols, known by their first bytes, which Kafka's protocol would take for a length.
 
-All are far above what any request may have, so whoever reads lengths comes here by itself.
+All are far above what any request may have, so code that reads lengths comes here by itself.
 """
 
 from typing import Final

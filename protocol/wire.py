@@ -2,7 +2,7 @@
 """Kafka's primitive types: the parts that the generated codecs do not write out in line.
 
 A reader takes `(buf, pos)` and returns the value with the position after it. Reading past the end raises
-`IndexError` or `struct.error` in a fixed-size read, and leaves a position past the end after a slice; whoever
+`IndexError` or `struct.error` in a fixed-size read, and leaves a position past the end after a slice; code that
 calls a whole decoder turns both into `Truncated`, so that no read has to check by itself.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes long messages of kafka-python's schemas in steps, so that nobody waits until a whole one is written.
+"""Writes long messages of kafka-python's schemas in steps, so that others need not wait for a whole one.
 
 An array may be given as an iterator in place of a list: its items are taken one by one, written and forgotten, and a
 None among them is only a moment to give way. What was written is kept in pieces, which are never joined: that alone

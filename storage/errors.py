@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong below the coordinator.
 
-Two families: `StorageError` says that the disk, or what is on it, let us down (whoever appended must
+Two families: `StorageError` says that the disk, or what is on it, let us down (the appender must
 fail and load again); the `ValueError`s say that some bytes are not what they claim to be, or that a
 record cannot be written at all, and leave the log as it was.
 """

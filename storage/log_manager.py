@@ -7,7 +7,7 @@ into their segments, many at a time; `checkpoint` syncs the segments, and then t
 
 Three locks, always taken in this order: `_io_lock` for everything that touches segments, `sync_lock` of the
 journals for those that may go away, their `lock` for the one that is written, for the ends and for the queues.
-An append takes only the last one, and nobody syncs under it but an append that asks for that.
+An append takes only the last one, and nothing syncs under it but an append that asks for that.
 
 Usually a manager has a directory for itself. Several can also share one (`open_share`): each has a journal
 of its own and works only on the partitions that it has adopted and not released. Somebody else holds the
@@ -111,7 +111,7 @@ class LogManager:
         return manager
 
     def _recover(self, given: Circumstances) -> None:
-        """Start from what is on disk. All locks are held, or nobody else knows this manager yet."""
+        """Start from what is on disk. All locks are held, or no other thread knows this manager yet."""
         owned = self._partitions.owned
         opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
         self._partitions.replace_all(opened)
@@ -314,7 +314,7 @@ class LogManager:
     # -------------------------------------------------------------- cleaning
 
     def rolled_logs(self) -> list[RolledLog]:
-        """Of each partition the segments that nobody writes to any more and that are on disk for good."""
+        """Of each partition the segments that are not written to any more and that are on disk for good."""
         with self._io_lock:
             self._health.check()
             logs = [(self._partitions.recovery_point(log.partition), log) for log in self._partitions.logs()]
@@ -356,9 +356,9 @@ class LogManager:
     def adopt(
         self, partition: Partition, recovery_point: Offset = _START, position: Position | None = None
     ) -> None:
-        """Open a partition that nobody else works on; it is on disk up to `recovery_point`, at `position`.
+        """Open a partition that no other node works on; it is on disk up to `recovery_point`, at `position`.
 
-        Whoever had it last has released it, or was settled: what is derived from its segments is whole, too.
+        The node that had it last has released it, or was settled: what is derived from its segments is whole, too.
         Does nothing for one that this node has. Raises CorruptLog, and lists it in `failed_partitions`; and
         StorageError, which leaves the partition alone and can be tried again.
         """
@@ -383,7 +383,7 @@ class LogManager:
     def release(self, partition: Partition) -> Position | None:
         """Bring all that was accepted of a partition into its segments, synced, and have it no longer.
 
-        Nobody may append to it any more. Returns where it ends on disk, for whoever adopts it; None when
+        It takes no more appends. Returns where it ends on disk, for the node that adopts it; None when
         there is nothing of it, or when it was failed. Raises StorageError; then it is still this node's.
         """
         partitions = self._partitions

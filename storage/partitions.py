@@ -33,7 +33,7 @@ class Partitions:
         self._ends: dict[Partition, Offset] = {}
 
     def replace_all(self, opened: Opened) -> None:
-        """Everything was read from disk anew; nobody else uses this meanwhile."""
+        """Everything was read from disk anew; no other thread uses this meanwhile."""
         self._logs, self.points = opened.logs, opened.points
         self._ends = {partition: log.end_offset for partition, log in opened.logs.items()}
         self.unread = opened.unread

@@ -17,7 +17,7 @@ from storage.recovery.recovery import note_recovery_points
 
 
 class SegmentWriter:
-    """Batches wait here that are safe in the journal. Whoever calls, but for `add`, holds the lock on segments."""
+    """Batches wait here that are safe in the journal. But for `add`, callers hold the lock on segments."""
 
     __slots__ = ("_directory", "_health", "_journals", "_partitions", "_pending")
 

@@ -100,7 +100,7 @@ def _result(
 ) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
     refusal = refusal or NO_ERROR
     return CreatePartitionsResponse.CreatePartitionsTopicResult(
-        version=version, name=name, error_code=refusal.error, error_message=refusal.told
+        version=version, name=name, error_code=refusal.error, error_message=refusal.shown
     )
 
 

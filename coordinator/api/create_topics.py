@@ -171,7 +171,7 @@ def _refuse_assignments(topic: Any, cluster: Cluster) -> Refusal | None:
 def _result(name: str, outcome: Topic | Refusal, version: int) -> CreateTopicsResponse.CreatableTopicResult:
     if isinstance(outcome, Refusal):
         return CreateTopicsResponse.CreatableTopicResult(
-            version=version, name=name, error_code=outcome.error, error_message=outcome.told, configs=[]
+            version=version, name=name, error_code=outcome.error, error_message=outcome.shown, configs=[]
         )
     return CreateTopicsResponse.CreatableTopicResult(
         version=version,

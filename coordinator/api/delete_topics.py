@@ -134,7 +134,7 @@ def _result(deletion: Deletion, version: int) -> DeleteTopicsResponse.DeletableT
         name=deletion.name,
         topic_id=deletion.topic_id or NO_ID,
         error_code=refusal.error,
-        error_message=refusal.told,
+        error_message=refusal.shown,
     )
 
 

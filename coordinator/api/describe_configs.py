@@ -111,7 +111,7 @@ def _result(wanted: Any, refusal: Refusal, configs: list[Any], version: int) -> 
     return DescribeConfigsResponse.DescribeConfigsResult(
         version=version,
         error_code=refusal.error,
-        error_message=refusal.told or "",
+        error_message=refusal.shown or "",
         resource_type=wanted.resource_type,
         resource_name=wanted.resource_name,
         configs=configs,

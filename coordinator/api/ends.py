@@ -48,14 +48,14 @@ def with_ends(
         return in_slices(node, ctx, respond(known))
     waiting = set(elsewhere)
 
-    def told(group_id: GroupId, ends: EndsByTopic | None) -> None:
+    def known_now(group_id: GroupId, ends: EndsByTopic | None) -> None:
         known.update(ends or dict.fromkeys(elsewhere[group_id]))
         waiting.discard(group_id)
         if not waiting:
             in_slices(node, ctx, respond(known))
 
     for group_id, partitions in elsewhere.items():
-        node.ends.ask(group_id, partitions, partial(told, group_id))
+        node.ends.ask(group_id, partitions, partial(known_now, group_id))
     return PARKED
 
 

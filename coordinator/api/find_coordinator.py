@@ -122,7 +122,7 @@ def _nowhere(key: str, refusal: Refusal, version: int) -> FindCoordinatorRespons
         host=NOWHERE_HOST,
         port=NOWHERE_PORT,
         error_code=refusal.error,
-        error_message=refusal.told or "",
+        error_message=refusal.shown or "",
     )
 
 
@@ -130,7 +130,7 @@ def _single_refusal(refusal: Refusal, version: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         version=version,
         error_code=refusal.error,
-        error_message=refusal.told,
+        error_message=refusal.shown,
         node_id=NOWHERE_ID,
         host=NOWHERE_HOST,
         port=NOWHERE_PORT,

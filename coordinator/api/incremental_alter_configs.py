@@ -143,7 +143,7 @@ def _response(
             kind(
                 version=version,
                 error_code=refusal.error,
-                error_message=refusal.told,
+                error_message=refusal.shown,
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
             )

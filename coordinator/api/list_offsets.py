@@ -45,8 +45,8 @@ OFFSET_NOT_AVAILABLE_FROM: Final = 5
 
 JAVA: Final = "apache-kafka-java"
 NAMES_NO_EPOCH: Final = frozenset({"kafka-python", "kgo", "sarama"})
-"""Clients, as ApiVersions names them, whose consumers look for a start without telling the leader epoch. Their tools
-cannot be told from them: what they get as well is in docs/offsets.md."""
+"""Clients, as ApiVersions names them, whose consumers look for a start without naming the leader epoch. Their tools
+do the same: what they get as well is in docs/offsets.md."""
 
 
 class Named(NamedTuple):

@@ -108,8 +108,8 @@ def fit_together(
 def response_in_slices(version: int, topics: list[OffsetCommitResponseTopic]) -> Any:
     """A response for `in_slices`, which takes the topics of the hot codec as they are, but for their ids."""
     kind: Any = OffsetCommitResponse
-    told = topics if version < TOPIC_IDS_FROM else _by_id(kind.OffsetCommitResponseTopic, version, topics)
-    return kind(version=version, topics=iter(told))
+    answered = topics if version < TOPIC_IDS_FROM else _by_id(kind.OffsetCommitResponseTopic, version, topics)
+    return kind(version=version, topics=iter(answered))
 
 
 def _by_id(kind: Any, version: int, topics: list[OffsetCommitResponseTopic]) -> Iterator[Any]:

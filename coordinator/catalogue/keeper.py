@@ -189,7 +189,7 @@ class CatalogueKeeper(ABC):
 
     def _go_on(self) -> list[Change]:
         """Try what gathered, as far as one slice goes, and keep it; returns changes with nothing to keep."""
-        told: list[Change] = []
+        made: list[Change] = []
         while self._draft is not None or self._gathering:
             if self._draft is None:
                 self._trying = self._gathering[:CHANGES_PER_WRITE_MAX]
@@ -199,14 +199,14 @@ class CatalogueKeeper(ABC):
             if changes is None:
                 assert self.later is not None
                 self.later(lambda: self._tell(self._go_on()))
-                return told
+                return made
             edits, self._trying, self._draft = self._trying, [], None
             if changes:
                 self._under_way = edits
                 self._keep(changes)
-                return told
-            told += edits
-        return told
+                return made
+            made += edits
+        return made
 
     def _slice(self, draft: Steps[Changes]) -> Changes | None:
         """What the draft comes to; None while there is more of it to do in another turn."""

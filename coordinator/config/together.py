@@ -56,9 +56,9 @@ class _Checks:
 
     def _told_address(self) -> None:
         settings = self._settings
-        told = "advertise" if settings.advertise else "listen"
+        setting = "advertise" if settings.advertise else "listen"
         if (settings.advertise or settings.listen).is_wildcard:
-            shown = self._shown(told)
+            shown = self._shown(setting)
             raise ConfigError(f"clients cannot connect to {shown}: set advertise to the HOST:PORT they use")
 
     def _login(self) -> None:

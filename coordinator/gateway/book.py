@@ -23,13 +23,13 @@ class OurNode:
 
     node_id: int
     address: Address
-    """What clients are told; a gateway listens on its port."""
+    """What clients get to see; a gateway listens on its port."""
     private: Path | Address
     """Where the node itself listens: the path of a Unix socket (which takes PROXY headers), or a plain address."""
 
 
 class Book:
-    """The brokers and nodes that are known, and how clients are told of them."""
+    """The brokers and nodes that are known, and the addresses that clients get for them."""
 
     def __init__(
         self, place: Callable[[int], Address | None], discovered: Callable[[int, Address], None]

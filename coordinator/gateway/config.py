@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gateway process is told once, at its start."""
+"""The configuration that a gateway process gets once, at its start."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ class GatewayConfig:
     """Plain values, out of the settings of the same names."""
 
     host: str
-    """What clients are told."""
+    """What clients get to see."""
     port_base: int
     """The port of a broker is its id more."""
     bind_host: str = "127.0.0.1"

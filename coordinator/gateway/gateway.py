@@ -39,7 +39,7 @@ class Gateway:
         gate: Gate = passes,
         discovered: Discovered | None = None,
     ) -> None:
-        """`discovered` hears of a broker that an answer names and that nobody has spoken of.
+        """`discovered` hears of a broker that an answer names and that was not known.
 
         Raises OSError where a file of certificates cannot be used.
         """
@@ -99,7 +99,7 @@ class Gateway:
         self._check_idle()
 
     async def stop(self) -> None:
-        """Accept nobody any more, and close every connection."""
+        """Accept no more connections, and close all that there are."""
         self._started = False
         for listening in self._listening.values():
             listening.close()

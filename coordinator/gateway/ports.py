@@ -22,7 +22,7 @@ log = get_logger("gateway")
 
 ACCEPTED_AT_ONCE: Final = 64
 PAUSE_S: Final = 0.5
-"""How long nobody is accepted when the process has no descriptors left."""
+"""How long no connection is accepted when the process has no descriptors left."""
 
 Shuffle = Callable[[list[Address]], list[Address]]
 Accept: TypeAlias = "Callable[[Port, socket, Endpoint], None]"
@@ -100,7 +100,7 @@ class Listening:
         return int(self._sock.getsockname()[1])
 
     def close(self) -> None:
-        """Accept nobody any more."""
+        """Accept no more connections."""
         if self._resume is not None:
             self._resume.cancel()
         self._loop.remove_reader(self._sock.fileno())

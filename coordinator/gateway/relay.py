@@ -46,7 +46,7 @@ class House(Protocol):
     request_bytes_max: int
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        """Run this; whoever asked may cancel it."""
+        """Run this; the caller may cancel it."""
 
     def gone(self, relay: "Relay") -> None:
         """This connection is over, and all of its sockets are closed or about to be."""

@@ -158,7 +158,7 @@ class Adoptions:
     def _compare(
         self, shard: Shard, kept: KeptGroup | None, offsets: Sequence[Offset]
     ) -> Generator[None, None, ErrorCode]:
-        """Whether the group has no members and exactly these offsets. Meanwhile nobody can change it."""
+        """Whether the group has no members and exactly these offsets. Nothing changes it meanwhile."""
         if kept is None:
             return ErrorCode.OFFSET_OUT_OF_RANGE if offsets else ErrorCode.NONE
         error = kept.group.validate_delete_group()
@@ -183,7 +183,7 @@ class Adoptions:
     # --- records ---
 
     def _write(self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]) -> Generator[None, None, bool]:
-        """Append the offsets of a group that nobody sees yet, and its mark; False where the partition was lost."""
+        """Append the offsets of a group that is still hidden, and its mark; False where the partition was lost."""
         adopted = self._mark(shard, kept.group_id, ADOPTED)
         if len(records) <= AT_ONCE:
             try:
@@ -236,7 +236,7 @@ class Adoptions:
             self._append_in_parts(shard, kept, records[middle:])
 
     def _append(self, shard: Shard, kept: KeptGroup | None, records: Iterable[MarkRecord]) -> None:
-        """Append all or none, in one batch, and apply: to the book, and to a group that nobody sees."""
+        """Append all or none, in one batch, and apply: to the book, and to a hidden group."""
         shard.append_hidden(kept, list(records))
 
     def _records(self, group_id: GroupId, offsets: Sequence[Offset]) -> list[MarkRecord]:

@@ -195,7 +195,7 @@ class FileLog:
         """Begin to make the log writable again, unless that is under way."""
         if self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
-            self._incidents.begin(self)  # whoever saw the failure has logged it
+            self._incidents.begin(self)  # the failure was logged where it was seen
             self._repair = asyncio.get_running_loop().create_task(self._repair_log())
 
     async def _repair_log(self) -> None:

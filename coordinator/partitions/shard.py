@@ -106,9 +106,9 @@ class Shard:
         self.absence_ticket: Ticket = DURABLE
         """Of the newest removal of a group: an answer that there is none waits for it."""
         self.book = KeptGroup(self, ClassicGroup(book_id, self.usage))
-        """Which groups were taken over from a cluster (`book`), as the offsets of a group that nobody sees."""
+        """Which groups were taken over from a cluster (`book`), as the offsets of a hidden group."""
         self.void: dict[GroupId, KeptGroup] = {}
-        """Groups that are being taken over or given back, or where that has ended half-way: nobody sees them either."""
+        """Groups that are being taken over or given back, or where that has ended half-way: they are hidden as well."""
         self.moving: set[GroupId] = set()
         """Those of which that is being done now."""
 
@@ -221,14 +221,14 @@ class Shard:
         return mark == ADOPTED or (mark is None and not needs_mark and group_id not in self.moving)
 
     def make_void(self, kept: KeptGroup) -> None:
-        """From now on nobody sees this group; what the log has of it is to be deleted."""
+        """From now on this group is hidden; what the log has of it is to be deleted."""
         self.groups.pop(kept.group_id, None)
         kept.is_kept = False
         kept.group.leave_memory()
         self.void[kept.group_id] = kept
 
     def append_hidden(self, kept: KeptGroup | None, records: Sequence[Record]) -> None:
-        """Append all or none, in one batch, and apply them to the book and to a group that nobody sees.
+        """Append all or none, in one batch, and apply them to the book and to a hidden group.
 
         Raises RecordTooLarge before anything has changed.
         """

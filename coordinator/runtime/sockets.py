@@ -78,18 +78,18 @@ STREAM: Final[int] = socket.SOCK_STREAM
 
 
 def unconnected(family: int) -> socket.socket:
-    """A stream socket of this family that blocks nobody. Raises OSError."""
+    """A stream socket of this family that does not block. Raises OSError."""
     sock = socket.socket(family, STREAM)
     sock.setblocking(False)
     return sock
 
 
 def send_at_once(sock: socket.socket) -> None:
-    """Have a TCP socket, which blocks nobody from now on, wait for nothing before it sends."""
+    """Make a TCP socket not blocking, and have it send at once what it is given."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def say_end(sock: socket.socket) -> None:
-    """Tell the peer that nothing more comes. Raises OSError."""
+    """Announce the end of what we send to the peer. Raises OSError."""
     sock.shutdown(socket.SHUT_WR)

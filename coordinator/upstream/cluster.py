@@ -42,7 +42,7 @@ COORDINATORS_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One broker of the cluster, at the address that it tells clients."""
+    """One broker of the cluster, at the address that it gives to clients."""
 
     node_id: int
     host: str

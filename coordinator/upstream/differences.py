@@ -117,7 +117,7 @@ def _denied(
     doubts: Doubts,
     answered_by: int | None,
 ) -> dict[str, tuple[int | None, ...]]:
-    """Whoever denied each topic so far; any other answer than ABSENT begins anew, no answer leaves it as it was."""
+    """The brokers that denied each topic; any other answer than ABSENT begins anew, no answer leaves it as it was."""
     denied: dict[str, tuple[int | None, ...]] = {}
     for name in known:
         if name in seen:

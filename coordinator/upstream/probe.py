@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks once more at an address where a connection did not come about, to say what is there.
 
-aiokafka's connection only knows that it was closed, or that nothing came. What answers is told by its first eight
-bytes: a broker answers ApiVersions v0 in every version and before it wants to know who asks.
+aiokafka's connection only knows that it was closed, or that nothing came. Its first eight bytes show what answers: a
+broker answers ApiVersions v0 in every version and before it wants to know who asks.
 """
 
 import asyncio

@@ -149,7 +149,7 @@ class Assignment:
 
     def commands(self) -> list[Command]:
         """The orders of now; epochs are given out here."""
-        told: list[Command] = []
+        given: list[Command] = []
         loads = self._loads()
         for partition, place in self._numbered():
             if place.failed:
@@ -161,11 +161,11 @@ class Assignment:
                     place.epoch = LeaderEpoch(place.epoch + 1)
                     place.owner, place.leads, place.target = node, True, None
                     loads[node] += 1
-                    told.append(Lead(node, partition, place.epoch))
+                    given.append(Lead(node, partition, place.epoch))
             elif place.leads and (place.target is not None or place.owner in self.draining):
                 place.leads = False
-                told.append(Resign(place.owner, partition, place.epoch))
-        return told
+                given.append(Resign(place.owner, partition, place.epoch))
+        return given
 
     def leaders(self) -> list[Leader]:
         """Who leads each partition now, or NOBODY, and under which epoch."""

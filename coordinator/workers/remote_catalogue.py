@@ -73,9 +73,9 @@ class RemoteCatalogueStore(CatalogueKeeper):
             self._finish_if_there()
 
     def _go_on(self) -> list[Change]:
-        told = super()._go_on()
+        announced = super()._go_on()
         self._read()
-        return told
+        return announced
 
     def _handle(self, message: AllTopics | TopicsChanged | Changed) -> Iterator[None]:
         match message:

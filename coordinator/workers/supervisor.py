@@ -356,9 +356,9 @@ class Supervisor:
 
     def _tell_view(self) -> None:
         self._view_changes = False
-        told = messages.Viewed(self.view())
+        viewed = messages.Viewed(self.view())
         for worker in self.workers.values():
-            worker.send(told)
+            worker.send(viewed)
 
     def _send_next(self) -> None:
         """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
@@ -396,13 +396,13 @@ class Supervisor:
                 names = deleted[start : start + NAMES_PER_MESSAGE]
                 self._tell(command.node, messages.DeletedMeanwhile(partition, names))
             point, position = self.shared.known(partition)
-            told: Any = messages.Lead(partition, command.epoch, point, position)
+            order: Any = messages.Lead(partition, command.epoch, point, position)
         else:
-            told = messages.Resign(partition, command.epoch)
+            order = messages.Resign(partition, command.epoch)
         log.debug(
             "told", node=command.node, what=type(command).__name__, partition=partition, epoch=command.epoch
         )
-        self._tell(command.node, told)
+        self._tell(command.node, order)
 
 
 def tell_settled(settled: Settled) -> None:

@@ -205,20 +205,20 @@ class Worker:
     def _tell_ends(self, app: WorkerApp, wanted: messages.EndsWanted) -> None:
         waiting = Waiting()
         ends = ends_of(app.door, waiting, wanted.group_id, wanted.partitions)
-        told = messages.EndsTold(wanted.request, ends)
+        answer = messages.EndsTold(wanted.request, ends)
         if waiting.blocker() is None:
-            self.channel.send(told)
+            self.channel.send(answer)
             return
         # No node may hear of an offset that a crash can take back.
-        task = self._loop.create_task(self._tell_once_durable(app, wanted, waiting, told))
+        task = self._loop.create_task(self._tell_once_durable(app, wanted, waiting, answer))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
 
     async def _tell_once_durable(
-        self, app: WorkerApp, wanted: messages.EndsWanted, waiting: Waiting, told: messages.EndsTold
+        self, app: WorkerApp, wanted: messages.EndsWanted, waiting: Waiting, answer: messages.EndsTold
     ) -> None:
         known = await all_durable(waiting) and app.door.serves(wanted.group_id)
-        self.channel.send(told if known else messages.EndsTold(wanted.request, None))
+        self.channel.send(answer if known else messages.EndsTold(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

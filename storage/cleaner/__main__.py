@@ -14,7 +14,7 @@ from storage.errors import CorruptLog
 
 
 def main() -> None:
-    """Clean, and say what came of it. Any other error than those of a disk is a bug, and told by a traceback."""
+    """Clean, and say what came of it. Any other error than those of a disk is a bug, and leaves a traceback."""
     os.nice(NICENESS)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     answer: Answer

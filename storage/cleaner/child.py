@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cleaning in a process of its own, so that it takes neither the event loop's lock nor its processor time.
 
-The new files are made here and handed down open. A child whose parent has died can so do no harm: whoever
-opens the log next removes the files' names, and what is still written goes nowhere.
+The new files are made here and handed down open. A child whose parent has died can so do no harm: the
+next start removes the files' names, and what is still written goes nowhere.
 """
 
 import os
@@ -25,7 +25,7 @@ NICENESS: Final = 10
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What the child is told: the job, the open files by their paths, and whose child it is."""
+    """The child's input: the job, the open files by their paths, and whose child it is."""
 
     job: Job
     files: dict[str, int]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cleaning has to know about the transactions in a log (Kafka's CleanedTransactionMetadata).
 
-We keep no index of aborted transactions: one walk over the batches' headers tells which ones were, where the
+We keep no index of aborted transactions: one walk over the batches' headers shows which ones were, where the
 first one that is still open begins, and what each producer wrote last.
 """
 

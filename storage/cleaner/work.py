@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cleaning the segments of one partition into new files beside them (Kafka's Cleaner.doClean).
 
-Three walks over the segments: the headers tell which transactions were aborted and where the first open one
+Three walks over the segments: the headers show which transactions were aborted and where the first open one
 begins; the dirty part fills the offset map, as far as that has room; and all segments before the end of what
 the map knows are written again without what is superseded. Nothing that others read is changed here.
 """
@@ -40,7 +40,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class OldSegment(msgspec.Struct, frozen=True):
-    """A segment to be cleaned, as it was when the job was made; nobody writes to it."""
+    """A segment to be cleaned, as it was when the job was made; it is not written to any more."""
 
     base_offset: Offset
     size_bytes: int
@@ -79,7 +79,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Aborted(Exception):
-    """Nobody wants the result any more."""
+    """The result is not wanted any more."""
 
 
 class OffsetMapTooSmall(ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many batches at once into Arrow columns, for whoever reads a whole log and not a group.
+"""Many batches at once into Arrow columns, for readers of a whole log and not of a group.
 
 Needs numpy and pyarrow, which the node does not have: nothing that serves may import it.
 

@@ -53,7 +53,7 @@ class BadPiece(msgspec.Struct, frozen=True):
 class Chunk(msgspec.Struct):
     """Pieces that follow each other in a file; `data` holds them all, and starts at `position` in the file.
 
-    Piece i is `data[starts[i]:ends[i]]`; `damages` tells of those that are no good batches. Where the pieces do not
+    Piece i is `data[starts[i]:ends[i]]`; `damages` has those that are no good batches. Where the pieces do not
     follow each other in the file, `positions` has the position of each.
     """
 

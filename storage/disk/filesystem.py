@@ -395,7 +395,7 @@ def atomic_write(fs: FileSystem, path: Path, data: bytes) -> None:
 
 
 def replace_file(fs: FileSystem, path: Path, data: bytes, *, sync: bool = False) -> None:
-    """Give `path` this content, the old or the new for whoever looks; without `sync` not after a power loss.
+    """Give `path` this content, a reader sees the old or the new; without `sync` not after a power loss.
 
     Raises OSError; the old content is then still there.
     """

@@ -35,7 +35,7 @@ class BatchBuilder:
     """Gathers records and builds batches of at most `max_bytes`, header included.
 
     What one `append` brings stays together in one batch, so that it is read back wholly or not at all.
-    The base offset comes last, in `build`: until then nobody needs to know where the log ends.
+    The base offset comes last, in `build`: until then the end of the log need not be known.
     """
 
     __slots__ = ("_chunks", "_closed", "_compression", "_records", "_size", "_version", "count", "max_bytes")

@@ -111,7 +111,7 @@ class OffsetCommits(msgspec.Struct):
     topic: str
     values: dict[int, OffsetAndMetadata]
     metadata_bytes: int = 0
-    """Of all values: how much memory their metadata takes at most; whoever puts some in says so."""
+    """Of all values: how much memory their metadata takes at most; code that puts some in adds to it."""
     is_plain: bool = False
     """Whether no value has metadata or an expiry, and all have the same time; false where that is not known."""
 

@@ -58,7 +58,7 @@ class LogReplay:
 
     @property
     def open(self) -> Open:
-        """What still waits for a marker: offsets that nobody may see."""
+        """What still waits for a marker: offsets that are not shown yet."""
         waiting = [len(pending) for pending in self._pending.values() if pending]
         return Open(len(waiting), sum(waiting))
 

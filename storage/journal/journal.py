@@ -10,7 +10,7 @@ A file is a header and then frames, one for each flush; all numbers are big-endi
     payload for each entry: partition i32, base offset i64, batch length u32, batch
 
 Flushes count up by one over all files. `synced` is the last flush that was known to be on disk when the
-frame was written: that tells a loss of what nobody was promised from damage (see `journal_reader`). The
+frame was written: by that `journal_reader` knows damage from a loss of what was not acknowledged. The
 checksum of a frame starts from its file's random salt, so neither a frame of a file's earlier life (space
 is used again) nor bytes that a client put into a commit can pass for one. `void_from`, where it is not 0,
 says that frames of *older* files from that flush on were never accepted; `LogManager.repair` writes it.
@@ -18,7 +18,7 @@ says that frames of *older* files from that flush on were never accepted; `LogMa
 Space is taken before frames are written into it, and the file says how much, so that one which is shorter is
 known to be cut, wherever. `size` of the header was on disk before the file got its name. That of a growth was
 so before any frame behind it if `boot` is zero; else it holds as long as the machine has not started again,
-since a power loss may take it back together with what nobody was promised.
+since a power loss may take it back together with what was not acknowledged.
 
 To change this format, raise VERSION, and let the reader take both.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading journals back after a crash: which frames count, what was torn, and what is damage.
 
-A frame that cannot be read ends its file: whoever wrote it was stopped, and nobody was told that it is
-safe. Zeros behind the last frame are space that was taken ahead, and other bytes an earlier life's frames.
-But when a later frame of the same file says that the unreadable one was on disk already, somebody was
-told; then it is damage, nothing is thrown away, and the node does not start. A file that is shorter than it
+A frame that cannot be read ends its file: its writer was stopped, and has not acknowledged it. Zeros behind
+the last frame are space that was taken ahead, and other bytes an earlier life's frames. But when a later
+frame of the same file says that the unreadable one was on disk already, it may have been acknowledged; then
+it is damage, nothing is thrown away, and the node does not start. A file that is shorter than it
 says was cut, and whatever it held there may have been promised: that is damage, too.
 """
 

@@ -13,7 +13,7 @@ class Journals:
     """Numbers the flushes, and knows up to which one everything is on disk.
 
     Two locks, taken in this order: `sync_lock` for journals that may go away, `lock` for the one that is
-    written. Whoever takes `lock` for what belongs to an append must not sync under it.
+    written. A caller that takes `lock` for what belongs to an append must not sync under it.
     """
 
     __slots__ = (
@@ -136,7 +136,7 @@ class Journals:
             with self.lock:
                 retired, self._retired = self._retired, []
                 self._synced_flush = max(self._synced_flush, flush)
-            # Before any of them goes: nobody shall miss it.
+            # Before any of them goes, so that none is missed.
             self._directory.in_use.note(self._in_use())
             for journal in retired:
                 journal.close()

@@ -167,10 +167,10 @@ def refuse_strangers(
     noted: Mapping[int, bytes] | None,
     points: Mapping[Partition, Offset],
 ) -> None:
-    """Raise CorruptLog unless the journals found in a directory are those that were in use; None: nobody knows.
+    """Raise CorruptLog unless the journals found in a directory are those that were in use; None: that is not known.
 
     What lies before `points`, up to where each partition is on disk, is in the segments: a journal with nothing
-    else is not needed, whoever wrote it.
+    else is not needed, whichever version wrote it.
     """
     for error in strangers(directory, journals, noted, points):
         raise error

@@ -41,7 +41,7 @@ class PendingBatches:
         return next(iter(self._queues), None)
 
     def take(self, partition: Partition) -> list[bytes]:
-        """Everything queued for a partition; what of it is then `written` must be told."""
+        """Everything queued for a partition; call `written` with what is then in its segment."""
         return self._queues.pop(partition, [])
 
     def written(self, partition: Partition, batches: Sequence[bytes], count: int) -> int:

@@ -85,7 +85,7 @@ class SegmentIndex:
         self.sealed = self._thorough = False
 
     def forget(self) -> None:
-        """The segment was cut, or nobody knows what a crash left: look at the files again before they are used."""
+        """The segment was cut, or a crash may have left anything: look at the files again before they are used."""
         self._ready = self.sealed = False
         self._thorough = True
 
@@ -150,7 +150,7 @@ class SegmentIndex:
             if sync:
                 file.fsync()
         except OSError:
-            # Nobody knows what is in the file now.
+            # What is in the file now is not known.
             self.forget()
             raise
         finally:
@@ -236,7 +236,7 @@ class SegmentIndex:
         if not good:
             return 0
         timestamp, time_offset = _TIME_ENTRY.unpack_from(times, (good - 1) * _TIME_ENTRY.size)
-        # Where the time index ends earlier, nobody knows the largest timestamp of what follows.
+        # Where the time index ends earlier, the largest timestamp of what follows is not known.
         while count and (entry := _ENTRY.unpack_from(entries, (count - 1) * _ENTRY.size))[0] > time_offset:
             count -= 1
         # An entry that is wrong makes those before it doubtful.

@@ -70,10 +70,10 @@ class PartitionLog:
         """What the file with the rolled segments says."""
         self._epochs = LeaderEpochs(fs, directory)
         self._epochs_from: Offset | None = None
-        """The offset from which on nobody has looked yet for the epochs of leaders."""
+        """The offset from which on the epochs of leaders have not been looked for yet."""
 
     def load(self) -> None:
-        """Find the segments on disk. `end_offset` is set by whoever scans them (see `recovery`).
+        """Find the segments on disk. `end_offset` is set by the scan of them (see `recovery`).
 
         A compaction that did not end is ended. Raises OSError.
         """
@@ -85,7 +85,7 @@ class PartitionLog:
             if base_offset is not None:
                 segment = self._segment(base_offset, create=False)
                 segment.close()
-                # Of a segment whose files are all there nobody looks at the index before it is used.
+                # The index of a segment whose files are all there is not looked at before it is used.
                 indexes = {segment.path.with_suffix(suffix).name for suffix in INDEX_SUFFIXES}
                 segment.index.sealed = indexes.issubset(names)
                 self._segments.append(segment)
@@ -159,7 +159,7 @@ class PartitionLog:
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 
     def mark_dirty(self, offset: Offset) -> None:
-        """Let `fsync` sync all names, and everything from `offset` on: nobody knows what is on disk of it."""
+        """Let `fsync` sync all names, and everything from `offset` on: what is on disk of it is not known."""
         self._entries_dirty = bool(self._segments)
         if self.end_offset > offset:
             for segment in self._reaching(offset):
@@ -176,7 +176,7 @@ class PartitionLog:
     def append_all(self, batches: Sequence[bytes]) -> None:
         """Append batches with as few writes as their segments allow.
 
-        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` tells how many
+        Raises ValueError for a batch that steps back, and StorageError; then `end_offset` says how many
         were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
@@ -208,7 +208,7 @@ class PartitionLog:
             if used + batch.size_bytes > self._segment_bytes:
                 return True
             first = _first_timestamp(active) if active.size_bytes else run.summaries[0].max_timestamp
-            # A message from before KIP-32 has no timestamp, and tells nothing about age.
+            # A message from before KIP-32 has no timestamp, and so no age.
             if first >= 0 and batch.max_timestamp - first >= self._segment_ms:
                 return True
         return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
@@ -266,7 +266,7 @@ class PartitionLog:
     def write_gathered_indexes(self) -> None:
         """Write the index entries of what a recovery has put into the segments, without reading any of them.
 
-        Before the recovery point that is noted next, nobody looks again whether an index is whole. Raises OSError.
+        Before the recovery point that is noted next, no index is checked again. Raises OSError.
         """
         for segment in self._segments:
             if segment.index.has_gathered:
@@ -274,7 +274,7 @@ class PartitionLog:
                 segment.index.write(segment, seal=rolled, sync=rolled)
 
     def _find_epochs(self) -> None:
-        """Look at those batches whose epochs nobody has seen yet."""
+        """Look at those batches whose epochs have not been seen yet."""
         if self._epochs_from is None:
             return
         offset = self._epochs_from

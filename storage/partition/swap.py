@@ -2,7 +2,7 @@
 """New files in the place of a log's segments, as Kafka does it (LocalLog.replaceSegments), and what a crash leaves.
 
 A cleaned segment is written as `.cleaned`. Once it is on disk its files become `.swap`: from then on it counts,
-and those that it replaces do not. They become `.deleted`, and `.swap` goes from its files' names. Whoever opens
+and those that it replaces do not. They become `.deleted`, and `.swap` goes from its files' names. Code that opens
 a directory, we or a Kafka broker, finishes what was begun (LogLoader).
 """
 
@@ -31,7 +31,7 @@ _SNAPSHOT_SUFFIX: Final = ".snapshot"
 def swap_in(fs: FileSystem, directory: Path, base_offset: Offset, replaced: Sequence[Offset]) -> None:
     """Put the `.cleaned` segment in the place of those with the base offsets `replaced`; durable on return.
 
-    Its files must be on disk. After an OSError nobody knows how far it came, and the directory has to be opened
+    Its files must be on disk. After an OSError it is not known how far it came, and the directory has to be opened
     again: `finish_swaps`.
     """
     _rename(fs, directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)

@@ -3,7 +3,7 @@
 
 Kafka keeps that in `.txnindex` files and snapshots of its producers. Here it is found by a walk over the headers of the
 batches, in slices, once for each log and then over what was appended since. Where compaction has changed a log with
-transactions the walk begins anew: a transaction whose marker is gone must not be told of any more.
+transactions the walk begins anew: a transaction whose marker is gone must not be reported any more.
 """
 
 from collections.abc import Sequence

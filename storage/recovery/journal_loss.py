@@ -2,7 +2,7 @@
 """Journals that are damaged, cut, missing or of another directory: what is wrong, and going on without what is lost.
 
 A node does not start with such journals, since they may hold what was promised to clients of every partition.
-Whoever cannot restore them accepts the loss: all that can still be read goes into the segments, each partition up
+An operator without a copy accepts the loss: all that can still be read goes into the segments, each partition up
 to where its batches follow each other, and the journals that are wrong are kept aside.
 """
 

@@ -23,7 +23,7 @@ from storage.partition.segment import Scan, Segment
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Something that recovery left out, to be told to the operator.
+    """Something that recovery left out, for the operator to know.
 
     `saved_as` is where the bytes went if there was anything readable in them.
     """
@@ -162,7 +162,7 @@ def _continuation(
             reason = f"the log ends at offset {end}, and its journal goes on at {base_offset}"
             if pending.all_synced_before:
                 raise CorruptLog(log.directory, reason)
-            # Between two syncs pages reach the disk in any order; nobody was told that these are safe.
+            # Between two syncs pages reach the disk in any order; these were not acknowledged.
             cuts.append(Cut(log.directory, 0, len(batch), reason, log.partition))
             break
         if batches and base_offset < end:

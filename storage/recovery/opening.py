@@ -28,7 +28,7 @@ class Opened(msgspec.Struct):
     journal: Journal
     last_flush: int
     kept: set[Path]
-    """Older journals, for whoever mends a failed partition."""
+    """Older journals, which the repair of a failed partition needs."""
     kept_here: dict[int, bytes]
     """The salts of those in the node's own directory, by number."""
     unread: dict[Partition, Known]

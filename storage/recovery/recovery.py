@@ -51,8 +51,8 @@ class Circumstances(msgspec.Struct, frozen=True):
 
     `last_flush` is the last flush that was accepted, if that is known, and `in_use` the salts of the journals
     that must be there, by number, where not the file counts but who has them open: both of the first directory
-    of journals. `clean`: it was left so, and what is derived from the segments is believed. `as_left`: nobody has
-    written there but who notes what he does. `at_start`: nobody will try again soon: where the disk cannot read a
+    of journals. `clean`: it was left so, and what is derived from the segments is believed. `as_left`: only
+    programs that note what they do have written there. `at_start`: no other try is soon: where the disk cannot read a
     partition, that is damage like any other, and the others serve. `leniently`: what journals have lost has been
     accepted, and whatever is left of them counts.
     """
@@ -95,7 +95,7 @@ class Recovered(msgspec.Struct):
         """A partition cannot be used; what was known of it stays known."""
         self.logs.pop(key[1], None)
         self.failed[key[1]] = error
-        # Not 0 for what nobody knows: the next start would take what is damaged for the torn end of a last write.
+        # Not 0 for what is not known: the next start would take what is damaged for the torn end of a last write.
         self.recovery_points.setdefault(key, Offset(0) if self.has_points else NO_POINT)
 
     def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
@@ -120,7 +120,7 @@ class Recovered(msgspec.Struct):
             log.close()
 
     def journals_of(self, partitions: Collection[Partition]) -> set[Path]:
-        """The journals with entries of these partitions: those of failed ones are kept, for whoever mends them."""
+        """The journals with entries of these partitions: those of failed ones are kept for their repair."""
         return {
             journal.path
             for journal in (*self.journals, *self.other_journals)
@@ -217,7 +217,7 @@ def _in_journals(
 
 
 def _noted(fs: FileSystem, directory: Path, given: Circumstances) -> dict[int, bytes] | None:
-    """The salts of the journals that should be in a directory, by number; None where nobody has noted that."""
+    """The salts of the journals that should be in a directory, by number; None where that was not noted."""
     note = read_note(fs, open_journals_file(directory))
     is_main = directory.name == JOURNAL_DIR
     return None if note is None or (is_main and not given.as_left) else note.journals
@@ -277,7 +277,7 @@ def read_known(
 
 
 def recovery_point(points: Mapping[TopicPartition, Offset] | None, key: TopicPartition) -> Offset | None:
-    """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if nobody knows."""
+    """Up to where a partition is on disk, as the checkpoint says: 0 for one that is new, None if that is not known."""
     point = NO_POINT if points is None else points.get(key, Offset(0))
     return None if point == NO_POINT else point
 

@@ -212,7 +212,7 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> Loss:
             if not isinstance(piece, tuple):
                 continue
             for batch in iter_batches(data[piece[0] : piece[1]]):
-                # What a marker brings into effect comes from before it, nobody knows from how far.
+                # What a marker brings into effect comes from before it, from an unknown distance.
                 certain = batch.base_offset > last.offset and not batch.is_control
                 for record in replay.replay(batch):
                     if isinstance(record, OffsetCommits):
@@ -247,7 +247,7 @@ def _contents(fs: FileSystem, checked: CheckedPartition) -> Iterator[tuple[Check
 
 
 def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
-    """Groups that damaged batches name, as far as their records can still be told apart. A hint, no more."""
+    """Groups that damaged batches name, as far as their records can still be found. A hint, no more."""
     names: set[str] = set()
     by_path = {segment.path: segment for segment in checked.segments}
     for damage in checked.damages:

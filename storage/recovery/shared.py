@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data directory that several nodes work on, in the hands of the one who tells them who has which partition.
+"""A data directory that several nodes work on, in the hands of the supervisor, which gives partitions to them.
 
 Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_share`). What is
 of the whole directory is written here and nowhere else: the lock, the recovery points, the clean mark.
@@ -62,7 +62,7 @@ class SharedDirectory:
         self.settings = settings
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
-        """Partitions that nobody may adopt: their logs, or what journals hold of them, are damaged."""
+        """Partitions that no node may adopt: their logs, or what journals hold of them, are damaged."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
@@ -113,7 +113,7 @@ class SharedDirectory:
         """Bring what a node that is gone left in its journal into the segments of the partitions that it had.
 
         Durable on return, and its journal is gone. Raises CorruptLog when that is damaged: then nothing has
-        changed, and nobody may adopt these partitions.
+        changed, and no node may adopt these partitions.
         """
         directory = journal_dir(self.data_dir, node_id)
         try:

@@ -302,10 +302,10 @@ def test_ids_cannot_be_used_twice() -> None:
 
 
 def test_messages_that_quote_much_are_cut_before_they_leave() -> None:
-    assert Refusal(ErrorCode.INVALID_REQUEST).told is None
-    assert Refusal(ErrorCode.INVALID_REQUEST, "why").told == "why"
-    told = Refusal(ErrorCode.INVALID_REQUEST, "x" * 50_000).told
-    assert told == "x" * MESSAGE_LENGTH_MAX + "..."
+    assert Refusal(ErrorCode.INVALID_REQUEST).shown is None
+    assert Refusal(ErrorCode.INVALID_REQUEST, "why").shown == "why"
+    shown = Refusal(ErrorCode.INVALID_REQUEST, "x" * 50_000).shown
+    assert shown == "x" * MESSAGE_LENGTH_MAX + "..."
 
 
 # few names, and close to each other, so that they meet

@@ -73,5 +73,5 @@ def _refused(answer: Any) -> Refused | None:
 
 
 def is_active(details: GroupDetails) -> bool:
-    """Whether a group has members, so that nobody else may set its offsets."""
+    """Whether a group has members, so that only they may set its offsets."""
     return details.state not in ("Empty", "Dead")

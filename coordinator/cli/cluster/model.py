@@ -99,7 +99,7 @@ class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OffsetView(msgspec.Struct, frozen=True):
-    """One partition that a group has committed or has assigned; None where it has not, or nobody knows.
+    """One partition that a group has committed or has assigned; None where it has not, or where that is not known.
 
     `end` is where the partition ends, `lag` how far the group is behind that.
     """

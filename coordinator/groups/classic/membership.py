@@ -104,7 +104,7 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
 
 
 def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:
-    """Take a member out, telling a join of it that still waits to start over."""
+    """Take a member out; a join of it that still waits is answered that it has to start over."""
     response = JoinGroupResponse(
         error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=MemberId(""), protocol_name=None
     )
