@@ -216,6 +216,7 @@ def _decide(
     """Decide the commit of one topic."""
     key, known = _find(node, topic, version)
     if isinstance(known, ErrorCode):
+        node.catalogue_store.on_missed()
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return

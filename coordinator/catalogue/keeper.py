@@ -62,6 +62,8 @@ class CatalogueKeeper(ABC):
         """Calls something in another turn of the event loop; without it nothing gives way."""
         self.on_topics_deleted: Callable[[Sequence[str]], Iterator[None] | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
+        self.on_missed: Callable[[], None] = lambda: None
+        """To be called when a client has named a topic that is not here, and that somebody else may have made."""
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
         self._gathering: list[Change] = []

@@ -40,6 +40,9 @@ class TopicLimits(msgspec.Struct, frozen=True):
 
 
 DEFAULT_LIMITS: Final = TopicLimits.of(Settings())
+_UNBOUNDED: Final = 2**31 - 1
+THE_CLUSTERS_OWN: Final = TopicLimits(_UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED, _UNBOUNDED)
+"""Of topics that a Kafka cluster has: that has limits of its own."""
 
 
 class Totals(msgspec.Struct):

@@ -98,12 +98,16 @@ class Gateway:
             self._listen_for_broker(node_id)
         self._check_idle()
 
-    async def stop(self) -> None:
-        """Accept no more connections, and close all that there are."""
+    def stop_accepting(self) -> None:
+        """Accept no more connections; those that are open go on."""
         self._started = False
         for listening in self._listening.values():
             listening.close()
         self._listening.clear()
+
+    async def stop(self) -> None:
+        """Accept no more connections, and close all that there are."""
+        self.stop_accepting()
         if self._idle_check is not None:
             self._idle_check.cancel()
         for relay in list(self.relays):

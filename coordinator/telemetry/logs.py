@@ -67,7 +67,7 @@ def configure(
     form: Literal["auto", "console", "json"] = "auto",
     level: str = "info",
     stream: TextIO | None = None,
-    node: int | None = None,
+    node: int | str | None = None,
     *,
     queued: bool = False,
     now_s: Callable[[], float] = time.monotonic,

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a gateway's processes know of the world: our own nodes, and the brokers of the cluster behind them."""
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Sequence
 
 import msgspec
 
-from coordinator.topology.view import Broker, Leader
+from coordinator.topology.view import Broker
 
 
 class OwnNode(msgspec.Struct, frozen=True, array_like=True):
@@ -21,21 +20,37 @@ class OwnNode(msgspec.Struct, frozen=True, array_like=True):
 class GatewayView(msgspec.Struct, frozen=True):
     """All of it; a new one comes whenever something changes.
 
-    `brokers` are the cluster's, with their real addresses, and none while it has not answered yet; `cluster_id` is the
-    cluster's, empty until then. `leaders` are ours of each partition of `__consumer_offsets`.
+    `brokers` are the cluster's, with their real addresses, and none while it has not answered yet.
     """
 
-    cluster_id: str = ""
     nodes: tuple[OwnNode, ...] = ()
     brokers: tuple[Broker, ...] = ()
-    leaders: tuple[Leader, ...] = ()
 
 
-class ToSupervisor(Protocol):
-    """What a gateway's process says to its supervisor."""
+class BrokerState(msgspec.Struct, frozen=True, array_like=True):
+    """One broker of the cluster, as its last answer was; `error` is one line, None while it answers."""
 
-    def refresh(self, topics: Collection[str]) -> None:
-        """Have the cluster asked at once: clients name these topics, or a broker, that are not known here.
+    node_id: int
+    address: str
+    error: str | None
 
-        Cheap to call for every request: what was said a moment ago is not said again.
-        """
+
+class UpstreamState(msgspec.Struct, frozen=True):
+    """How the cluster is. `cluster_id` is None until it has answered once; `error` says why it does not answer now."""
+
+    cluster_id: str | None = None
+    error: str | None = None
+    brokers: Sequence[BrokerState] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all of it answers."""
+        return self.error is None and all(broker.error is None for broker in self.brokers)
+
+    def shown(self) -> dict[str, object]:
+        """As operators read it."""
+        return {
+            "cluster_id": self.cluster_id,
+            "error": self.error,
+            "brokers": {str(b.node_id): {"address": b.address, "error": b.error} for b in self.brokers},
+        }

@@ -15,6 +15,7 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.node import EndsByTopic
+from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
@@ -123,6 +124,46 @@ class Stop(_Message, frozen=True):
     """Give back everything and end."""
 
 
+class UpstreamSeen(_Message, frozen=True):
+    """How the cluster is that a gateway stands before."""
+
+    state: UpstreamState
+
+
+# --- from the supervisor to a gateway
+
+
+class GatewayWelcome(_Message, frozen=True):
+    """The first: the settings, and what there is."""
+
+    settings: Settings
+    index: int
+    view: GatewayView
+
+
+class GatewayViewed(_Message, frozen=True):
+    """Our nodes, or the cluster's brokers, have changed."""
+
+    view: GatewayView
+
+
+class StopAccepting(_Message, frozen=True):
+    """Let nobody connect any more; who is there may go on. Stop follows."""
+
+
+# --- from a gateway
+
+
+class GatewayServes(_Message, frozen=True):
+    """The gateway listens on its ports."""
+
+
+class BrokerSeen(_Message, frozen=True):
+    """The cluster has named a broker to a client that is not in the view."""
+
+    node_id: int
+
+
 # --- from a worker
 
 
@@ -167,6 +208,10 @@ class AskTopics(_Message, frozen=True):
     """Send AllTopics: a change has been missed."""
 
 
+class LookAgain(_Message, frozen=True):
+    """A client names a topic that is not known here: the cluster may have it."""
+
+
 class AskEnds(_Message, frozen=True):
     """What has this group, of another node, committed in these partitions, by topic?"""
 
@@ -193,9 +238,14 @@ FromSupervisor = (
     | Changed
     | EndsWanted
     | EndsAnswer
+    | UpstreamSeen
     | Stop
 )
-FromWorker = Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | AskEnds | EndsTold
+FromWorker = (
+    Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | LookAgain | AskEnds | EndsTold
+)
+ToGateway = GatewayWelcome | GatewayViewed | StopAccepting | Stop
+FromGateway = GatewayServes | CannotServe | BrokerSeen
 
 
 def _enc_hook(value: object) -> str:

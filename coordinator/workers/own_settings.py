@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each worker has for itself of one node's settings: an id, an address and ports."""
+"""What each worker has for itself of one node's settings: an id, an address and ports; and what gateways have."""
 
-from msgspec.structs import replace
+from pathlib import Path
+
+from msgspec.structs import asdict, replace
 
 from coordinator.config import Address, Settings
 from coordinator.config.settings import GATEWAY_NODE_ID
+from coordinator.gateway.config import GatewayConfig
+from coordinator.upstream.config import UpstreamConfig
 
 
 def node_ids(settings: Settings) -> list[int]:
@@ -29,6 +33,49 @@ def worker_settings(settings: Settings, index: int) -> Settings:
         if settings.is_gateway
         else settings.advertise and _shifted(settings.advertise, index),
         metrics_listen=settings.metrics_listen and _shifted(settings.metrics_listen, index),
+    )
+
+
+def gateway_settings(settings: Settings) -> Settings:
+    """The settings of a gateway's process, which runs in another directory: all paths are absolute."""
+    paths = {name: value.absolute() for name, value in asdict(settings).items() if isinstance(value, Path)}
+    return replace(settings, **paths)
+
+
+def gateway_config(settings: Settings) -> GatewayConfig:
+    """A gateway's part of the settings."""
+    return GatewayConfig(
+        host=settings.gateway_told_host,
+        port_base=settings.gateway_port_base,
+        bind_host=settings.listen.host,
+        max_connections=settings.max_connections,
+        max_connections_per_ip=settings.max_connections_per_ip,
+        idle_ms=settings.connections_max_idle_ms,
+        request_bytes_max=settings.socket_request_max_bytes,
+        authorization_cache_ms=settings.gateway_authorization_cache_ms,
+        certificate=settings.gateway_ssl_certificate_location,
+        key=settings.gateway_ssl_key_location,
+        sni_pattern=settings.gateway_sni_pattern,
+        sni_port=settings.gateway_sni_port,
+        upstream_tls=settings.upstream_security_protocol in ("SSL", "SASL_SSL"),
+        upstream_ca=settings.upstream_ssl_ca_location,
+        upstream_names_checked=settings.upstream_ssl_endpoint_identification,
+    )
+
+
+def upstream_config(settings: Settings) -> UpstreamConfig:
+    """Where the cluster is, and how to get in. Raises ConfigError."""
+    return UpstreamConfig(
+        bootstrap_servers=settings.upstream_bootstrap_servers or (),
+        security_protocol=settings.upstream_security_protocol,
+        sasl_mechanism=settings.upstream_sasl_mechanism,
+        sasl_username=settings.upstream_sasl_username,
+        sasl_password_file=settings.upstream_sasl_password_file,
+        sasl_oauthbearer_token_file=settings.upstream_sasl_oauthbearer_token_file,
+        ssl_ca_location=settings.upstream_ssl_ca_location,
+        ssl_endpoint_identification=settings.upstream_ssl_endpoint_identification,
+        metadata_refresh_ms=settings.upstream_metadata_refresh_ms,
+        request_timeout_ms=settings.upstream_request_timeout_ms,
     )
 
 

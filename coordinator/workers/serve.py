@@ -9,12 +9,13 @@ from functools import partial
 from typing import Final
 
 from coordinator.catalogue.fitting import refuse_half_done
-from coordinator.config import Settings
+from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine, real_machine
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.control import ControlSocket
+from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.messages import Serves
 from coordinator.workers.subprocesses import Subprocesses, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerFailed, tell_settled
@@ -24,6 +25,7 @@ from storage.recovery.shared import SharedDirectory
 
 log = get_logger("supervisor")
 
+GATEWAY_MODULE: Final = "coordinator.workers.gateway_main"
 ORPHANS_WAIT_S: Final = 5.0
 """How long the workers of a supervisor that was killed may take to end."""
 
@@ -35,7 +37,7 @@ def serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) 
     """
     try:
         return asyncio.run(_open_and_serve(settings, announce))
-    except (StorageError, WorkerFailed, OSError) as error:
+    except (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError) as error:
         sys.stderr.write(f"groupkeeper: {error}\n")
         return 1
 
@@ -84,7 +86,8 @@ async def _serve(
     clean = True
     try:
         launch = Subprocesses(shared.lock_descriptors)
-        supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id)
+        launch_gateway = Subprocesses(tuple, GATEWAY_MODULE)
+        supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id, launch_gateway)
         control = ControlSocket(supervisor, settings.data_dir)
         try:
             await control.start()

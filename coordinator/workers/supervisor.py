@@ -17,19 +17,22 @@ supervisor end at once; as they inherit the directory's lock, no other superviso
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.limits import TopicLimits
+from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.machine import Machine
+from coordinator.runtime.sockets import private_path
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
+from coordinator.topology.gateway_view import GatewayView, OwnNode
 from coordinator.topology.view import NOBODY, Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, Lead
 from coordinator.workers.ends import Ends
+from coordinator.workers.gateways import Gateways
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.own_settings import node_ids, worker_settings
@@ -41,6 +44,9 @@ from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.errors import CorruptLog, StorageError
 from storage.recovery.shared import Settled, SharedDirectory
+
+if TYPE_CHECKING:
+    from coordinator.workers.cluster_feed import ClusterFeed
 
 log = get_logger("supervisor")
 
@@ -69,7 +75,12 @@ class Supervisor:
         launch: Launcher,
         shared: SharedDirectory,
         cluster_id: str,
+        launch_gateway: Launcher | None = None,
     ) -> None:
+        """`launch_gateway` is needed with `upstream.bootstrap.servers`.
+
+        Raises StorageError, and with these ConfigError and ClusterUnusable.
+        """
         self.settings = settings
         self.shared = shared
         self.cluster_id = cluster_id
@@ -78,12 +89,13 @@ class Supervisor:
         self.fs = machine.fs
         self._launch = launch
         self.nodes = node_ids(settings)
+        self._data_dir = settings.data_dir.absolute()
         self.store = CatalogueStore(
             settings.data_dir,
             self.io.submit,
             fs=machine.fs,
             new_topic_id=machine.new_topic_id,
-            limits=TopicLimits.of(settings),
+            limits=TopicLimits.of(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
         )
         self.store.load(settings.offsets_topic_num_partitions)
         self.store.later = self.loop.call_soon
@@ -115,20 +127,54 @@ class Supervisor:
         self._view_changes = False
         self._told_to_stop: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self.upstream: ClusterFeed | None = None
+        self.gateways: Gateways | None = None
+        if settings.is_gateway:
+            assert launch_gateway is not None, "a gateway needs processes"
+            self.upstream = self._follow_cluster()
+            self.gateways = Gateways(settings, loop, launch_gateway, self.upstream.look_soon)
+
+    def _follow_cluster(self) -> "ClusterFeed":
+        from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
+
+        return ClusterFeed(self.settings, self.store, self.fs, self.io, self._upstream_changed)
 
     # --- life
 
     async def start(self) -> None:
-        """Start all workers and return once they serve. Raises WorkerFailed when one cannot."""
+        """Start all workers and return once they serve. Raises WorkerFailed when one cannot.
+
+        Before a cluster that is looked at first, and then the gateways. Raises ClusterUnusable and GatewayFailed.
+        """
+        if self.upstream is not None:
+            await self.upstream.connect()
         self._starting = {node: self.loop.create_future() for node in self.nodes}
         for node in self.nodes:
             await self._start_worker(node)
         self._spawn(self._ping())
         await asyncio.gather(*self._starting.values())
+        if self.gateways is not None:
+            await self.gateways.start()
 
     async def stop(self) -> bool:
         """Let all workers give back what they have and end; whether nothing is left to recover then."""
         self.stopping = True
+        if self.gateways is not None:
+            self.gateways.stop_accepting()
+        if self.upstream is not None:
+            await self.upstream.close()
+        await self._stop_workers()
+        if self.gateways is not None:  # now, as clients hear through them where their groups go
+            await self.gateways.stop()
+        for task in list(self._tasks):
+            if task.get_name() == "settle":
+                await task
+        for task in list(self._tasks):
+            task.cancel()
+        self.io.close()
+        return self.settled_all
+
+    async def _stop_workers(self) -> None:
         self.assignment.draining |= set(self.nodes)
         for node, worker in self.workers.items():
             if node not in self.serving:
@@ -140,13 +186,6 @@ class Supervisor:
         for worker in list(self.workers.values()):
             worker.kill("it does not stop in time")
             await worker.gone()
-        for task in list(self._tasks):
-            if task.get_name() == "settle":
-                await task
-        for task in list(self._tasks):
-            task.cancel()
-        self.io.close()
-        return self.settled_all
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], name: str | None = None) -> None:
         task = self.loop.create_task(coroutine, name=name)
@@ -177,6 +216,8 @@ class Supervisor:
                 restarts=self.restarts.total(node),
             )
         )
+        if self.upstream is not None:
+            worker.send(messages.UpstreamSeen(self.upstream.state))
         subscription = self._subscriptions[node] = self.feed.subscribe(worker.channel)
         self._spawn(subscription.run())
         log.debug("started a worker", node=node, pid=worker.pid)
@@ -257,14 +298,21 @@ class Supervisor:
                 self._change_topics(node, message)
             case messages.AskTopics():
                 self._subscriptions[node].start_anew()
-            case messages.AskEnds():
-                self.ends.ask(node, message, self._leader_of(message.group_id))
-            case messages.EndsTold():
-                self.ends.answered(node, message)
             case messages.Serves():
                 self._serves(node, message)
             case messages.CannotServe():
                 self._cannot_serve(node, message.reason)
+            case _:
+                self._asked_of_others(node, message)
+
+    def _asked_of_others(self, node: int, message: Any) -> None:
+        match message:
+            case messages.AskEnds():
+                self.ends.ask(node, message, self._leader_of(message.group_id))
+            case messages.EndsTold():
+                self.ends.answered(node, message)
+            case messages.LookAgain() if self.upstream is not None:
+                self.upstream.look_soon()
 
     def _serves(self, node: int, message: messages.Serves) -> None:
         self.serving[node] = message
@@ -359,6 +407,24 @@ class Supervisor:
         viewed = messages.Viewed(self.view())
         for worker in self.workers.values():
             worker.send(viewed)
+        self._show_gateways()
+
+    def _upstream_changed(self) -> None:
+        if self.upstream is None:
+            return  # while it is being made
+        told = messages.UpstreamSeen(self.upstream.state)
+        for worker in self.workers.values():
+            worker.send(told)
+        self._show_gateways()
+
+    def _show_gateways(self) -> None:
+        if self.gateways is None or self.upstream is None:
+            return
+        nodes = [
+            OwnNode(each.node_id, each.host, each.port, str(private_path(self._data_dir, each.node_id)))
+            for each in self.view().brokers
+        ]
+        self.gateways.show(GatewayView(tuple(nodes), self.upstream.brokers))
 
     def _send_next(self) -> None:
         """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""

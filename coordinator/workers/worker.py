@@ -21,6 +21,7 @@ from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_log import all_durable
 from coordinator.runtime.sockets import private_path
 from coordinator.tickets import Waiting
+from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
 from coordinator.workers import messages
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
@@ -31,6 +32,7 @@ from storage.errors import StorageError
 from storage.log_manager import LogManager
 
 EXIT_FAILED: Final = 1
+MISSED_AGAIN_S: Final = 0.1
 
 
 class Surroundings(Protocol):
@@ -66,6 +68,7 @@ class WorkerApp(App):
         super().__init__(settings, loop, machine, log_manager, welcome.cluster_id)
         self.stats.worker_restarts = welcome.restarts
         self.cluster = Cluster(welcome.view)
+        self.upstream = UpstreamState()
         self.catalogue_store = RemoteCatalogueStore(
             settings.data_dir / CATALOGUE_FILE,
             welcome.offsets_topic,
@@ -73,8 +76,25 @@ class WorkerApp(App):
             machine.new_topic_id,
             TopicLimits.of(settings),
         )
+        if settings.is_gateway:
+            self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
         self.share = Share(self.leadership, self.group_log, self.stats, send)
         self.ends = RemoteEnds(send)
+
+    def see_upstream(self, state: UpstreamState) -> None:
+        """This is how the cluster is."""
+        self.upstream = state
+        self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}
+
+    def readiness(self) -> dict[str, Any]:
+        """As of a node that is alone; behind a gateway also how the cluster is, without which there are no topics."""
+        found = super().readiness()
+        if self.settings.is_gateway:
+            state = self.upstream
+            found["ready"] = found["ready"] and state.cluster_id is not None
+            found["complete"] = found["complete"] and found["ready"] and state.is_well
+            found["upstream"] = state.shown()
+        return found
 
     def loop_stalled(self) -> None:
         """The event loop was held for as long as the supervisor calls slow."""
@@ -107,6 +127,22 @@ class WorkerApp(App):
         node = super().make_node(broker, offers)
         node.ends = self.ends
         return node
+
+
+class MissedTopics:
+    """Topics that clients name and the catalogue lacks: the cluster may have them by now."""
+
+    def __init__(self, now_s: Callable[[], float], send: Callable[[Any], None]) -> None:
+        self._now_s = now_s
+        self._send = send
+        self._again_s = 0.0
+
+    def missed(self) -> None:
+        """Have the cluster looked at, unless that was asked for a moment ago."""
+        now_s = self._now_s()
+        if now_s >= self._again_s:
+            self._again_s = now_s + MISSED_AGAIN_S
+            self._send(messages.LookAgain())
 
 
 class RemoteEnds:
@@ -170,6 +206,8 @@ class Worker:
                 self._tell_ends(app, message)
             case messages.EndsAnswer():
                 app.ends.answered(message)
+            case messages.UpstreamSeen():
+                app.see_upstream(message.state)
             case messages.Stop():
                 self._task = self._loop.create_task(self._stop(app))
 

@@ -13,15 +13,16 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 import uvloop
 
 from coordinator.app import GC_THRESHOLDS
 from coordinator.config import Settings
-from coordinator.machine import real_machine
+from coordinator.machine import Machine, real_machine
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
+from coordinator.workers.messages import Channel
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.worker import Worker
 
@@ -35,13 +36,14 @@ _PR_SET_PDEATHSIG: Final = 1
 class OwnProcess:
     """What a worker does to the process that it has for itself."""
 
-    def __init__(self, node_id: int, pulse: Pulse) -> None:
-        self._node_id = node_id
+    def __init__(self, name: int | str, pulse: Pulse) -> None:
+        """`name` is what each of its log lines has as its node."""
+        self._name = name
         self._pulse = pulse
 
     def configure(self, settings: Settings) -> None:
-        """Log as the settings say, and with the node's id."""
-        logs.configure(settings.log_format, settings.log_level, node=self._node_id, queued=True)
+        """Log as the settings say, and with the name of the process."""
+        logs.configure(settings.log_format, settings.log_level, node=self._name, queued=True)
 
     def watch(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Have `on_stall` called when the event loop was held for longer than this."""
@@ -67,26 +69,45 @@ def die_with(parent: int) -> None:
         exit_at_once(EXIT_ORPHANED)
 
 
-async def _run(sock: socket.socket, pulse_sock: socket.socket, node_id: int) -> int:
+class Supervised(Protocol):
+    """What a process that a supervisor has started does."""
+
+    channel: Channel
+    ended: "asyncio.Future[int]"
+
+    def close(self) -> None:
+        """Say what is left to say."""
+
+
+Make = Callable[[asyncio.AbstractEventLoop, Machine, Pulse, int], Supervised]
+"""(event loop, machine, pulse, the number of the process)"""
+
+
+def make_worker(loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, node_id: int) -> Worker:
+    """The worker of a process."""
+    return Worker(loop, machine, OwnProcess(node_id, pulse))
+
+
+async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make: Make) -> int:
     loop = asyncio.get_running_loop()
     pulse = Pulse(loop, pulse_sock)
     pulse.start()
-    worker = Worker(loop, real_machine(), OwnProcess(node_id, pulse))
-    await loop.create_connection(lambda: worker.channel, sock=sock)
-    status = await worker.ended
-    worker.close()
+    process = make(loop, real_machine(), pulse, number)
+    await loop.create_connection(lambda: process.channel, sock=sock)
+    status = await process.ended
+    process.close()
     await asyncio.sleep(0)
     return status
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the worker that these arguments describe; returns its exit status."""
-    descriptor, pulse, parent, node_id = map(int, arguments)
+def main(arguments: Sequence[str], make: Make = make_worker) -> int:
+    """Run the process that these arguments describe; returns its exit status."""
+    descriptor, pulse, parent, number = map(int, arguments)
     die_with(parent)
     # A worker is stopped through its supervisor; Ctrl-C and a service manager reach both.
     ignore_stop_signals()
     gc.set_threshold(*GC_THRESHOLDS)
-    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), node_id))
+    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), number, make))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,11 @@ STARTS_WITHIN_S: Final = 60.0
 
 
 class WorkerProcess:
-    """A worker of `node_id`. Callbacks come on the event loop; `on_exit` is the last one, and always comes."""
+    """A worker of `node_id`. Callbacks come on the event loop; `on_exit` is the last one, and always comes.
+
+    Other processes of a supervisor are the same to it: `kind` are the messages that they send, and `named` is the field
+    of log lines that has their number.
+    """
 
     def __init__(
         self,
@@ -27,8 +31,12 @@ class WorkerProcess:
         liveness: Liveness,
         on_message: Callable[[Any], None],
         on_exit: Callable[[int], None],
+        *,
+        kind: Any = FromWorker,
+        named: str = "node",
     ) -> None:
         self.node_id = node_id
+        self._log = log.bind(**{named: node_id})
         self.serves = False
         """To be set once the worker has said so: from then on it must answer."""
         self._on_exit = on_exit
@@ -37,7 +45,7 @@ class WorkerProcess:
         self._process: Process | None = None
         self._ended = False
         self._waiting: asyncio.Task[None] | None = None
-        self.channel = Channel(FromWorker, on_message, self._lost)
+        self.channel = Channel(kind, on_message, self._lost)
         self._pulse = PulseReader(liveness)
 
     @property
@@ -82,7 +90,7 @@ class WorkerProcess:
                 self.kill(verdict.value)
             case Verdict.SLOW | Verdict.RECOVERED:
                 seconds = self._liveness.slow_ms / 1000
-                log.warning("a worker is slow", node=self.node_id, reason=verdict.value, seconds=seconds)
+                self._log.warning("a worker is slow", reason=verdict.value, seconds=seconds)
             case Verdict.FINE:
                 pass
 
@@ -90,7 +98,7 @@ class WorkerProcess:
         """End it at once, even where it is stopped; `on_exit` follows once it is gone."""
         assert self._process is not None, "not started"
         if not self._ended:
-            log.warning("killing a worker", node=self.node_id, pid=self.pid, reason=reason)
+            self._log.warning("killing a worker", pid=self.pid, reason=reason)
             self._process.kill()
 
     async def gone(self) -> None:
@@ -101,7 +109,7 @@ class WorkerProcess:
     def _lost(self, reason: str) -> None:
         if not self._ended:
             # It ends by itself without its supervisor's socket; but it must not take its time.
-            log.debug("lost the connection to a worker", node=self.node_id, reason=reason)
+            self._log.debug("lost the connection to a worker", reason=reason)
             asyncio.get_running_loop().call_later(1.0, self.kill, "it closed its connection")
 
 

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Follows the Kafka cluster that a gateway stands before: its topics are the catalogue's, its brokers the gateways'.
+
+What was seen last is on disk, so a start without the cluster serves the groups that are there. A cluster that cannot be
+used whatever one waits for ends the start; one that does not answer yet is looked for until it does.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.topic import Topic
+from coordinator.config import Address, Settings
+from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology import view
+from coordinator.topology.gateway_view import BrokerState, UpstreamState
+from coordinator.upstream.cluster import Broker, UpstreamCluster
+from coordinator.upstream.differences import Difference, SeenTopic
+from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.workers import known_cluster
+from coordinator.workers.gateways import ClusterUnusable
+from coordinator.workers.own_settings import upstream_config
+from coordinator.workers.topic_changes import apply_changes
+from storage.disk.filesystem import FileSystem, read_file
+from storage.errors import StorageError
+
+log = get_logger("upstream")
+
+FIRST_LOOK_S: Final = 10.0
+"""How long a start waits for the cluster before it goes on without."""
+PROBE_S: Final = 5.0
+"""How often each broker is asked for a sign of life."""
+
+
+class TopicsNotKept(UpstreamError):
+    """What the cluster's topics are now could not be put on disk, and is found again in the next look."""
+
+
+class ClusterFeed:
+    """The cluster, from `connect` until `close`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: CatalogueStore,
+        fs: FileSystem,
+        io: Thread,
+        on_changed: Callable[[], None],
+    ) -> None:
+        """`on_changed` is called when `brokers` or `state` are others. Blocks.
+
+        Raises ClusterUnusable, ConfigError, and StorageError.
+        """
+        self._settings = settings
+        self._store = store
+        self._fs = fs
+        self._io = io
+        self._on_changed = on_changed
+        self._noted = known_cluster.read(fs, settings.data_dir)
+        if self._noted is None and store.catalogue.totals.topics:
+            raise ClusterUnusable(
+                "upstream.bootstrap.servers: data.dir holds topics of a node that had no cluster behind it; "
+                "start a gateway with an empty directory"
+            )
+        self._cluster = UpstreamCluster(
+            upstream_config(settings),
+            read=partial(read_file, fs),
+            ours=[Address(settings.listen.host, settings.listen.port + n) for n in range(settings.workers)],
+            cluster_id=self._noted,
+        )
+        self._monitor = UpstreamMonitor(
+            self._cluster,
+            {topic.name: SeenTopic(topic.id, topic.partitions) for topic in store.catalogue.unsorted()},
+            refresh_ms=settings.upstream_metadata_refresh_ms,
+            on_topics=self._topics_changed,
+            on_brokers=self._brokers_changed,
+        )
+        self.brokers: tuple[view.Broker, ...] = ()
+        """The cluster's, by id."""
+        self.state = UpstreamState(self._noted)
+        self._errors: dict[int, str] = {}  # of brokers that do not answer
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def connect(self) -> None:
+        """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self._cluster.connect()
+                await self._monitor.look()
+        except UpstreamError as error:
+            if error.lasting:
+                await self._cluster.close()
+                raise ClusterUnusable(str(error)) from None
+            log.warning("the cluster cannot be reached yet", reason=str(error))
+            self._say(str(error))
+        except TimeoutError:
+            self._say("upstream.bootstrap.servers: no answer yet")
+            log.warning("the cluster cannot be reached yet", reason="no answer")
+        self._tasks = [loop.create_task(self._monitor.run()), loop.create_task(self._probe())]
+
+    def look_soon(self) -> None:
+        """Look at once: a client names something that is not known."""
+        self._monitor.look_soon()
+
+    async def close(self) -> None:
+        """Follow it no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._cluster.close()
+
+    # --- what was seen
+
+    async def _topics_changed(self, change: Difference) -> None:
+        """Take over what changed. Raises TopicsNotKept."""
+        try:
+            await self._note_cluster()
+        except StorageError as error:
+            raise TopicsNotKept(str(error)) from None
+        done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
+        pieces = list(self._changes(change).pieces())
+        self._store.change_in_steps(partial(apply_changes, pieces), done.set_result)
+        outcome = await done
+        if outcome is not True:
+            raise TopicsNotKept(f"the topics of the cluster cannot be kept: {outcome or 'they do not fit'}")
+        log.info(
+            "the cluster's topics have changed",
+            created=len(change.created),
+            grown=len(change.grown),
+            deleted=len(change.deleted),
+        )
+
+    async def _note_cluster(self) -> None:
+        """Once, before the first topic: of which cluster they are."""
+        cluster_id = self._cluster.cluster_id
+        if self._noted is None and cluster_id is not None:
+            await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
+            self._noted = cluster_id
+
+    def _changes(self, change: Difference) -> Changes:
+        known = self._store.catalogue
+        deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]
+        grown = [(known.get(name), seen) for name, seen in change.grown.items() if name != OFFSETS_TOPIC]
+        return Changes(
+            deleted=[topic.id for topic in deleted if topic is not None],
+            grown=[
+                Grown(topic.id, topic.partitions, seen.partitions)
+                for topic, seen in grown
+                if topic is not None
+            ],
+            created=[
+                Topic(name=name, id=seen.topic_id, partitions=seen.partitions)
+                for name, seen in change.created.items()
+                if name != OFFSETS_TOPIC
+            ],
+        )
+
+    def _brokers_changed(self, brokers: Mapping[int, Broker]) -> None:
+        self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))
+        log.info(
+            "the cluster's brokers", brokers={b.node_id: str(Address(b.host, b.port)) for b in self.brokers}
+        )
+        self._errors = {node_id: error for node_id, error in self._errors.items() if node_id in brokers}
+        self._say(None)
+        self._on_changed()
+
+    # --- how it is
+
+    async def _probe(self) -> None:
+        while True:
+            found = await asyncio.gather(*(self._ask(broker.node_id) for broker in self.brokers))
+            self._errors = {
+                broker.node_id: error for broker, error in zip(self.brokers, found, strict=False) if error
+            }
+            self._say(self._monitor.failing)
+            await asyncio.sleep(PROBE_S)
+
+    async def _ask(self, node_id: int) -> str | None:
+        """Why a broker does not answer."""
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._cluster.metadata_bytes([], node_id=node_id)
+        except UpstreamError as error:
+            return str(error)
+        except TimeoutError:
+            return f"no answer within {PROBE_S:g} s"
+        return None
+
+    def _say(self, error: str | None) -> None:
+        """Note how the cluster is, and tell it where that is news."""
+        brokers = [
+            BrokerState(
+                broker.node_id, str(Address(broker.host, broker.port)), self._errors.get(broker.node_id)
+            )
+            for broker in self.brokers
+        ]
+        state = UpstreamState(self._cluster.cluster_id, error, brokers)
+        if state != self.state:
+            self.state = state
+            self._on_changed()

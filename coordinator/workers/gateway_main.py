@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's process, which `subprocesses` starts as `python -m ... SOCKET PULSE PARENT NUMBER`.
+
+It ends when its supervisor does; its clients connect to the next one.
+"""
+
+import asyncio
+import sys
+
+from coordinator.machine import Machine
+from coordinator.workers.gateway_process import GatewayProcess
+from coordinator.workers.pulse import Pulse
+from coordinator.workers.worker_main import OwnProcess, main
+
+
+def make_process(
+    loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, number: int
+) -> GatewayProcess:
+    """The gateway of a process."""
+    return GatewayProcess(loop, machine, OwnProcess(f"gateway-{number}", pulse))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], make_process))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a gateway, as their supervisor has them: started, told what there is, and started again.
+
+They hold nothing that could be lost: one that has died is started anew, and its clients connect again.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from coordinator.config import Settings
+from coordinator.telemetry.logs import get_logger
+from coordinator.topology.gateway_view import GatewayView
+from coordinator.workers import messages
+from coordinator.workers.launcher import Launcher
+from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
+from coordinator.workers.own_settings import gateway_settings
+from coordinator.workers.restarts import Restarts
+from coordinator.workers.worker_process import WorkerProcess
+
+log = get_logger("supervisor")
+
+STOP_WITHIN_S: Final = 10.0
+
+
+class GatewayFailed(Exception):
+    """A gateway's process could not start; the text says why."""
+
+
+class ClusterUnusable(Exception):
+    """The cluster cannot be worked with, as long as a setting, or the cluster, is not another; one line says why."""
+
+
+class Gateways:
+    """`gateway.workers` processes. `show` them a view, `start` them, and `stop` them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        loop: asyncio.AbstractEventLoop,
+        launch: Launcher,
+        on_broker_seen: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._launch = launch
+        self._on_broker_seen = on_broker_seen
+        self._view = GatewayView()
+        self.running: dict[int, WorkerProcess] = {}
+        """The processes by their number, from 0."""
+        self.restarts = Restarts(loop.time)
+        self._starting: dict[int, asyncio.Future[None]] = {}
+        self._stopping = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Start all, and return once they listen. Raises GatewayFailed when one cannot, and OSError."""
+        self._starting = {
+            index: self._loop.create_future() for index in range(self._settings.gateway_workers)
+        }
+        for index in self._starting:
+            await self._start_one(index)
+        self._spawn(self._ping())
+        await asyncio.gather(*self._starting.values())
+
+    def show(self, view: GatewayView) -> None:
+        """This is what there is now."""
+        if view != self._view:
+            self._view = view
+            for process in self.running.values():
+                process.send(messages.GatewayViewed(view))
+
+    def stop_accepting(self) -> None:
+        """Let nobody connect any more."""
+        self._stopping = True
+        for process in self.running.values():
+            process.send(messages.StopAccepting())
+
+    async def stop(self) -> None:
+        """End all of them; what is still owed to clients by then is not sent."""
+        self._stopping = True
+        deadline = self._loop.time() + STOP_WITHIN_S
+        for process in self.running.values():
+            if process.serves:
+                process.send(messages.Stop())
+            else:
+                process.kill("stopping while it starts")
+        while self.running and self._loop.time() < deadline:
+            await asyncio.wait([self._loop.create_task(p.gone()) for p in self.running.values()], timeout=0.5)
+        for process in list(self.running.values()):
+            process.kill("it does not stop in time")
+            await process.gone()
+        for task in list(self._tasks):
+            task.cancel()
+
+    # --- one process
+
+    async def _start_one(self, index: int) -> None:
+        liveness = Liveness(self._settings.worker_timeout_ms, self._settings.worker_stuck_timeout_ms)
+        process = WorkerProcess(
+            index,
+            liveness,
+            partial(self._got, index),
+            partial(self._exited, index),
+            kind=messages.FromGateway,
+            named="gateway",
+        )
+        await process.start(self._launch)
+        self.running[index] = process
+        process.send(messages.GatewayWelcome(gateway_settings(self._settings), index, self._view))
+        log.debug("started a gateway", gateway=index, pid=process.pid)
+
+    def _got(self, index: int, message: Any) -> None:
+        match message:
+            case messages.GatewayServes():
+                self.running[index].serves = True
+                self._started(index, None)
+            case messages.CannotServe():
+                log.error("a gateway cannot serve", gateway=index, reason=message.reason)
+                self._started(index, GatewayFailed(message.reason))
+            case messages.BrokerSeen():
+                self._on_broker_seen()
+
+    def _started(self, index: int, error: GatewayFailed | None) -> None:
+        starting = self._starting.get(index)
+        if starting is None or starting.done():
+            return
+        if error is None:
+            starting.set_result(None)
+        else:
+            starting.set_exception(error)
+            starting.exception()  # seen, whether it is awaited or not
+
+    def _exited(self, index: int, status: int) -> None:
+        del self.running[index]
+        self._started(
+            index, GatewayFailed(f"a gateway's process ended with status {status} while it started")
+        )
+        write = log.info if self._stopping else log.error
+        write("a gateway has ended", gateway=index, status=status)
+        if not self._stopping:
+            self.restarts.died(index)
+            self._spawn(self._start_again(index))
+
+    async def _start_again(self, index: int) -> None:
+        while not self._stopping:
+            await asyncio.sleep(self.restarts.pause_s(index))
+            try:
+                await self._start_one(index)
+                return
+            except OSError as error:
+                log.error("cannot start a gateway", gateway=index, reason=str(error))
+                self.restarts.died(index)
+
+    async def _ping(self) -> None:
+        interval_s = self._settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT
+        while True:
+            await asyncio.sleep(interval_s)
+            for process in list(self.running.values()):
+                process.ping()
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
