@@ -64,6 +64,23 @@ def decoded(frame: bytes) -> Any:
     return api.decode(frame, pos)
 
 
+def answer(frame: bytes, response: Any) -> bytes:
+    """The answer with this response to a request, one of `DECLARED`."""
+    api = handled(frame)
+    header, _ = decode_request_header(frame, api.flexible)
+    if api.adapt is not None:
+        response = api.adapt(response, header.api_version)
+    return encode_response(header.correlation_id, api.encode(response), api.flexible_response)
+
+
+def request(frame: bytes, changed: Any) -> bytes:
+    """The request that is sent in place of one of `DECLARED`, with its length and the same header."""
+    api = handled(frame)
+    _, pos = decode_request_header(frame, api.flexible)
+    body = codec_for(api.key, route_of(frame) & 0xFFFF).encode_request(changed)
+    return (pos + len(body)).to_bytes(4, "big") + frame[:pos] + body
+
+
 def refusal(frame: bytes, error: ErrorCode) -> bytes:
     """The answer with this error wherever the request, one of `DECLARED`, would have got an answer.
 
@@ -71,10 +88,7 @@ def refusal(frame: bytes, error: ErrorCode) -> bytes:
     """
     api = handled(frame)
     header, pos = decode_request_header(frame, api.flexible)
-    response = api.error_response(api.decode(frame, pos), error, header.api_version)
-    if api.adapt is not None:
-        response = api.adapt(response, header.api_version)
-    return encode_response(header.correlation_id, api.encode(response), api.flexible_response)
+    return answer(frame, api.error_response(api.decode(frame, pos), error, header.api_version))
 
 
 def empty(frame: bytes) -> bytes:

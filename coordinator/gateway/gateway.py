@@ -12,7 +12,8 @@ from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort
 from coordinator.gateway.relay import Port, Relay
-from coordinator.gateway.routes import Gate, PortRoutes, passes
+from coordinator.gateway.rights import Adopt, Rights, all_are_ours
+from coordinator.gateway.routes import Gate, PortRoutes
 from coordinator.gateway.wire import Buffer
 from coordinator.machine import Machine
 from coordinator.net.limits import Admission
@@ -36,10 +37,12 @@ class Gateway:
         loop: asyncio.AbstractEventLoop,
         machine: Machine,
         *,
-        gate: Gate = passes,
+        adopt: Adopt = all_are_ours,
+        gate: Gate | None = None,
         discovered: Discovered | None = None,
     ) -> None:
-        """`discovered` hears of a broker that an answer names and that was not known.
+        """`adopt` makes groups ours before they are spoken of, `discovered` hears of a broker that an answer names and
+        that was not known. A `gate` stands in the place of the one that asks the cluster for rights.
 
         Raises OSError where a file of certificates cannot be used.
         """
@@ -53,6 +56,7 @@ class Gateway:
         self.request_bytes_max = config.request_bytes_max
         self.relays: set[Relay] = set()
         """The connections that are open."""
+        gate = gate or Rights(machine.clock.mono_ms, config.authorization_cache_ms, adopt).gate
         self._broker_routes = PortRoutes(self.book, gate, ours=False)
         self._our_routes = PortRoutes(self.book, gate, ours=True)
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)

@@ -139,6 +139,10 @@ class Relay:
             wire = self._open(lane)
         wire.write(data)
 
+    def went_on(self) -> None:
+        """Read the sides that may be read again."""
+        self._settle()
+
     def broken(self, error: ProtocolError) -> None:
         """Somebody does not speak Kafka's protocol."""
         log.info("closing a connection that breaks the protocol", peer=str(self.peer), reason=str(error))

@@ -3,7 +3,7 @@
 
 import struct
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.book import Book
@@ -146,7 +146,7 @@ def _hide_features(response: Any) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def _whole(change: Callable[[bytes], bytes]) -> Rewrite:
+def _whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
     """Rewrites an answer once all of it is there."""
 
     def rewrite(frame: bytes) -> tuple[bytes, int] | None:
@@ -156,21 +156,33 @@ def _whole(change: Callable[[bytes], bytes]) -> Rewrite:
         if len(frame) < whole:
             return None
         try:
-            return change(frame), whole
+            made = change(frame)
         except (IndexError, struct.error):
             raise Truncated("an answer") from None
+        return None if made is None else (made, whole)
 
     return rewrite
 
 
+def changed(api_key: int, version: int, change: Callable[[Any], Any | None]) -> Rewrite:
+    """Decodes an answer, has another made of it, and encodes that; `change` may return None for "not yet"."""
+
+    def rewrite(frame: bytes) -> bytes | None:
+        codec = codec_for(api_key, version)
+        flexible = has_flexible_response_header(api_key, codec.flexible)
+        response = change(codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8))
+        if response is None:
+            return None
+        return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
+
+    return _whole(rewrite)
+
+
 def _decoded(api_key: ApiKey, version: int, change: Callable[[Any], None]) -> Rewrite:
     """Decodes an answer, has it changed, and encodes it again."""
-    return _whole(partial(_change, api_key, version, change))
 
+    def make(response: Any) -> Any:
+        change(response)
+        return response
 
-def _change(api_key: ApiKey, version: int, change: Callable[[Any], None], frame: bytes) -> bytes:
-    codec = codec_for(api_key, version)
-    flexible = has_flexible_response_header(api_key, codec.flexible)
-    response = codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8)
-    change(response)
-    return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
+    return changed(api_key, version, make)

@@ -62,6 +62,8 @@ class Verdict(NamedTuple):
     """What is done with the answer of a lane."""
     refusal: Callable[[ErrorCode], bytes] | None = None
     """Makes the answer where the lane is lost; without one that ends the connection."""
+    is_alone: bool = False
+    """Whether requests behind it wait until it is answered, since the broker may still be asked about its answer."""
 
 
 Ask: TypeAlias = Callable[["Session", "Route", bytes], Verdict | None]
@@ -103,6 +105,9 @@ class Outside(Protocol):
     def to_lane(self, lane: int, data: Bytes) -> None:
         """Send to the broker or the coordinator; connect first where that is still to be done."""
 
+    def went_on(self) -> None:
+        """Something that waited goes on, though nothing has come: look again who is to be read."""
+
     def broken(self, error: ProtocolError) -> None:
         """A side has broken the protocol: end the connection, once what was sent has left."""
 
@@ -136,6 +141,7 @@ class Session:
     """The state of one client connection (see the module's docstring)."""
 
     __slots__ = (
+        "_alone",
         "_busy",
         "_ended",
         "_found",
@@ -147,6 +153,7 @@ class Session:
         "_routes",
         "_waiting",
         "bytes_max",
+        "memory",
     )
 
     def __init__(self, outside: Outside, routes: Routes, bytes_max: int) -> None:
@@ -160,6 +167,9 @@ class Session:
         self._inbox: memoryview = _NOTHING  # requests that are not complete, or wait
         self._left = 0  # bytes that are still to come of the request that is being passed on
         self._waiting = False  # whether the first request of the inbox waits for `go_on`
+        self._alone: Owed | None = None  # until it is answered no request is taken
+        self.memory: object | None = None
+        """What those who are asked remember of this connection."""
         self._busy = False
         self._ended = False
 
@@ -168,7 +178,7 @@ class Session:
     @property
     def wants_requests(self) -> bool:
         """Whether the client should be read."""
-        return not self._waiting and len(self._owed) < OWED_MAX and not self._ended
+        return not self._waiting and self._alone is None and len(self._owed) < OWED_MAX and not self._ended
 
     def wants_answers(self, lane: int) -> bool:
         """Whether this lane should be read."""
@@ -188,6 +198,7 @@ class Session:
         """Take nothing any more, and forget what was kept."""
         self._ended = True
         self._inbox = _NOTHING
+        self.memory = self._alone = None
         self._owed.clear()
         for lane in self._lanes:
             lane.queue.clear()
@@ -224,10 +235,11 @@ class Session:
         return True
 
     def go_on(self) -> None:
-        """Ask again about the request that waits."""
+        """Ask again about the request that waits, and look again at an answer that does."""
         self._waiting = False
         if not self._busy and not self._ended:
-            self._run(self._take_requests)
+            self._run(self._take_answers)
+            self._outside.went_on()
 
     def ask_broker(self, frame: bytes, done: Callable[[bytes], None]) -> None:
         """Send a question of our own, whole with its length, on the client's connection to its broker.
@@ -294,7 +306,7 @@ class Session:
             if len(data) - pos >= _LENGTH_BYTES:
                 self._check_length(_LENGTH(data, pos)[0])
             return None
-        if len(self._owed) >= OWED_MAX:
+        if self._alone is not None or len(self._owed) >= OWED_MAX:
             return None
         length, number, correlation_id = _REQUEST(data, pos)
         if not _SMALLEST_REQUEST <= length <= self.bytes_max:
@@ -345,6 +357,8 @@ class Session:
             return True
         owed = Owed(_REQUEST(data)[2], verdict.rewrite)
         owed.refusal = verdict.refusal
+        if verdict.is_alone:
+            self._alone = owed
         self._lanes[verdict.way].queue.append(owed)
         self._owed.append(owed)
         self._outside.to_lane(verdict.way, data if verdict.frame is None else verdict.frame)
@@ -374,7 +388,10 @@ class Session:
         """Send the oldest answers that were made here; returns whether there were any."""
         some = False
         while self._owed and self._owed[0].answer is not None:
-            self._outside.to_client(self._owed.popleft().answer or b"")
+            owed = self._owed.popleft()
+            self._outside.to_client(owed.answer or b"")
+            if owed is self._alone:
+                self._alone = None
             some = True
         return some
 
@@ -391,8 +408,7 @@ class Session:
                 pos += step
                 if lane.left:
                     break
-                lane.queue.popleft()
-                self._owed.popleft()
+                self._finished(lane)
                 some = True
             if size - pos < _RESPONSE_BYTES:
                 break
@@ -442,14 +458,21 @@ class Session:
         assert owed.rewrite is not None, "others pass"
         rewritten = owed.rewrite(bytes(data))
         if rewritten is None:
+            lane.blocked = len(data) == whole  # it waits for something else
             return 0
         head, taken = rewritten
         self._outside.to_client(head)
         lane.left = whole - taken
         if not lane.left:
-            lane.queue.popleft()
-            self._owed.popleft()
+            self._finished(lane)
         return taken
+
+    def _finished(self, lane: Lane) -> None:
+        """The lane's oldest answer, which is the client's oldest, has been passed on."""
+        owed = lane.queue.popleft()
+        self._owed.popleft()
+        if owed is self._alone:
+            self._alone = None
 
 
 def _end(route: Route, data: memoryview, pos: int) -> int:

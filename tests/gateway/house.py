@@ -13,6 +13,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.routes import Gate, passes
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
@@ -123,7 +124,7 @@ class Accepting:
 class House:
     """A gateway with one broker and one node of ours."""
 
-    def __init__(self, work: Path, **chosen: Any) -> None:
+    def __init__(self, work: Path, gate: Gate | None = passes, **chosen: Any) -> None:
         self.base = free_port_run(OURS_AT + 1)
         self.broker = Accepting()
         self.coordinator = Accepting()
@@ -137,7 +138,7 @@ class House:
             "request_bytes_max": 1 << 20,
         }
         self.config = GatewayConfig(**(values | chosen))
-        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine())
+        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine(), gate=gate)
         self._clients: list[Peer] = []
 
     async def start(self) -> None:
@@ -166,9 +167,9 @@ class House:
 
 
 @asynccontextmanager
-async def housed(work: Path, **chosen: Any) -> AsyncIterator[House]:
-    """A running house."""
-    house = House(work, **chosen)
+async def housed(work: Path, gate: Gate | None = passes, **chosen: Any) -> AsyncIterator[House]:
+    """A running house, which asks for no rights unless it is given another gate, or None for the usual one."""
+    house = House(work, gate, **chosen)
     try:
         await house.start()
         yield house

@@ -19,7 +19,7 @@ from coordinator.gateway.session import (
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import route
 
-OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT = range(100, 107)
+OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT, FILTERED = range(100, 108)
 QUESTION = 120
 VERSION = 0
 COLLECTED_BYTES_MAX = 4096
@@ -41,7 +41,7 @@ def expected(api_key: int, correlation_id: int, content: bytes) -> bytes:
     """What the client is to get for this request."""
     if api_key == SILENT:
         return b""
-    if api_key in (REWRITTEN, HEAD_REWRITTEN):
+    if api_key in (REWRITTEN, HEAD_REWRITTEN, FILTERED):
         content = content[:HEAD_BYTES].swapcase() + b"!" + content[HEAD_BYTES:]
     return answer(correlation_id, content)
 
@@ -81,6 +81,7 @@ class TestRoutes:
             Route(ANSWERED, VERSION, ask=self._answer, bytes_max=collected),
             Route(COORDINATED, VERSION, ask=lambda *_: Verdict(COORDINATOR), bytes_max=collected),
             Route(GATED, VERSION, ask=self._gate, bytes_max=collected),
+            Route(FILTERED, VERSION, ask=self._filter, bytes_max=collected),
             Route(SILENT, VERSION, has_answer=lambda frame: None if len(frame) < 20 else False),
         )
         self.found = {route(each.api_key, each.version): each for each in routes}
@@ -91,6 +92,25 @@ class TestRoutes:
     @staticmethod
     def _answer(_session: Session, _route: Route, frame: bytes) -> Verdict:
         return Verdict(HERE, answer(unpack_from(">i", frame, 4)[0], frame[10:]))
+
+    @staticmethod
+    def _filter(session: Session, _route: Route, frame: bytes) -> Verdict:
+        """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
+        asked: list[bytes] = []
+        heard: list[bytes] = []
+
+        def done(answered: bytes) -> None:
+            heard.append(answered)
+            session.go_on()
+
+        def rewrite(answered: bytes) -> tuple[bytes, int] | None:
+            whole = rewrite_whole(answered)
+            if whole is not None and not asked:
+                asked.append(answered)
+                session.ask_broker(request(QUESTION, -7, b""), done)
+            return whole if heard else None
+
+        return Verdict(COORDINATOR, rewrite=rewrite, is_alone=True)
 
     def _gate(self, session: Session, _route: Route, frame: bytes) -> Verdict | None:
         """The first time, asks the broker a question of ours, and waits for the answer."""
@@ -127,6 +147,9 @@ class Outside:
         """To a lane."""
         assert data, "nothing need not be sent"
         self.lanes[lane] += data
+
+    def went_on(self) -> None:
+        """The play looks by itself."""
 
     def broken(self, error: ProtocolError) -> None:
         """The end."""

@@ -15,6 +15,7 @@ from protocol.strangers import NotKafka
 from tests.gateway.peers import (
     ANSWERED,
     COORDINATED,
+    FILTERED,
     GATED,
     HEAD_REWRITTEN,
     OPAQUE,
@@ -30,7 +31,7 @@ from tests.gateway.peers import (
     request,
 )
 
-KINDS = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT)
+KINDS = (OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT, FILTERED)
 REQUESTS = st.lists(st.tuples(st.sampled_from(KINDS), st.binary(min_size=10, max_size=200)), max_size=40)
 
 
@@ -72,7 +73,7 @@ def test_each_side_gets_its_requests_in_their_order(
     seen = [each for each in playing.peers[BROKER].seen if each >= 0]  # but for questions of ours
     assert seen == [number for number, (api_key, _) in numbered if api_key in to_broker]
     assert playing.peers[COORDINATOR].seen == [
-        number for number, (api_key, _) in numbered if api_key in (COORDINATED, GATED)
+        number for number, (api_key, _) in numbered if api_key in (COORDINATED, GATED, FILTERED)
     ]
 
 

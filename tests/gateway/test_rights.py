@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests by several principals, at Kafka itself and through a gateway: the same answers, field by field."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from protocol.apis import ApiKey
+from protocol.messages import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    OffsetDeleteRequest,
+    classes,
+)
+from tests.gateway.running import OURS_AT, Gatewayed
+from tests.kafka.cluster import USERS, KafkaCluster
+from tests.support.raw import RawConnection, wait_for_coordinator
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+PROTOCOL: Final = "SASL_PLAINTEXT"
+MAY_READ, MAY_DESCRIBE, NO_TOPIC, UNKNOWN = "may-read", "may-describe", "no-topic", "unknown-topic"
+READS, DESCRIBES, DELETES, NO_GROUP = "reads", "describes", "deletes", "no-group"
+TOPICS = (MAY_READ, NO_TOPIC, MAY_DESCRIBE, UNKNOWN)
+GROUPS = (READS, NO_GROUP, DESCRIBES, DELETES)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatewayed]:
+    """A broker where rights are asked for, behind a gateway: alice may do some things, bob none, admin all."""
+    work = tmp_path_factory.mktemp("secured")
+    cluster = KafkaCluster(work / "kafka", protocols=(PROTOCOL,), acls=True)
+    running = Gatewayed(work, cluster)
+    try:
+        cluster.start()
+        running.start(PROTOCOL)
+        for topic in (MAY_READ, MAY_DESCRIBE, NO_TOPIC):
+            running.create_topic(topic, 2)
+        cluster.allow("alice", "READ", "TOPIC", MAY_READ)
+        cluster.allow("alice", "DESCRIBE", "TOPIC", MAY_DESCRIBE)
+        cluster.allow("alice", "READ", "TOPIC", UNKNOWN)
+        cluster.allow("alice", "READ", "GROUP", READS)
+        cluster.allow("alice", "DESCRIBE", "GROUP", DESCRIBES)
+        cluster.allow("alice", "DELETE", "GROUP", DELETES)
+        for group in GROUPS:
+            wait_for_coordinator(cluster.address(1), group)
+        yield running
+    finally:
+        running.close()
+        cluster.close()
+
+
+def logged_in(bootstrap: str, user: str) -> RawConnection:
+    """A connection of this user."""
+    connection = RawConnection(bootstrap)
+    shaken = connection.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert shaken.error_code == 0
+    token = f"\0{user}\0{USERS[user]}".encode()
+    assert connection.call(SaslAuthenticateRequest(auth_bytes=token), 2).error_code == 0
+    return connection
+
+
+def request_of(api: ApiKey, **fields: Any) -> Any:
+    """A request of kafka-python's class for this api, hot ones too."""
+    return classes(api)[0](**fields)
+
+
+def commit(group: str, *topics: str) -> Any:
+    cls = classes(ApiKey.OFFSET_COMMIT)[0]
+    topic = cls.OffsetCommitRequestTopic
+    return cls(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.OffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=5, committed_metadata="m"
+                    )
+                    for index in (0, 1)
+                ],
+            )
+            for name in topics
+        ],
+    )
+
+
+def fetch(group: str, topics: tuple[str, ...] | None) -> Any:
+    cls = classes(ApiKey.OFFSET_FETCH)[0]
+    asked = (
+        None
+        if topics is None
+        else [cls.OffsetFetchRequestTopic(name=name, partition_indexes=[0, 1]) for name in topics]
+    )
+    return cls(group_id=group, topics=asked, require_stable=False)
+
+
+def fetch_groups(topics: tuple[str, ...] | None) -> Any:
+    cls = classes(ApiKey.OFFSET_FETCH)[0]
+    kind = cls.OffsetFetchRequestGroup
+    return cls(
+        groups=[
+            kind(
+                group_id=group,
+                topics=None
+                if topics is None
+                else [kind.OffsetFetchRequestTopics(name=name, partition_indexes=[0, 1]) for name in topics],
+            )
+            for group in GROUPS
+        ],
+        require_stable=True,
+    )
+
+
+def join(group: str) -> Any:
+    cls = classes(ApiKey.JOIN_GROUP)[0]
+    protocol = cls.JoinGroupRequestProtocol(name="range", metadata=b"x")
+    return cls(
+        group_id=group,
+        session_timeout_ms=6000,
+        rebalance_timeout_ms=6000,
+        member_id="stranger",
+        protocol_type="consumer",
+        protocols=[protocol],
+    )
+
+
+def leave(group: str) -> Any:
+    cls = classes(ApiKey.LEAVE_GROUP)[0]
+    return cls(group_id=group, member_id="stranger", members=[cls.MemberIdentity(member_id="stranger")])
+
+
+def delete_offsets(group: str) -> Any:
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=[
+            topic(name=name, partitions=[topic.OffsetDeleteRequestPartition(partition_index=0)])
+            for name in TOPICS
+        ],
+    )
+
+
+def find(version: int, group: str = NO_GROUP) -> Any:
+    return FindCoordinatorRequest(version=version, key=group, key_type=0, coordinator_keys=list(GROUPS))
+
+
+def asked() -> list[tuple[str, Any, int]]:
+    """What is asked, in this order, and in which version."""
+    everything: list[tuple[str, Any, int]] = []
+    for group in GROUPS:
+        everything += [("commit", commit(group, *TOPICS), version) for version in (2, 5, 8, 9)]
+        everything += [("commit", commit(group, NO_TOPIC, MAY_DESCRIBE), 8)]
+        everything += [
+            ("fetch", fetch(group, topics), version) for topics in (TOPICS, (), None) for version in (2, 5, 7)
+        ]
+        everything += [("fetch v1", fetch(group, TOPICS), 1)]
+        everything += [("join", join(group), version) for version in (0, 4, 9)]
+        everything += [
+            (
+                "sync",
+                request_of(ApiKey.SYNC_GROUP, group_id=group, generation_id=1, member_id="m", assignments=[]),
+                3,
+            ),
+            ("heartbeat", request_of(ApiKey.HEARTBEAT, group_id=group, generation_id=1, member_id="m"), 4),
+            ("leave", leave(group), 2),
+            ("leave", leave(group), 4),
+        ]
+        everything += [("find", find(version, group), version) for version in (0, 2, 3)]
+    everything += [
+        ("fetch groups", fetch_groups(topics), version) for topics in (TOPICS, None) for version in (8, 9)
+    ]
+    everything += [("find", find(version), version) for version in (4, 5, 6)]
+    everything += [
+        ("describe", DescribeGroupsRequest(groups=list(GROUPS), include_authorized_operations=False), version)
+        for version in (0, 3, 5, 6)
+    ]
+    everything += [
+        ("list", ListGroupsRequest(states_filter=[], types_filter=[]), version) for version in (0, 4, 5)
+    ]
+    everything += [("delete offsets", delete_offsets(group), 0) for group in GROUPS]
+    everything += [
+        ("delete", DeleteGroupsRequest(groups_names=[*GROUPS, NO_GROUP]), version) for version in (0, 2)
+    ]
+    everything += [("list", ListGroupsRequest(states_filter=[], types_filter=[]), 4)]
+    return everything
+
+
+def shown(value: Any) -> Any:
+    """A response as plain values, but for addresses, which differ, and what has no order."""
+    if isinstance(value, list):
+        return [shown(each) for each in value]
+    if hasattr(value, "to_dict"):
+        value = value.to_dict()
+    if not isinstance(value, dict):
+        return value
+    plain = {key: shown(each) for key, each in value.items() if key not in ("throttle_time_ms", "version")}
+    if "node_id" in plain and plain["node_id"] >= 0:
+        for key in ("node_id", "host", "port"):
+            del plain[key]
+    for key in ("groups", "topics", "results"):
+        if isinstance(plain.get(key), list):
+            plain[key].sort(key=str)
+    return plain
+
+
+def answers_of(bootstrap: str, user: str) -> list[Any]:
+    """What this user hears to each request, or that the connection was closed."""
+    heard = []
+    connection = logged_in(bootstrap, user)
+    for _, request, version in asked():
+        try:
+            heard.append(shown(connection.call(request, version)))
+        except ConnectionError:
+            heard.append("closed")
+            connection.close()
+            connection = logged_in(bootstrap, user)
+    connection.close()
+    return heard
+
+
+@pytest.mark.parametrize("user", ["admin", "alice", "bob"])
+def test_each_principal_hears_what_kafka_says(secured: Gatewayed, user: str) -> None:
+    theirs = answers_of(secured.cluster.address(1, PROTOCOL), user)
+    ours = answers_of(f"127.0.0.1:{secured.base + OURS_AT}", user)
+    differing = [
+        f"{name} v{version}\n  kafka {kafka}\n  ours  {mine}"
+        for (name, _, version), kafka, mine in zip(asked(), theirs, ours, strict=True)
+        if kafka != mine
+    ]
+    assert "closed" not in ours, secured.log_text()[-4000:]
+    assert not differing, "\n".join(differing)
