@@ -179,7 +179,8 @@ class ClusterFeed:
             self._errors = {
                 broker.node_id: error for broker, error in zip(self.brokers, found, strict=False) if error
             }
-            self._say(self._monitor.failing)
+            # Before the first answer there is more to say than that no look has failed yet.
+            self._say(self._monitor.failing or (None if self.brokers else self.state.error))
             await asyncio.sleep(PROBE_S)
 
     async def _ask(self, node_id: int) -> str | None:

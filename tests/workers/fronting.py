@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper serve` in front of a real Kafka cluster, as a service of tests."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.support.ports import free_port_run
+from tests.support.raw import RawConnection, standalone_commit
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+BROKERS_AT = 10
+
+
+class Fronting(Service):
+    """One node with its gateways; the cluster is named by its bootstrap addresses."""
+
+    def __init__(self, work: Path, upstream: str, settings: Mapping[str, str | int] | None = None) -> None:
+        super().__init__(work, settings)
+        base = free_port_run(BROKERS_AT + 10)
+        self.port, self.metrics_port = base, base + BROKERS_AT // 2
+        self.broker_ports = base + BROKERS_AT
+        self.settings = {
+            "upstream.bootstrap.servers": upstream,
+            "upstream.metadata.refresh.ms": 500,
+            "gateway.port.base": self.broker_ports,
+            "group.initial.rebalance.delay.ms": 0,
+            "offsets.topic.num.partitions": 5,
+            "log.level": "debug",
+            **self.settings,
+        }
+
+    def ready(self) -> dict[str, Any]:
+        """What /ready says, whether it is ready or not; empty while nothing answers there."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/ready", timeout=5) as answer:
+                said = answer.read()
+        except urllib.error.HTTPError as refused:
+            said = refused.read()
+        except OSError:
+            return {}
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Commit as a standalone consumer; the error of each partition."""
+        with RawConnection(self.bootstrap) as connection:
+            answer = connection.call(standalone_commit(group, topic, offsets), 8)
+        return {part.partition_index: part.error_code for part in answer.topics[0].partitions}
+
+    def commits_soon(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Commit again and again until all of it is taken."""
+        wait_until(
+            lambda: set(self.commit(group, topic, offsets).values()) == {0},
+            what=lambda: f"a commit to {topic}: {self.log_text()[-3000:]}",
+        )

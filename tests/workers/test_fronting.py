@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node in front of a real Kafka: groups live here, topics and records there."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import confluent_kafka as ck
+import pytest
+from aiokafka import AIOKafkaConsumer
+
+from tests.kafka.cluster import KafkaCluster
+from tests.support.command import groupkeeper
+from tests.support.ports import free_port_run, free_ports
+from tests.support.raw import create_topic, fetch_offsets
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+from tests.workers.fronting import Fronting
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+UNKNOWN_TOPIC = 3
+RECORDS = 60
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture(scope="module")
+def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
+    """Two nodes of ours and two gateways; groups are not taken over here."""
+    settings = {"workers": 2, "gateway.workers": 2, "gateway.adopt": "off"}
+    front = Fronting(tmp_path_factory.mktemp("front"), cluster.bootstrap(), settings)
+    try:
+        front.start()
+        yield front
+    finally:
+        front.close()
+
+
+def groups_at(cluster: KafkaCluster) -> set[str]:
+    listed = cluster.admin().list_consumer_groups().result(20)
+    return {group.group_id for group in listed.valid}
+
+
+def test_a_group_of_librdkafka_lives_here_and_its_records_there(
+    front: Fronting, cluster: KafkaCluster
+) -> None:
+    cluster.create_topic("rd", 3)
+    producer = ck.Producer({"bootstrap.servers": front.bootstrap})
+    for number in range(RECORDS):
+        producer.produce("rd", str(number).encode(), partition=number % 3)
+    assert producer.flush(30) == 0
+    consumer = ck.Consumer(
+        {
+            "bootstrap.servers": front.bootstrap,
+            "group.id": "rd",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["rd"])
+    seen: list[bytes] = []
+
+    def read() -> bool:
+        message = consumer.poll(1.0)
+        if message is not None and message.error() is None:
+            seen.append(message.value() or b"")
+        return len(seen) == RECORDS
+
+    wait_until(read, 60, what=lambda: f"all records, beyond {len(seen)}")
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert sorted(map(int, seen)) == list(range(RECORDS))
+    assert fetch_group(front, "rd") == {("rd", index): RECORDS // 3 for index in range(3)}
+    assert "rd" not in groups_at(cluster)
+
+
+def fetch_group(front: Fronting, group: str) -> dict[tuple[str, int], int]:
+    """What a group has committed, from whichever of our nodes has it."""
+    for port in (front.port, front.port + 1):
+        try:
+            return fetch_offsets(f"127.0.0.1:{port}", group)
+        except AssertionError:
+            continue
+    raise AssertionError(f"neither node has {group}")
+
+
+async def test_a_group_of_aiokafka_lives_here(front: Fronting, cluster: KafkaCluster) -> None:
+    cluster.create_topic("aio", 2)
+    cluster.produce("aio", RECORDS)
+    consumer = AIOKafkaConsumer(
+        "aio",
+        bootstrap_servers=f"127.0.0.1:{front.broker_ports + 1}",
+        group_id="aio",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        metadata_max_age_ms=300,
+    )
+    await consumer.start()
+    count = 0
+    async with asyncio.timeout(60):
+        while count < RECORDS:
+            count += sum(map(len, (await consumer.getmany(timeout_ms=500)).values()))
+    await consumer.commit()
+    await consumer.stop()
+    assert sum(fetch_group(front, "aio").values()) == RECORDS
+    assert "aio" not in groups_at(cluster)
+
+
+def owner_of(front: Fronting, group: str) -> int:
+    """The port of the node that has a group."""
+    for port in (front.port, front.port + 1):
+        try:
+            fetch_offsets(f"127.0.0.1:{port}", group)
+        except AssertionError:
+            continue
+        return port
+    raise AssertionError(f"neither node has {group}")
+
+
+def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:
+    front = Fronting(tmp_path, cluster.bootstrap(), {"gateway.adopt": "off"})
+    front.start()
+    try:
+        assert front.commit("g", "made", {0: 1}) == {0: UNKNOWN_TOPIC}
+        cluster.create_topic("made", 1)
+        front.commits_soon("g", "made", {0: 1})
+        assert front.commit("g", "made", {1: 1}) == {1: UNKNOWN_TOPIC}
+        cluster.grow_topic("made", 2)
+        front.commits_soon("g", "made", {1: 1})
+        cluster.create_topic("other", 1)
+        front.commits_soon("g", "other", {0: 7})
+        cluster.delete_topic("made")
+        wait_until(
+            lambda: fetch_offsets(front.bootstrap, "g") == {("other", 0): 7},
+            30,
+            what=lambda: f"the offsets of a deleted topic to go:\n{front.log_text()[-3000:]}",
+        )
+        assert front.commit("g", "made", {0: 1}) == {0: UNKNOWN_TOPIC}
+        front.terminate()
+        front.start()
+        assert fetch_offsets(front.bootstrap, "g") == {("other", 0): 7}
+        assert front.commit("g", "other", {0: 8}) == {0: 0}
+    finally:
+        front.close()
+
+
+def test_a_gateway_that_dies_is_started_again(front: Fronting) -> None:
+    started = [json.loads(line) for line in front.log_text().splitlines() if '"started a gateway"' in line]
+    pids = {entry["gateway"]: entry["pid"] for entry in started}
+    for pid in pids.values():
+        os.kill(pid, signal.SIGKILL)
+    wait_until(
+        lambda: front.log_text().count('"started a gateway"') >= len(started) + len(pids),
+        30,
+        what="two more gateways",
+    )
+    wait_until(lambda: answers(front.bootstrap), 30, what="an answer through a gateway")
+
+
+def answers(bootstrap: str) -> bool:
+    try:
+        fetch_offsets(bootstrap, "rd")
+    except AssertionError:  # of the other node
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def test_ready_says_how_each_broker_is_and_a_start_waits_for_none(tmp_path: Path) -> None:
+    cluster = KafkaCluster(tmp_path / "kafka")
+    front = Fronting(tmp_path / "front", cluster.bootstrap(), {"gateway.adopt": "off"})
+    try:
+        front.launch()
+        wait_until(lambda: front.ready().get("upstream"), 60, what=lambda: f"/ready:\n{front.log_text()}")
+        said = front.ready()
+        assert (said["ready"], said["upstream"]["cluster_id"]) == (False, None)
+        assert said["upstream"]["error"].startswith("upstream.bootstrap.servers: ")
+        cluster.start()
+        wait_until(lambda: front.ready()["complete"], 60, what=lambda: f"the cluster: {front.ready()}")
+        assert front.ready()["upstream"]["brokers"] == {"1": {"address": cluster.address(1), "error": None}}
+        cluster.create_topic("t", 1)
+        front.commits_soon("g", "t", {0: 5})
+        cluster.kill9(1)
+        wait_until(lambda: not front.ready()["complete"], 60, what="the end of the broker to be seen")
+        wait_until(lambda: front.ready()["upstream"]["brokers"]["1"]["error"], 60, what="its error")
+        assert front.ready()["ready"], "groups are served"
+        front.terminate()
+        front.start()
+        assert front.ready()["upstream"]["error"]
+        cluster.restart(1)
+        wait_until(lambda: front.ready()["complete"], 60, what=lambda: f"the cluster: {front.ready()}")
+        assert fetch_offsets(front.bootstrap, "g") == {("t", 0): 5}
+        front.terminate()
+    finally:
+        front.close()
+        cluster.close()
+
+
+# --- starts that cannot be
+
+
+def refused(tmp_path: Path, upstream: str, *settings: str) -> str:
+    """The one line of a start that ends by itself."""
+    port = free_port_run(20)
+    flags = ["--listen", f"127.0.0.1:{port}", "--metrics", "", "--data-dir", str(tmp_path / "data")]
+    for each in (f"upstream.bootstrap.servers={upstream}", f"gateway.port.base={port + 5}", *settings):
+        flags += ["--set", each]
+    ended = groupkeeper("serve", *flags)
+    assert ended.returncode == 1, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.splitlines()[-1]
+
+
+def test_what_is_no_kafka_ends_the_start(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        line = refused(tmp_path, f"127.0.0.1:{server.getsockname()[1]}")
+        server.shutdown(socket.SHUT_RDWR)
+    assert line.startswith("groupkeeper: upstream.bootstrap.servers: ")
+    assert "does not speak Kafka's protocol" in line
+
+
+def test_a_gateway_is_no_cluster(tmp_path: Path, front: Fronting) -> None:
+    assert "Groupkeeper" in refused(tmp_path, front.bootstrap)
+
+
+def test_topics_of_a_node_that_stood_alone_are_not_compared_with_a_clusters(
+    tmp_path: Path, cluster: KafkaCluster
+) -> None:
+    alone = Service(tmp_path)
+    alone.start()
+    create_topic(alone.bootstrap, "mine", 1)
+    alone.terminate()
+    line = refused(tmp_path, cluster.bootstrap())
+    assert line.startswith("groupkeeper: upstream.bootstrap.servers: data.dir holds topics of a node")
+
+
+def test_another_cluster_is_refused(tmp_path: Path, cluster: KafkaCluster) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "upstream.json").write_text('{"version": 1, "cluster_id": "another"}')
+    assert "belongs to the cluster" in refused(tmp_path, cluster.bootstrap())
+
+
+def test_a_port_that_is_taken_ends_the_start(tmp_path: Path, cluster: KafkaCluster) -> None:
+    port = free_port_run(20)
+    with socket.create_server(("127.0.0.1", port)):
+        flags = ["--listen", f"127.0.0.1:{port}", "--metrics", "", "--data-dir", str(tmp_path / "data")]
+        for each in (f"upstream.bootstrap.servers={cluster.bootstrap()}", f"gateway.port.base={port + 5}"):
+            flags += ["--set", each]
+        ended = groupkeeper("serve", *flags)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"groupkeeper: cannot listen on 127.0.0.1:{port}: Address already in use"
+    )
+
+
+def test_nothing_answers_at_an_address_is_no_end(tmp_path: Path) -> None:
+    (nowhere,) = free_ports(1)
+    front = Fronting(tmp_path, f"127.0.0.1:{nowhere}")
+    front.launch()
+    try:
+        wait_until(lambda: front.ready().get("upstream"), 60, what=lambda: f"/ready:\n{front.log_text()}")
+        assert front.http_status("/ready") == 503
+        front.terminate()
+    finally:
+        front.close()
