@@ -129,6 +129,7 @@ class NodeCollector(Collector):
         yield from self._job_metrics()
         yield from self._limit_metrics()
         yield from self._disk_metrics()
+        yield from self._upstream_metrics()
         yield _build_info()
         yield _histogram(
             "flush_duration_seconds", "Time from the start of a flush to its end.", self.stats.flushes
@@ -167,6 +168,18 @@ class NodeCollector(Collector):
                 value=space.free,
             )
             yield GaugeMetricFamily(PREFIX + "disk_size_bytes", "How large that disk is.", value=space.size)
+
+    def _upstream_metrics(self) -> Iterator[Metric]:
+        """In front of a Kafka cluster: which of its brokers answer; how many there are bounds the label."""
+        if self.stats.upstream_brokers:
+            up = GaugeMetricFamily(
+                PREFIX + "upstream_broker_up",
+                "Whether a broker of the cluster answers the gateway.",
+                labels=["broker"],
+            )
+            for broker, answers in self.stats.upstream_brokers.items():
+                up.add_metric([str(broker)], answers)
+            yield up
 
     def _job_metrics(self) -> Iterator[Metric]:
         runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])

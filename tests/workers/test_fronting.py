@@ -41,7 +41,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 @pytest.fixture(scope="module")
 def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
     """Two nodes of ours and two gateways; groups are not taken over here."""
-    settings = {"workers": 2, "gateway.workers": 2, "gateway.adopt": "off"}
+    settings: dict[str, str | int] = {"workers": 2, "gateway.workers": 2, "gateway.adopt": "off"}
     front = Fronting(tmp_path_factory.mktemp("front"), cluster.bootstrap(), settings)
     try:
         front.start()
