@@ -16,6 +16,7 @@ has stopped: `storage.recovery.shared`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
@@ -149,27 +150,32 @@ class LogManager:
         if self._health.closed:
             return
         try:
-            self.checkpoint()
-            with self._io_lock, self._journals.sync_lock, self._journals.lock:
-                self._health.closed = True
-                self._journals.close()
-                for log in self._partitions.logs():
-                    log.write_indexes(seal=True)
-                if not self._directory.is_shared:
-                    failed = bool(self._partitions.failed)
-                    leave_clean(self._directory, self._kept if failed else (), mark=not failed)
+            with ExitStack() as stack:  # whatever fails keeps nothing else from its end
+                if self._lock is not None:
+                    stack.callback(self._lock.release)
+                stack.callback(self._close_files)
+                self._leave_clean()
         except OSError as error:
             raise storage_error(self.data_dir, error, "closing") from error
+
+    def _leave_clean(self) -> None:
+        try:
+            self.checkpoint()
         finally:
             self._health.closed = True
-            self._close_files()
-            if self._lock is not None:
-                self._lock.release()
+        with self._io_lock, self._journals.sync_lock, self._journals.lock:
+            self._journals.close()
+            for log in self._partitions.logs():
+                log.write_indexes(seal=True)
+            if not self._directory.is_shared:
+                failed = bool(self._partitions.failed)
+                leave_clean(self._directory, self._kept if failed else (), mark=not failed)
 
     def _close_files(self) -> None:
-        for log in self._partitions.logs():
-            log.close()
-        self._journals.close()
+        with ExitStack() as stack:
+            stack.callback(self._journals.close)
+            for log in self._partitions.logs():
+                stack.callback(log.close)
 
     # -------------------------------------------------------------- state
 

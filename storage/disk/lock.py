@@ -2,6 +2,7 @@
 """One process per data directory."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from storage.disk.filesystem import File, FileSystem, RealFile, read_file
@@ -60,8 +61,9 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Let go. The file stays: removing it would let two processes lock two files of one name."""
-        for file in self._files:
-            file.close()
+        with ExitStack() as stack:  # what cannot be closed keeps nothing else locked
+            for file in self._files:
+                stack.callback(file.close)
 
 
 def find_holder(fs: FileSystem, data_dir: Path) -> DirectoryLocked | None:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LogManager's contract where no disk fails, and how it fails when one does."""
 
+import errno
 import json
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -298,6 +300,18 @@ def test_closing_a_failed_manager_raises_and_unlocks() -> None:
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
     manager, _ = opened(fs)
     assert content(manager, 0)[0] == batch(1, 0)
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3, 20])
+def test_files_that_cannot_be_closed_keep_the_directory_from_no_other(failures: int) -> None:
+    manager, fs = opened()
+    append(manager, 1, 0, 1)
+    fs.close_errors = [OSError(errno.EIO, os.strerror(errno.EIO)) for _ in range(failures)]
+    with pytest.raises(StorageError):
+        manager.close()
+    fs.close_errors.clear()
+    manager, _ = opened(fs)
+    assert content(manager, 0) == content(manager, 1) == [batch(1, 0)]
 
 
 def test_opening_that_fails_unlocks() -> None:
