@@ -16,7 +16,7 @@ from coordinator.api import private
 from coordinator.api.context import deliver
 from coordinator.api.table import Capabilities, declared
 from coordinator.catalogue.fitting import refuse_half_done
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits, Totals
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
@@ -322,7 +322,7 @@ class App:
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
         store.catalogue.refusals = self.stats.limit_refusals
-        store.on_topics_deleted = lambda names: self.manager.delete_offsets_of_topics(frozenset(names))
+        store.on_topics_deleted = self.drop_offsets
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
@@ -337,6 +337,10 @@ class App:
             reads=self.reads,
             offers=offers,
         )
+
+    def drop_offsets(self, topics: Sequence[str]) -> Drops:
+        """Drop what was committed in deleted topics, in steps, until that is durable."""
+        return self.manager.delete_offsets_of_topics(frozenset(topics))
 
     def _server(self, node: Node, capabilities: Capabilities) -> Server:
         settings = self.settings

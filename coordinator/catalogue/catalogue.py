@@ -62,22 +62,22 @@ class Catalogue(Topics):
         """Something to try changes on."""
         return Draft(self)
 
-    def adopt(self, other: "Catalogue") -> Steps[list[str]]:
-        """Become what `other` is, which is used no more; gives the names of the topics that are gone by that.
-
-        Nothing may change before the last step.
-        """
-        gone = []
-        for topic in in_steps(self._by_id.values(), COUNTED_PER_STEP):
-            if topic is None:
+    def missing_in(self, other: "Catalogue") -> Steps[list[bytes]]:
+        """The ids of the topics that `other` does not have; nothing may change before the last step."""
+        missing = []
+        for topic_id in in_steps(self._by_id, COUNTED_PER_STEP):
+            if topic_id is None:
                 yield
-            elif topic.id not in other._by_id:
-                gone.append(topic.name)
+            elif topic_id not in other._by_id:
+                missing.append(topic_id)
+        return missing
+
+    def adopt(self, other: "Catalogue") -> None:
+        """Become what `other` is, which is used no more."""
         for attribute in Catalogue.__slots__:
             setattr(self, attribute, getattr(other, attribute))
         for field in Totals.__struct_fields__:  # in the object that others look at
             setattr(self.totals, field, getattr(other.totals, field))
-        return gone
 
     def __eq__(self, other: object) -> bool:
         return (

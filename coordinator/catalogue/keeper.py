@@ -20,10 +20,13 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topics import Draft
 from coordinator.telemetry.logs import get_logger
+from coordinator.tickets import Ticket
 
 log = get_logger("catalogue")
 
 T = TypeVar("T")
+Drops = Iterator[Ticket | None]
+"""Steps, some of which wait for a ticket to be durable, or to have failed."""
 CHANGES_PER_WRITE_MAX: Final = 100
 """So many edits share a write, and are answered in one go."""
 STEPS_PER_SLICE: Final = 20
@@ -53,14 +56,14 @@ class CatalogueKeeper(ABC):
     on the event loop for each part of it, and `on_topics_deleted(names)` once all are gone that go, before those who
     asked for it are answered. Kafka drops the offsets of such topics (GroupCoordinator.onPartitionsDeleted). What it
     returns is gone through in slices, and until its end no other change is seen: so no commit goes to a new topic of
-    such a name while offsets in the old one are dropped.
+    such a name while offsets in the old one are dropped. Where it yields a ticket, that is waited for.
     """
 
     def __init__(self, path: Path, new_topic_id: Callable[[], bytes]) -> None:
         self.path = path
         self.later: Callable[[Callable[[], None]], object] | None = None
         """Calls something in another turn of the event loop; without it nothing gives way."""
-        self.on_topics_deleted: Callable[[Sequence[str]], Iterator[None] | None] = lambda _names: None
+        self.on_topics_deleted: Callable[[Sequence[str]], Drops | None] = lambda _names: None
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.on_missed: Callable[[], None] = lambda: None
         """To be called when a client has named a topic that is not here, and that somebody else may have made."""
@@ -71,7 +74,7 @@ class CatalogueKeeper(ABC):
         self._trying: list[Change] = []
         self._draft: Steps[Changes] | None = None
         self.is_closed = False
-        self._taking_over: Iterator[None] | None = None
+        self._taking_over: Drops | None = None
 
     @property
     def catalogue(self) -> Catalogue:
@@ -135,7 +138,7 @@ class CatalogueKeeper(ABC):
         # The next write starts before its callers are called, so that a change made by an answer joins the queue.
         self._tell(changes + self._go_on())
 
-    def _take_over(self, changes: Changes) -> Iterator[None]:
+    def _take_over(self, changes: Changes) -> Drops:
         """Let the catalogue be what is kept: topics go, what was committed in them is dropped, others come.
 
         So a topic that is made anew in the same change is not there before all of that is dropped.
@@ -147,7 +150,7 @@ class CatalogueKeeper(ABC):
                 gone = []
             gone += self.catalogue.apply(piece)
             self._tell_changed(piece)
-            yield
+            yield None
         yield from self._drop(gone)
 
     def _tell_changed(self, changes: Changes) -> None:
@@ -156,7 +159,7 @@ class CatalogueKeeper(ABC):
         except Exception:
             log.exception("a change of topics was not told")
 
-    def _drop(self, gone: Sequence[str]) -> Iterator[None]:
+    def _drop(self, gone: Sequence[str]) -> Drops:
         """Drop what was committed in deleted topics."""
         if not gone:
             return
@@ -174,12 +177,23 @@ class CatalogueKeeper(ABC):
                 return
             steps += 1
             try:
-                if next(self._taking_over, END) is END:
+                step = next(self._taking_over, END)
+                if step is END:
                     self._taking_over = None
+                elif isinstance(step, Ticket) and step.is_pending:
+                    step.wait(self)
+                    return
             except Exception:  # noqa: BLE001 - a change that is never over would hold up all others
                 self._taking_over = None
                 self._not_taken_over()
         self._taken_over()
+
+    def release(self) -> None:
+        """The ticket has come to its end that was waited for."""
+        if self.later is None:
+            self._go_on_taking_over()
+        else:
+            self.later(self._go_on_taking_over)
 
     def _not_taken_over(self) -> None:
         """A bug, which is being handled, kept the catalogue from becoming what is kept."""

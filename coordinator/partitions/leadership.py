@@ -3,7 +3,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from coordinator.partitions.group_log import (
@@ -13,6 +13,7 @@ from coordinator.partitions.group_log import (
     LogFenced,
     LogUnavailable,
     LogWriter,
+    ended,
 )
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -61,13 +62,14 @@ class Leadership:
     ) -> None:
         """Lead a partition and load it in the background. An epoch that is not newer than the last is ignored.
 
-        What it holds of `deleted_topics`, which went while no node led it, goes when it is loaded.
+        What it holds of `deleted_topics`, which no leader has dropped, goes before it is served.
         """
         if leader_epoch <= self.epochs.get(partition, -1):
             return
         self.epochs[partition] = leader_epoch
         self._drop(partition)
-        self._manager.begin_load(partition).deleted_topics |= deleted_topics
+        self._manager.begin_load(partition)
+        self._manager.note_deleted(partition, deleted_topics)
         self._start_load(partition)
 
     def resign(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
@@ -76,23 +78,23 @@ class Leadership:
             return
         self.epochs[partition] = leader_epoch
         self._drop(partition)
+        self._manager.forget_deleted(partition)
 
     def failed(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Appends were lost: these partitions are void in memory and come back from what the log really holds.
 
         Not those that were lost to another leader since, or gained anew: their writers are not in use any more.
         """
-        owned = self._manager.owned_partitions
-        partitions = [
-            w.partition for w in writers if w.partition in owned and owned[w.partition].appender is w
-        ]
+        manager = self._manager
+        partitions = [writer.partition for writer in writers if manager.is_written_by(writer)]
         for partition in partitions:
             self._drop(partition)
             if isinstance(error, LogFenced):
                 log.error("another node leads this partition", **error.fields(partition=partition))
+                manager.forget_deleted(partition)
                 continue
-            self._manager.reload(partition)
-            self._manager.wait_for_log(partition)
+            manager.begin_load(partition)
+            manager.wait_for_log(partition)
             self._start_load(partition)
 
     @property
@@ -140,6 +142,8 @@ class Leadership:
                 await self._log.available(partition)
                 manager.waiting_partitions.discard(partition)
             writer = await self._read(shard)
+            if writer is not None and await self._drop_deleted(shard, writer):
+                self._serve(shard, writer)
         except LogUnavailable:
             # Nothing is wrong with this partition: it is loaded once the log can be used again.
             if not self._is_wanted(shard):
@@ -152,13 +156,41 @@ class Leadership:
         except Exception as error:
             log.exception("a load ended as no load should", partition=partition)
             return await self._load_failed(shard, LogError(str(error) or repr(error)))
-        if writer is not None:
-            manager.finish_load(shard, writer)
-            self._incidents.is_over(partition, "a partition can be loaded again", partition=partition)
-            self._loads.pop(partition, None)
-            self.on_loaded(partition, self.epochs[partition], None)
-            self._end_start()
         return False
+
+    async def _drop_deleted(self, shard: Shard, writer: LogWriter) -> bool:
+        """Drop the offsets in deleted topics, until that is durable; whether the partition is still to be served.
+
+        Raises LogUnavailable where they could not be dropped.
+        """
+        manager, partition = self._manager, shard.partition
+
+        def drop() -> Awaitable[None]:
+            steps = manager.drop_before_serving(shard, writer)
+            return self._loader.in_slices(steps, lambda: self._is_wanted(shard))
+
+        await drop()
+        while self._is_wanted(shard):
+            ticket = manager.undurable_drop(partition)
+            if ticket is not None:
+                await ended(ticket)
+                if ticket.error is not None:
+                    raise LogUnavailable(
+                        "offsets of deleted topics were not dropped", {"partition": partition}
+                    )
+            elif manager.has_undropped(partition):  # more topics went meanwhile
+                await drop()
+            else:
+                return True
+        return False
+
+    def _serve(self, shard: Shard, writer: LogWriter) -> None:
+        partition = shard.partition
+        self._manager.finish_load(shard, writer)
+        self._incidents.is_over(partition, "a partition can be loaded again", partition=partition)
+        self._loads.pop(partition, None)
+        self.on_loaded(partition, self.epochs[partition], None)
+        self._end_start()
 
     async def _read(self, shard: Shard) -> LogWriter | None:
         """Claim a partition and load it; None where it is not wanted any more. Raises LogError."""

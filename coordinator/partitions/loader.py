@@ -90,13 +90,13 @@ class Loader:
             async for piece in claim.read():
                 progress.bytes_read += len(piece.data)
                 try:
-                    await self._in_slices(self._apply(shard, piece.data, replay, progress), still_wanted)
+                    await self.in_slices(self._apply(shard, piece.data, replay, progress), still_wanted)
                 except (CorruptBatch, CorruptRecord) as error:
                     raise await claim.locate(piece, error) from error
                 progress.offset = piece.next_offset
                 if not still_wanted():
                     break
-            await self._in_slices(prepare_groups(shard), still_wanted)
+            await self.in_slices(prepare_groups(shard), still_wanted)
         finally:
             del self.progress[partition]
         if still_wanted():
@@ -137,7 +137,7 @@ class Loader:
             progress.records += batch.count
             yield
 
-    async def _in_slices(self, steps: Iterator[None], still_wanted: Callable[[], bool]) -> None:
+    async def in_slices(self, steps: Iterator[None], still_wanted: Callable[[], bool]) -> None:
         """Take all steps, as many in one turn of the event loop as fit into a slice."""
         more = True
         while more and still_wanted():

@@ -76,8 +76,9 @@ class GroupMetadataManager:
         """Of those that are loading the ones that cannot be read before the log takes appends again."""
         self.unreadable_partitions: dict[Partition, Shard] = {}
         """Those that are led, but could not be loaded; without their groups."""
-        self._dropping: frozenset[str] = frozenset()  # deleted topics whose offsets are being dropped
-        # those before, and the tickets of their tombstones
+        self._undropped: dict[Partition, frozenset[str]] = {}
+        """Deleted topics in which a partition may still hold offsets, which go before it is served, or just now."""
+        # those that were dropped, and the tickets of their tombstones
         self._dropped: list[tuple[Ticket, frozenset[str]]] = []
         self._timers = timers
         self._wake_one: Callable[[KeptGroup], None] = self._wake  # bound once, and not for each deadline
@@ -131,10 +132,7 @@ class GroupMetadataManager:
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         book_id = book_of(partition, self.num_partitions)
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
-        shard.deleted_topics = self._dropping  # what is dropped now does not look at it any more
-        unreadable = self.unreadable_partitions.pop(partition, None)
-        if unreadable is not None:
-            shard.deleted_topics |= unreadable.deleted_topics
+        self.unreadable_partitions.pop(partition, None)
         return shard
 
     def wait_for_log(self, partition: Partition) -> None:
@@ -155,14 +153,25 @@ class GroupMetadataManager:
                 self.load_group(kept)
             yield
 
+    def drop_before_serving(self, shard: Shard, appender: LogWriter) -> Iterator[None]:
+        """The partition's groups are ready, and nobody is served yet: drop its offsets in deleted topics, in steps.
+
+        So no commit to a new topic of such a name goes with them. Every append to the partition from before has come
+        to its end: tombstones that were lost are written again.
+        """
+        shard.appender = appender
+        mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == shard.partition]
+        self._dropped = [each for each in self._dropped if each not in mine]
+        self.note_deleted(
+            shard.partition, frozenset().union(*(names for ticket, names in mine if not ticket.is_durable))
+        )
+        yield from self._drop_undropped(shard)
+
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
         """The partition's groups are ready: serve them."""
         del self.loading_partitions[shard.partition]
         shard.appender = appender
         self.owned_partitions[shard.partition] = shard
-        if shard.deleted_topics:
-            for _ in self._delete_offsets_of_topics(shard, shard.deleted_topics):
-                pass
 
     def load_group(self, kept: KeptGroup) -> None:
         """A group has come from the log: give its members a full session from now."""
@@ -299,7 +308,7 @@ class GroupMetadataManager:
         if kept.group.is_dead or kept.shard.is_lost:
             kept.armed_ms = NEVER  # a deletion in steps that is broken off arms it again
             return
-        if kept.shard.appender is None:
+        if kept.shard.partition in self.loading_partitions:
             # A short session has ended before the whole partition was ready: nothing can be written yet.
             self._timers.at(self.clock.mono_ms() + LOADING_DELAY_MS, self._wake_one, kept)
             return
@@ -384,39 +393,74 @@ class GroupMetadataManager:
             kept.shard.remove(kept)
             self.stats.groups_expired += 1
 
-    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[None]:
+    def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[Ticket | None]:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).
 
-        It gives way after each step. Topics of these names must not be created before the last one, or commits to
-        them would be deleted, too. Where a partition is still loading, or cannot be read now, its offsets go once it
-        is loaded.
+        It gives way after each step, and then gives the tickets of the tombstones that are not durable yet. Topics of
+        these names must not be created before the last step, or commits to them would be deleted, too. Where a
+        partition is still loading, or cannot be read now, its offsets go before it is served.
         """
-        for shard in (*self.loading_partitions.values(), *self.unreadable_partitions.values()):
-            shard.deleted_topics |= topics
-        self._dropping = topics
+        for partition in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):
+            self.note_deleted(partition, topics)
         try:
             for shard in list(self.owned_partitions.values()):
-                yield from self._delete_offsets_of_topics(shard, topics)
+                yield from self._drop_undropped(shard)
         finally:
-            self._dropping = frozenset()
+            for partition in self.owned_partitions:  # where an error has ended it, they stay
+                self._undropped.pop(partition, None)
+        for ticket, _ in list(self._dropped):
+            if ticket.is_pending:
+                yield ticket
 
-    def reload(self, partition: Partition) -> None:
-        """Load a partition anew of which appends were lost.
+    def note_deleted(self, partition: Partition, topics: frozenset[str]) -> None:
+        """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
+        if topics:
+            self._undropped[partition] = self._undropped.get(partition, frozenset()) | topics
 
-        With them went tombstones of offsets in deleted topics, perhaps. No client has committed to new topics of these
-        names and heard that it is durable: that would have come after them, and is lost, too.
-        """
-        shard = self.begin_load(partition)
-        mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
-        lost = [names for ticket, names in mine if not ticket.is_durable]
-        self._dropped = [each for each in self._dropped if each not in mine]
-        shard.deleted_topics = shard.deleted_topics.union(*lost)
+    def forget_deleted(self, partition: Partition) -> None:
+        """The partition is given away: what it holds in deleted topics is its next leader's business."""
+        self._undropped.pop(partition, None)
+        self._dropped = [each for each in self._dropped if each[0].partition != partition]
+
+    def clean_partitions(self) -> list[Partition]:
+        """The owned partitions that hold no offsets in deleted topics, whatever happens."""
+        undropped = {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable}
+        undropped.update(self._undropped)
+        return [partition for partition in self.owned_partitions if partition not in undropped]
+
+    def undurable_drop(self, partition: Partition) -> Ticket | None:
+        """The ticket of tombstones in a partition that are not durable, if there are such."""
+        for ticket, _ in self._dropped:
+            if ticket.partition == partition and not ticket.is_durable:
+                return ticket
+        return None
+
+    def has_undropped(self, partition: Partition) -> bool:
+        """Whether a partition may hold offsets in deleted topics."""
+        return partition in self._undropped
+
+    def is_written_by(self, writer: LogWriter) -> bool:
+        """Whether this is the writer of an owned partition, or of one that is about to be."""
+        partition = writer.partition
+        shard = self.owned_partitions.get(partition) or self.loading_partitions.get(partition)
+        return shard is not None and shard.appender is writer
 
     def load_anew(self, partition: Partition) -> None:
-        """Begin the load of a partition again; what was loaded of it so far is dropped."""
-        shard = self.loading_partitions[partition]
+        """Begin the load of a partition again; what is in memory of it is dropped."""
         self.remove_groups_for_partition(partition)
-        self.begin_load(partition).deleted_topics = shard.deleted_topics
+        self.begin_load(partition)
+
+    def _drop_undropped(self, shard: Shard) -> Iterator[None]:
+        partition = shard.partition
+        while topics := self._undropped.get(partition):
+            yield from self._delete_offsets_of_topics(shard, topics)
+            if shard.is_lost:
+                return
+            more = self._undropped[partition] - topics
+            if more:
+                self._undropped[partition] = more
+            else:
+                del self._undropped[partition]
 
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
         for number, kept in enumerate(list(shard.groups.values())):
@@ -424,8 +468,8 @@ class GroupMetadataManager:
                 yield
             dropped = expiry.delete_offsets_of_topics(kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP)
             for outcome in dropped:
-                if self.owned_partitions.get(shard.partition) is not shard:
-                    return  # lost since the last step
+                if shard.is_lost:
+                    return  # since the last step
                 try:
                     self.run(kept, outcome)
                 except RecordTooLarge as error:

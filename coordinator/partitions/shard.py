@@ -78,7 +78,6 @@ class Shard:
         "absence_ticket",
         "appender",
         "book",
-        "deleted_topics",
         "groups",
         "is_lost",
         "moving",
@@ -101,8 +100,6 @@ class Shard:
         self.other_groups: set[GroupId] = set()
         """Groups in the log of protocols that are not served here."""
         self.appender: LogWriter | None = None  # while loading there is none
-        self.deleted_topics: frozenset[str] = frozenset()
-        """Topics that were deleted while this was loading: their offsets go when it is loaded."""
         self.absence_ticket: Ticket = DURABLE
         """Of the newest removal of a group: an answer that there is none waits for it."""
         self.book = KeptGroup(self, ClassicGroup(book_id, self.usage))

@@ -59,7 +59,7 @@ class Lead(_Message, frozen=True):
 
 
 class DeletedMeanwhile(_Message, frozen=True):
-    """These topics were deleted while no node led the partition: their offsets are to go when it is led next."""
+    """These topics were deleted, and no leader of the partition has dropped their offsets: the next one is to do it."""
 
     partition: Partition
     topics: Sequence[str]
@@ -182,11 +182,22 @@ class CannotServe(_Message, frozen=True):
 
 
 class Loaded(_Message, frozen=True):
-    """A partition that the worker is to lead is served; or it cannot be, and why."""
+    """A partition that the worker is to lead is served; or it cannot be, and why.
+
+    It is served without offsets in topics that went up to this version of the topics.
+    """
 
     partition: Partition
     leader_epoch: LeaderEpoch
     failure: str | None = None
+    version: int = 0
+
+
+class Dropped(_Message, frozen=True):
+    """These partitions hold no offsets in topics that went up to this version any more, and that is durable."""
+
+    version: int
+    partitions: Sequence[Partition]
 
 
 class Released(_Message, frozen=True):
@@ -242,7 +253,16 @@ FromSupervisor = (
     | Stop
 )
 FromWorker = (
-    Serves | CannotServe | Loaded | Released | ChangeTopics | AskTopics | LookAgain | AskEnds | EndsTold
+    Serves
+    | CannotServe
+    | Loaded
+    | Dropped
+    | Released
+    | ChangeTopics
+    | AskTopics
+    | LookAgain
+    | AskEnds
+    | EndsTold
 )
 ToGateway = GatewayWelcome | GatewayViewed | StopAccepting | Stop
 FromGateway = GatewayServes | CannotServe | BrokerSeen

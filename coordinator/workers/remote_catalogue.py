@@ -3,13 +3,13 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.keeper import CatalogueKeeper, Change
+from coordinator.catalogue.keeper import CatalogueKeeper, Change, Drops
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
@@ -40,7 +40,10 @@ class RemoteCatalogueStore(CatalogueKeeper):
         super().__init__(path, new_topic_id)
         self._catalogue = Catalogue(offsets_topic, limits=limits)
         self._send = send
-        self._version = UNKNOWN
+        self.version = UNKNOWN
+        """Of the topics, with nothing of a later version, and all that follows from this one done."""
+        self.coming_version = UNKNOWN
+        """Of the topics that are being taken over."""
         self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
@@ -67,7 +70,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
             self._taking_over = self._take_over_inbox()
             self._go_on_taking_over()
 
-    def _take_over_inbox(self) -> Iterator[None]:
+    def _take_over_inbox(self) -> Drops:
         while self._inbox and self._draft is None:
             yield from self._handle(self._inbox.popleft())
             self._finish_if_there()
@@ -77,7 +80,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self._read()
         return announced
 
-    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> Iterator[None]:
+    def _handle(self, message: AllTopics | TopicsChanged | Changed) -> Drops:
         match message:
             case AllTopics():
                 yield from self._all_topics(message)
@@ -93,38 +96,42 @@ class RemoteCatalogueStore(CatalogueKeeper):
     def _taken_over(self) -> None:
         self._read()
 
-    def _all_topics(self, message: AllTopics) -> Iterator[None]:
+    def _all_topics(self, message: AllTopics) -> Drops:
         if message.is_first:
             self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
         if self._incoming is None:
             return  # the rest of a list that was given up
         self._incoming.apply(Changes(created=message.topics))
-        yield
+        yield None
         if message.is_last:
-            gone = yield from self.catalogue.adopt(self._incoming)
+            gone = yield from self.catalogue.missing_in(self._incoming)
+            self.coming_version = message.version
+            # First, so that a topic that was made anew is not there before the old one's offsets are dropped.
+            yield from self._take_over(Changes(deleted=gone))
+            self.catalogue.adopt(self._incoming)
             self._incoming = None
-            self._version = message.version
-            yield from self._drop(gone)
+            self.version = message.version
             self.arrived.set()
 
-    def _changed(self, message: TopicsChanged) -> Iterator[None]:
-        if self._version == UNKNOWN:
+    def _changed(self, message: TopicsChanged) -> Drops:
+        if self.version == UNKNOWN:
             return  # all topics are on their way
-        if message.version != self._version + 1:
-            log.warning("missed a change of topics", have=self._version, got=message.version)
+        if message.version != self.version + 1:
+            log.warning("missed a change of topics", have=self.version, got=message.version)
             self._ask_anew()
             return
+        self.coming_version = message.version
         yield from self._take_over(message.changes)
-        self._version = message.version
+        self.version = message.version
 
     def _ask_anew(self) -> None:
-        self._version, self._incoming = UNKNOWN, None
+        self.version, self._incoming = UNKNOWN, None
         self._send(AskTopics())
 
     def _finish_if_there(self) -> None:
         """What was asked of the supervisor is done, or could not be, or must be asked again."""
         answer = self._answer
-        if answer is None or self._version < answer.version:
+        if answer is None or self.version < answer.version:
             return
         self._answer = None
         if answer.conflict:

@@ -15,7 +15,7 @@ supervisor end at once; as they inherit the directory's lock, no other superviso
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,9 +28,10 @@ from coordinator.runtime.sockets import private_path
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView, OwnNode
-from coordinator.topology.view import NOBODY, Broker, View
+from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, Lead
+from coordinator.workers.deletions import Deletions
 from coordinator.workers.ends import Ends
 from coordinator.workers.gateways import Gateways
 from coordinator.workers.launcher import Launcher
@@ -120,8 +121,7 @@ class Supervisor:
         self.settled_all = True
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._untold: set[Partition] = set()  # partitions whose Lead was decided and not sent yet
-        self._deletions: dict[Partition, set[str]] = {}  # topics that went while no node led the partition
+        self._deletions = Deletions(settings.offsets_topic_num_partitions)
         self._outbox: list[Command] = []
         self._sending = False
         self._view_changes = False
@@ -294,6 +294,8 @@ class Supervisor:
                 self._spawn(self._released(node, message))
             case messages.Loaded():
                 self._loaded(node, message)
+            case messages.Dropped():
+                self._dropped(node, message)
             case messages.ChangeTopics():
                 self._change_topics(node, message)
             case messages.AskTopics():
@@ -351,6 +353,8 @@ class Supervisor:
         place = self.assignment.places[message.partition]
         if (place.owner, place.epoch) == (node, message.leader_epoch):
             self.loaded[message.partition] = message
+            if message.failure is None:
+                self._dropped(node, messages.Dropped(message.version, [message.partition]))
 
     # --- topics
 
@@ -369,12 +373,16 @@ class Supervisor:
         if message.is_last:
             self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
 
-    def _topics_deleted(self, names: Any) -> None:
-        """Leaders hear of it by themselves; the next leaders of the other partitions hear of it then."""
-        for number, leader in enumerate(self.assignment.leaders()):
-            partition = Partition(number)
-            if leader.node_id == NOBODY or partition in self._untold:
-                self._deletions.setdefault(partition, set()).update(names)
+    def _topics_deleted(self, names: Sequence[str]) -> None:
+        """Leaders hear of it by themselves; where one ends before it has dropped the offsets, the next one hears it."""
+        self._deletions.went(self.feed.version, names)
+
+    def _dropped(self, node: int, message: messages.Dropped) -> None:
+        places = self.assignment.places
+        damaged = [Partition(number) for number, place in enumerate(places) if place.failed]
+        for partition in message.partitions:
+            if places[partition].owner == node:
+                self._deletions.dropped(partition, message.version, damaged)
 
     # --- who leads what
 
@@ -391,7 +399,6 @@ class Supervisor:
     def advance(self) -> None:
         """Carry out what follows from the state of the assignment."""
         commands = self.assignment.commands()
-        self._untold |= {command.partition for command in commands if isinstance(command, Lead)}
         self._outbox += commands
         self._send_next()
         if not self._view_changes:
@@ -455,9 +462,8 @@ class Supervisor:
     def _send(self, command: Command) -> None:
         partition = command.partition
         if isinstance(command, Lead):
-            self._untold.discard(partition)
             self.loaded.pop(partition, None)
-            deleted = sorted(self._deletions.pop(partition, ()))
+            deleted = self._deletions.left(partition)
             for start in range(0, len(deleted), NAMES_PER_MESSAGE):
                 names = deleted[start : start + NAMES_PER_MESSAGE]
                 self._tell(command.node, messages.DeletedMeanwhile(partition, names))

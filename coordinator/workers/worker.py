@@ -6,13 +6,13 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from coordinator.api.ends import ends_of
 from coordinator.app import App, CannotStart
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
@@ -78,7 +78,10 @@ class WorkerApp(App):
         )
         if settings.is_gateway:
             self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
-        self.share = Share(self.leadership, self.group_log, self.stats, send)
+        self._send = send
+        self.share = Share(
+            self.leadership, self.group_log, self.stats, send, lambda: self.catalogue_store.version
+        )
         self.ends = RemoteEnds(send)
 
     def see_upstream(self, state: UpstreamState) -> None:
@@ -117,6 +120,12 @@ class WorkerApp(App):
     def open_catalogue(self) -> CatalogueKeeper:
         """A copy of the supervisor's."""
         return self.catalogue_store
+
+    def drop_offsets(self, topics: Sequence[str]) -> Drops:
+        """Drop what was committed in deleted topics, and let the supervisor know for which partitions that is done."""
+        yield from super().drop_offsets(topics)
+        partitions = self.manager.clean_partitions()
+        self._send(messages.Dropped(self.catalogue_store.coming_version, partitions))
 
     def join_cluster(self, broker: Broker) -> Cluster:
         """All nodes, as the supervisor sees them."""

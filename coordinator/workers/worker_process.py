@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, cast
 
 import msgspec
@@ -14,6 +15,8 @@ from coordinator.workers.messages import Channel, FromWorker
 
 log = get_logger("supervisor")
 
+HEARD_WITHIN_S: Final = 1.0
+"""The socket of a process that has ended is read to its end in no time, unless another process has inherited it."""
 STARTS_WITHIN_S: Final = 60.0
 """For so long a worker may import what it needs and say nothing."""
 
@@ -45,6 +48,7 @@ class WorkerProcess:
         self._process: Process | None = None
         self._ended = False
         self._waiting: asyncio.Task[None] | None = None
+        self._heard_all = asyncio.Event()
         self.channel = Channel(kind, on_message, self._lost)
         self._pulse = PulseReader(liveness)
 
@@ -69,6 +73,9 @@ class WorkerProcess:
     async def _wait(self, process: Process) -> None:
         status = await process.wait()
         self._ended = True
+        # What it has said is heard to the end: it counts, and what it has not said did not happen.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._heard_all.wait(), HEARD_WITHIN_S)
         self.channel.close()
         self._pulse.close()
         self._on_exit(status)
@@ -107,6 +114,7 @@ class WorkerProcess:
             await asyncio.shield(self._waiting)
 
     def _lost(self, reason: str) -> None:
+        self._heard_all.set()
         if not self._ended:
             # It ends by itself without its supervisor's socket; but it must not take its time.
             self._log.debug("lost the connection to a worker", reason=reason)

@@ -270,6 +270,8 @@ class Cluster:
         """What the log holds has been applied to `loaded`: it is the partition that is served."""
         for _ in self.manager.prepare_groups(loaded):
             pass
+        for _ in self.manager.drop_before_serving(loaded, self.log):
+            pass
         self.manager.finish_load(loaded, self.log)
         self.log.live = loaded
 

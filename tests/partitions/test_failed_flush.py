@@ -14,7 +14,7 @@ import pytest
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch
 from tests.net import requests
 from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import (
@@ -287,6 +287,60 @@ async def test_a_failed_flush_does_not_take_what_was_committed_to_a_new_topic_of
     assert await client.commit("g", 0, 8) is NOT_COORDINATOR
     await running.loaded()
     assert await client.fetch("g") == {0: 7}
+
+
+async def test_a_deletion_of_topics_waits_until_the_offsets_in_them_are_gone_for_good(
+    running: Running,
+) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    assert running.app.server is not None
+    store = running.app.server.node.catalogue_store
+    told: list[object] = []
+    with running.disk.hold():
+        store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
+        await eventually(lambda: requests.TOPIC not in store.catalogue, "the topic to go")
+        await eventually(lambda: running.disk.waiting, "the tombstones to be written")
+        assert told == []
+        assert not store.is_idle
+        assert running.app.manager.partition_for(GroupId("g")) not in running.app.manager.clean_partitions()
+    await eventually(lambda: told, "the answer")
+    assert len(running.app.manager.clean_partitions()) == PARTITIONS
+
+
+async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone_for_good(
+    running: Running,
+) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    app = running.app
+    partition = app.manager.partition_for(GroupId("g"))
+    with running.disk.hold():
+        app.leadership.become_leader(
+            partition, LeaderEpoch(app.leadership.epochs[partition] + 1), frozenset({requests.TOPIC})
+        )
+        await eventually(lambda: running.disk.waiting, "the tombstones to be written")
+        assert await client.commit("g", 0, 2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        app.manager.note_deleted(partition, frozenset({requests.OTHER_TOPIC}))  # goes meanwhile
+    await running.loaded()
+    assert await client.fetch("g") == {}
+    assert not app.manager.has_undropped(partition)
+
+
+async def test_tombstones_that_fail_before_a_partition_is_served_are_written_again(running: Running) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 1)
+    app = running.app
+    partition = app.manager.partition_for(GroupId("g"))
+    running.disk.fail(SYNCS, times=1)
+    epoch = LeaderEpoch(app.leadership.epochs[partition] + 1)
+    app.leadership.become_leader(partition, epoch, frozenset({requests.TOPIC}))
+    await running.loaded()
+    assert running.disk.failures == 1
+    assert await client.fetch("g") == {}
+    app.leadership.become_leader(partition, LeaderEpoch(epoch + 1))
+    await running.loaded()
+    assert await client.fetch("g") == {}, "and it is in the log"
 
 
 async def test_failures_in_a_row_lose_nothing_that_was_acknowledged(running: Running) -> None:

@@ -131,6 +131,49 @@ async def test_the_groups_of_one_partition_are_made_ready_in_slices_and_only_the
         assert all(loading)
 
 
+async def test_offsets_in_deleted_topics_go_in_slices_before_the_partition_is_served(tmp_path: Path) -> None:
+    groups = [f"group-{number}" for number in range(20)]
+    slow = SlowLook(SLICE_NS + 1)  # every slice is one step long
+    async with node(tmp_path / "data", clock=slow, offsets_topic_num_partitions=1) as running:
+        client = await running.client()
+        for group in groups:
+            for partition in range(5):
+                assert await client.commit(group, partition, 1) is NONE
+        manager, leadership = running.app.manager, running.app.leadership
+        loop = asyncio.get_running_loop()
+        deleted: dict[int, bool] = {}
+
+        def look() -> None:
+            """Note how many were deleted in each turn, and whether that was before anybody was served."""
+            deleted.setdefault(running.app.stats.offset_deletions, manager.shard_for(GroupId("g")) is LOADING)
+            loop.call_soon(look)
+
+        epoch = LeaderEpoch(leadership.epochs[Partition(0)] + 1)
+        leadership.become_leader(Partition(0), epoch, frozenset({requests.TOPIC}))
+        look()
+        await running.loaded()
+        assert list(deleted) == list(range(0, 101, 5)), "those of one group in a turn"
+        assert all(deleted.values())
+        assert await client.fetch(groups[7]) == {}
+
+
+async def test_a_bug_in_one_who_hears_of_a_load_does_not_keep_the_partition_from_serving(
+    running: Running,
+) -> None:
+    app = running.app
+    told: list[str | None] = []
+
+    def broken(_partition: Partition, _epoch: int, failure: str | None) -> None:
+        told.append(failure)
+        if len(told) == 1:
+            raise LookupError("a bug")
+
+    app.leadership.on_loaded = broken
+    app.leadership.become_leader(Partition(1), LeaderEpoch(app.leadership.epochs[Partition(1)] + 1))
+    await running.loaded()
+    assert await (await running.client()).commit(running.group_in(1), 0, 1) is NONE
+
+
 async def test_a_damaged_partition_is_away_and_the_others_serve(tmp_path: Path) -> None:
     groups = await with_offsets(tmp_path, counts=(1, 3, 1, 1))
     segment = tmp_path / "data" / "__consumer_offsets-1" / f"{0:020}.log"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
@@ -187,6 +188,56 @@ async def test_topics_that_went_while_nobody_led_it_take_their_offsets_when_it_i
         played.lead(1, requests.TOPIC)
         await played.all_loaded()
         assert await client.fetch(group_of(1)) == {}
+
+
+async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topics_are_there(
+    tmp_path: Path,
+) -> None:
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        store = played.app.catalogue_store
+        for partition in range(3):
+            played.lead(partition)
+        await played.all_loaded()
+        loaded = [each for each in played.said if isinstance(each, messages.Loaded)]
+        assert [each.version for each in loaded] == [0] * 3
+        assert await client.commit(group_of(1), 0, 7) is ErrorCode.NONE
+        played.resign(2)
+        await played.released(2)
+        topic = store.catalogue.get(requests.TOPIC)
+        assert topic is not None
+        anew = Topic(name=requests.TOPIC, id=b"n" * 16, partitions=3)
+        seen: list[tuple[bool, bool]] = []
+        store.on_changed = lambda changes: seen.append(
+            (bool(changes.created), any(isinstance(each, messages.Dropped) for each in played.said))
+        )
+        store.got(messages.TopicsChanged(1, Changes(deleted=[topic.id])))
+        store.got(messages.TopicsChanged(2, Changes(created=[anew])))
+        await eventually(lambda: store.version == 2, "both changes")
+        assert seen == [(False, False), (True, True)]
+        dropped = [each for each in played.said if isinstance(each, messages.Dropped)]
+        assert [(each.version, sorted(each.partitions)) for each in dropped] == [(1, [0, 1])]
+        assert await client.fetch(group_of(1)) == {}
+        played.lead(2)
+        await played.all_loaded()
+        assert (played.said[-1].partition, played.said[-1].version) == (2, 2)
+
+
+async def test_commits_to_a_topic_that_was_made_anew_elsewhere_stay(tmp_path: Path) -> None:
+    """What a node did not get round to dropping before it gave a partition away is its next leader's business."""
+    async with played_worker(tmp_path) as played:
+        client = await played.client()
+        played.lead(1)
+        await played.all_loaded()
+        assert await client.commit(group_of(1), 0, 7) is ErrorCode.NONE
+        manager = played.app.manager
+        steps = manager.delete_offsets_of_topics(frozenset({requests.TOPIC}))
+        played.resign(1)
+        list(steps)
+        await played.released(1)
+        played.lead(1)
+        await played.all_loaded()
+        assert await client.fetch(group_of(1)) == {0: 7}
 
 
 @pytest.mark.parametrize("seed", range(4))
