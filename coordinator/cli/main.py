@@ -10,6 +10,7 @@ from coordinator.cli.audit import ACCEPT_ALL, audit
 from coordinator.cli.errors import one_line_errors
 from coordinator.cli.groups.app import app as groups
 from coordinator.cli.import_broker import import_broker
+from coordinator.cli.moving.commands import adopt, give_back
 from coordinator.cli.serve import serve
 from coordinator.version import __version__, is_compiled
 
@@ -23,6 +24,8 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command("import")(import_broker)
+app.command()(adopt)
+app.command("give-back")(give_back)
 app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
 app.add_typer(groups, name="groups")
 app.add_typer(log.app, name="log")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from coordinator.config import Address, ConfigError
+from coordinator.config import Address, ConfigError, Settings
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -74,3 +74,20 @@ def parse_servers(text: str) -> tuple[Address, ...]:
             raise ConfigError(f"upstream.bootstrap.servers: {part!r} is no HOST:PORT")
         servers.append(server)
     return tuple(servers)
+
+
+def config_from(settings: Settings) -> UpstreamConfig:
+    """Return what a node's settings say of the cluster; only of those that have `upstream.bootstrap.servers`."""
+    assert settings.upstream_bootstrap_servers is not None, "no gateway"
+    return UpstreamConfig(
+        settings.upstream_bootstrap_servers,
+        security_protocol=settings.upstream_security_protocol,
+        sasl_mechanism=settings.upstream_sasl_mechanism,
+        sasl_username=settings.upstream_sasl_username,
+        sasl_password_file=settings.upstream_sasl_password_file,
+        sasl_oauthbearer_token_file=settings.upstream_sasl_oauthbearer_token_file,
+        ssl_ca_location=settings.upstream_ssl_ca_location,
+        ssl_endpoint_identification=settings.upstream_ssl_endpoint_identification,
+        metadata_refresh_ms=settings.upstream_metadata_refresh_ms,
+        request_timeout_ms=settings.upstream_request_timeout_ms,
+    )

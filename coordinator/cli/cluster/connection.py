@@ -36,19 +36,28 @@ class Connection:
         self.node_id = -1  # until an answer names it
         self._correlation_id = 0
         try:
-            self._socket = security.secure(socket.create_connection(address, timeout=timeout_s), address.host)
+            self._socket = self._open(timeout_s, security)
         except ssl.SSLError as error:
-            raise CommandError(f"cannot connect to {address}: TLS: {error.reason or error}") from None
+            raise CommandError(f"cannot connect to {self.name}: TLS: {error.reason or error}") from None
         except OSError as error:
-            raise CommandError(f"cannot connect to {address}: {_reason(error)}") from None
+            raise CommandError(f"cannot connect to {self.name}: {_reason(error)}") from None
         try:
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._offered = self._ask_versions()
             if security.mechanism:
                 self._authenticate(security)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def name(self) -> str:
+        """What errors call the node."""
+        return str(self.address)
+
+    def _open(self, timeout_s: float, security: Security) -> socket.socket:
+        opened = security.secure(socket.create_connection(self.address, timeout=timeout_s), self.address.host)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return opened
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +77,7 @@ class Connection:
         if offered is None or offered.min > known.max or offered.max < known.min:
             theirs = f"versions {offered.min} to {offered.max}" if offered else "no version"
             raise CommandError(
-                f"{self.address} offers {theirs} of {api.name}; this command needs {known.min} to {known.max}"
+                f"{self.name} offers {theirs} of {api.name}; this command needs {known.min} to {known.max}"
             )
         return min(known.max, offered.max)
 
@@ -90,7 +99,7 @@ class Connection:
             self._socket.sendall(struct.pack(">i", len(frame)) + frame)
             response = self._receive()
         except OSError as error:
-            raise CommandError(f"lost the connection to {self.address}: {_reason(error)}") from None
+            raise CommandError(f"lost the connection to {self.name}: {_reason(error)}") from None
         try:
             (answered,) = struct.unpack_from(">i", response)
             # ApiVersions alone has the plain header in all its versions, for clients that guess one
@@ -98,11 +107,9 @@ class Connection:
             body = 4 if plain else skip_tags(response, 4)
             message = codec.decode_response(response, body)
         except (ProtocolError, struct.error, IndexError):
-            raise CommandError(f"{self.address} sent what is no {api.name} response of Kafka") from None
+            raise CommandError(f"{self.name} sent what is no {api.name} response of Kafka") from None
         if answered != self._correlation_id:
-            raise CommandError(
-                f"{self.address} answered request {answered} instead of {self._correlation_id}"
-            )
+            raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
         return message
 
     def _ask_versions(self) -> dict[int, Versions]:
@@ -110,7 +117,7 @@ class Connection:
 
         response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
         if response.error_code != ErrorCode.NONE:
-            raise CommandError(f"{self.address} refused ApiVersions: {error_name(response.error_code)}")
+            raise CommandError(f"{self.name} refused ApiVersions: {error_name(response.error_code)}")
         return {offer.api_key: Versions(offer.min_version, offer.max_version) for offer in response.api_keys}
 
     def _authenticate(self, security: Security) -> None:
@@ -121,7 +128,7 @@ class Connection:
         offered = self.ask(ApiKey.SASL_HANDSHAKE, Versions(1, 1), asked)
         if offered.error_code != ErrorCode.NONE:
             raise CommandError(
-                f"{self.address} refused {security.mechanism}: {error_name(offered.error_code)}; "
+                f"{self.name} refused {security.mechanism}: {error_name(offered.error_code)}; "
                 f"it offers {', '.join(offered.mechanisms) or 'no mechanism'}"
             )
         login = security.login()
@@ -130,16 +137,16 @@ class Connection:
             answer = self.ask(ApiKey.SASL_AUTHENTICATE, Versions(0, 1), request)
             if answer.error_code != ErrorCode.NONE:
                 said = answer.error_message or error_name(answer.error_code)
-                raise CommandError(f"{self.address} refused the user: {said}")
+                raise CommandError(f"{self.name} refused the user: {said}")
             try:
                 login.receive(bytes(answer.auth_bytes))
             except (ValueError, KeyError):
-                raise CommandError(f"{self.address} could not prove that it knows the password") from None
+                raise CommandError(f"{self.name} could not prove that it knows the password") from None
 
     def _receive(self) -> bytes:
         (length,) = struct.unpack(">i", self._receive_exactly(4))
         if not 4 <= length <= RESPONSE_BYTES_MAX:
-            raise CommandError(f"{self.address} does not speak Kafka's protocol")
+            raise CommandError(f"{self.name} does not speak Kafka's protocol")
         return self._receive_exactly(length)
 
     def _receive_exactly(self, count: int) -> bytes:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two commands, and what they have in common: settings, the cluster, the nodes, one group after the other."""
+
+import fcntl
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, say
+from coordinator.cli.options import Json
+from coordinator.config import Settings, load
+from coordinator.config.sources import CONFIG_VARIABLE
+from protocol.names import GroupId
+
+if TYPE_CHECKING:
+    from coordinator.cli.moving.private import PrivateNodes
+    from coordinator.cli.moving.results import Moved
+    from coordinator.upstream.groups import UpstreamGroups
+
+LOCK_FILE: Final = "moving.lock"
+
+Group = Annotated[
+    list[str] | None, typer.Option(metavar="GROUP", help="The id of a group; repeatable.", show_default=False)
+]
+All = Annotated[bool, typer.Option("--all", help="All groups that there are where they come from.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", envvar=CONFIG_VARIABLE, help="The TOML file with the gateway's settings."),
+]
+DataDir = Annotated[
+    str | None, typer.Option(metavar="DIR", help="The gateway's data directory. [default: as for serve]")
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting of the gateway; repeatable."),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(metavar="SECONDS", min=0.1, help="How long the gateway's nodes may take for one group."),
+]
+
+
+def adopt(
+    group: Group = None,
+    all_groups: All = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Groups with members at the cluster, too: what those commit there from now on is lost.",
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    config: Config = None,
+    data_dir: DataDir = None,
+    assignments: Assignments = None,
+    json: Json = False,
+    timeout: Timeout = 30.0,
+) -> None:
+    """Take groups over from the cluster that a running gateway stands before: their committed offsets.
+
+    It may be killed and run again: a group that is here stays as it is. Exit code 0 if all of them are here (or would
+    be), 1 if one is not, and why, 2 for flags or settings that make no sense.
+    """
+    from coordinator.cli.moving.moves import Move, adopt_all
+
+    with one_line_errors():
+        settings = _settings(config, data_dir, assignments)
+        move = Move(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
+        _run(settings, timeout, json, lambda here, there, done: adopt_all(here, there, move, done))
+
+
+def give_back(
+    group: Group = None,
+    all_groups: All = False,
+    dry_run: DryRun = False,
+    config: Config = None,
+    data_dir: DataDir = None,
+    assignments: Assignments = None,
+    json: Json = False,
+    timeout: Timeout = 30.0,
+) -> None:
+    """Write the offsets of groups back to the cluster behind a running gateway, and let the groups go.
+
+    Groups have no members then. It may be killed and run again. Exit code 0 if all of them are at the cluster (or would
+    be), 1 if one is not, and why, 2 for flags or settings that make no sense.
+    """
+    from coordinator.cli.moving.moves import Move, give_back_all
+
+    with one_line_errors():
+        settings = _settings(config, data_dir, assignments)
+        move = Move(_chosen(group, all_groups), dry_run=dry_run)
+        with _alone(settings.data_dir):
+            _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
+
+
+Work = Callable[["PrivateNodes", "UpstreamGroups", "list[Moved]"], Awaitable[None]]
+
+
+def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
+    """Do it, and say what was done, even if it could not be brought to an end."""
+    import asyncio
+
+    from coordinator.cli.moving.results import print_results
+    from coordinator.upstream.errors import UpstreamError
+
+    done: list[Moved] = []
+    stopped: str | None = None
+    try:
+        asyncio.run(_with_both(settings, timeout_s, work, done))
+    except (UpstreamError, CommandError) as error:
+        stopped = str(error)
+    if done or stopped is None:
+        print_results(done, json=json)
+    if stopped is not None:
+        raise CommandError(stopped)
+    left = sum(not each.moved for each in done)
+    if left:
+        say(f"{left} of {len(done)} groups were not moved")
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[Moved]") -> None:
+    from coordinator.cli.moving.private import PrivateNodes
+    from coordinator.upstream.cluster import UpstreamCluster
+    from coordinator.upstream.config import config_from
+    from coordinator.upstream.groups import UpstreamGroups
+
+    with PrivateNodes(settings.data_dir, timeout_s) as here:
+        here.list_groups()  # whether anybody is there at all
+        cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes)
+        try:
+            await cluster.connect()
+            await work(here, UpstreamGroups(cluster), done)
+        finally:
+            await cluster.close()
+
+
+def _settings(config: Path | None, data_dir: str | None, assignments: Sequence[str] | None) -> Settings:
+    settings = load(config, os.environ, assignments or (), {"--data-dir": ("data.dir", data_dir)})
+    if not settings.is_gateway:
+        raise CommandError(
+            "upstream.bootstrap.servers is not set: this is no gateway to a cluster", EXIT_USAGE
+        )
+    return settings
+
+
+def _chosen(group: Sequence[str] | None, all_groups: bool) -> list[GroupId] | None:
+    if bool(group) == all_groups:
+        raise CommandError("expected --group, or --all, and not both", EXIT_USAGE)
+    return None if all_groups else [GroupId(each) for each in dict.fromkeys(group or ())]
+
+
+@contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """Two that give back at once could write older offsets after newer ones; the kernel lets go of a killed one."""
+    from coordinator.runtime.sockets import PRIVATE_DIRECTORY
+
+    directory = data_dir / PRIVATE_DIRECTORY
+    if not directory.is_dir():
+        raise CommandError(f"no gateway serves {data_dir}: there is no {directory}")
+    with (directory / LOCK_FILE).open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError("another `groupkeeper give-back` is running") from None
+        yield

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One group after the other; an error about one group does not stop the others."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from coordinator.cli.errors import CommandError
+from coordinator.cli.moving.private import PrivateNodes
+from coordinator.cli.moving.results import Moved, of_adopting, of_failing, of_giving_back
+from coordinator.upstream.adoption import adopt_group, give_back_group
+from coordinator.upstream.errors import Denied, NotYet
+from coordinator.upstream.groups import UpstreamGroups
+from protocol.names import GroupId
+
+WITH_OFFSETS: Final = ("", "classic", "consumer")
+"""The kinds of groups that commit offsets; old brokers name none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What was asked for: `groups` None stands for all."""
+
+    groups: list[GroupId] | None
+    dry_run: bool
+    take_live: bool = False
+
+
+async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Move, done: list[Moved]) -> None:
+    """Take groups over, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
+    groups = move.groups
+    if groups is None:
+        listed = await there.list_groups()
+        groups = sorted(group for group, each in listed.items() if each.kind in WITH_OFFSETS)
+
+    async def one(group: GroupId) -> Moved:
+        result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
+        return of_adopting(result, dry_run=move.dry_run)
+
+    await _each(groups, one, done)
+
+
+async def give_back_all(here: PrivateNodes, there: UpstreamGroups, move: Move, done: list[Moved]) -> None:
+    """Give groups back, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
+    groups = here.list_groups() if move.groups is None else move.groups
+
+    async def one(group: GroupId) -> Moved:
+        result = await give_back_group(here, there, group, dry_run=move.dry_run)
+        return of_giving_back(result, dry_run=move.dry_run)
+
+    await _each(groups, one, done)
+
+
+async def _each(groups: list[GroupId], one: Callable[[GroupId], Awaitable[Moved]], done: list[Moved]) -> None:
+    for group in groups:
+        try:
+            done.append(await one(group))
+        except (Denied, NotYet, CommandError) as error:
+            done.append(of_failing(group, error))

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinators of a running gateway, asked over their private sockets: the port `Here` of moving groups."""
+
+import asyncio
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from coordinator.cli.cluster.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIABLE
+from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.security import Security
+from coordinator.cli.errors import CommandError
+from coordinator.config.values import Address
+from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
+from coordinator.upstream.adoption import GiveBackAnswer, Offset, Offsets, TopicPartition
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+from protocol.proxy_header import ProxyHeader, encode_proxy_header
+
+T = TypeVar("T")
+
+_ANSWERS: Final = {
+    ErrorCode.NONE: GiveBackAnswer.GONE,
+    ErrorCode.OFFSET_OUT_OF_RANGE: GiveBackAnswer.CHANGED,
+    ErrorCode.NON_EMPTY_GROUP: GiveBackAnswer.LIVE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackAnswer.UNKNOWN,
+}
+
+
+class PrivateConnection(Connection):
+    """A connection to a node's private socket, which begins with a header that says that no client stands behind it."""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        self._path = path
+        super().__init__(Address(str(path), 0), timeout_s)
+
+    def _open(self, timeout_s: float, _security: Security) -> socket.socket:
+        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            opened.settimeout(timeout_s)
+            opened.connect(str(self._path))
+            opened.sendall(encode_proxy_header(ProxyHeader()))
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return str(self._path)
+
+
+class _NotYet(Exception):
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class PrivateNodes:
+    """The nodes of one data directory; what is not answered within `timeout_s` for one group ends as CommandError."""
+
+    def __init__(self, data_dir: Path, timeout_s: float) -> None:
+        """Nodes whose sockets lie in `data_dir`; nothing is connected yet."""
+        self._data_dir = data_dir
+        self._timeout_s = timeout_s
+        self._connections: dict[Path, PrivateConnection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def list_groups(self) -> list[GroupId]:
+        """All groups that there is something of here. Raises CommandError where one node cannot be asked."""
+        from protocol.messages import ListGroupsRequest
+
+        found: set[str] = set()
+        for path in self._sockets():
+            request = ListGroupsRequest(states_filter=[], types_filter=[])
+            answer = self._connection(path).ask(ApiKey.LIST_GROUPS, Versions(4, 5), request)
+            if answer.error_code != ErrorCode.NONE:
+                raise CommandError(f"listing the groups of {path}: {error_name(answer.error_code)}")
+            found.update(group.group_id for group in answer.groups)
+        return [GroupId(group) for group in sorted(found)]
+
+    # --- the port Here ---
+
+    async def is_adopted(self, group: GroupId) -> bool:
+        """Whether the group is marked as adopted."""
+        return bool((await self._adopt(group, None)).adopted)
+
+    async def has(self, group: GroupId) -> bool:
+        """Whether there is anything of the group here."""
+        return group in self.list_groups()
+
+    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
+        """Store offsets and mark; whether it was this that did."""
+        answer = await self._adopt(group, offsets)
+        return bool(answer.taken) or not offsets
+
+    async def offsets(self, group: GroupId) -> Offsets:
+        """All offsets that the group has here."""
+        from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+        everything = OffsetFetchRequestGroup(group_id=group, topics=None)
+        request = OffsetFetchRequest(groups=[everything])
+
+        def ask(connection: Connection) -> Offsets:
+            (answer,) = connection.ask(ApiKey.OFFSET_FETCH, Versions(8, 9), request).groups
+            self._check(answer.error_code, f"reading the offsets of group {group} here")
+            return {
+                TopicPartition(topic.name, part.partition_index): Offset(
+                    part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+                )
+                for topic in answer.topics
+                for part in topic.partitions
+                if part.committed_offset >= 0
+            }
+
+        return await self._ask(group, ask)
+
+    async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
+        """Remove mark and offsets, if these are the offsets."""
+        from coordinator.api.private.give_back_group import GiveBackGroupRequest
+
+        make: Any = GiveBackGroupRequest
+        kind = make.GivenTopic
+        request = make(group_id=group, offsets=_topics(offsets, kind, kind.GivenPartition))
+
+        def ask(connection: Connection) -> GiveBackAnswer:
+            code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
+            if code not in _ANSWERS:
+                self._check(code, f"giving group {group} back")
+            return _ANSWERS[ErrorCode(code)]
+
+        return await self._ask(group, ask)
+
+    async def _adopt(self, group: GroupId, offsets: Offsets | None) -> Any:
+        from coordinator.api.private.adopt_group import AdoptGroupRequest
+
+        make: Any = AdoptGroupRequest
+        kind = make.AdoptedTopic
+        rows = None if offsets is None else _topics(offsets, kind, kind.AdoptedPartition)
+        request = make(group_id=group, offsets=rows)
+
+        def ask(connection: Connection) -> Any:
+            answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
+            self._check(answer.error_code, f"adopting group {group}")
+            return answer
+
+        return await self._ask(group, ask)
+
+    # --- who is asked ---
+
+    async def _ask(self, group: GroupId, attempt: Callable[[Connection], T]) -> T:
+        """Ask the group's coordinator, again while it asks for patience or moves."""
+        deadline = time.monotonic() + self._timeout_s
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return attempt(self._coordinator(group))
+            except _NotYet as answer:
+                if time.monotonic() + pause_s >= deadline:
+                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
+                    raise CommandError(f"the coordinator of group {group} here: {still}") from None
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _coordinator(self, group: GroupId) -> Connection:
+        from protocol.messages import FindCoordinatorRequest
+
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, Versions(4, 4), request).coordinators
+        self._check(found.error_code, f"finding the coordinator of group {group} here")
+        return self._connection(private_path(self._data_dir, found.node_id))
+
+    def _any(self) -> Connection:
+        errors = []
+        for path in self._sockets():
+            try:
+                return self._connection(path)
+            except CommandError as error:
+                errors.append(error)
+        raise errors[0]
+
+    def _sockets(self) -> list[Path]:
+        found = sorted((self._data_dir / PRIVATE_DIRECTORY).glob("*.sock"))
+        if not found:
+            raise CommandError(f"no gateway serves {self._data_dir}: there are no sockets of it")
+        return found
+
+    def _connection(self, path: Path) -> PrivateConnection:
+        if path not in self._connections:
+            self._connections[path] = PrivateConnection(path, self._timeout_s)
+        return self._connections[path]
+
+    @staticmethod
+    def _check(code: int, doing: str) -> None:
+        if code in RETRIABLE:
+            raise _NotYet(code)
+        if code != ErrorCode.NONE:
+            raise CommandError(f"{doing}: {error_name(code)}")
+
+
+def _topics(offsets: Offsets, kind: Any, row: Any) -> list[Any]:
+    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+    for place, offset in sorted(offsets.items()):
+        by_topic[place.topic].append(
+            row(
+                partition_index=place.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return [kind(topic=topic, partitions=rows) for topic, rows in by_topic.items()]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a command did for each group, for people and for programs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from coordinator.upstream.adoption import (
+    Adopted,
+    AdoptResult,
+    GiveBackResult,
+    GivenBack,
+    Offsets,
+    TopicPartition,
+)
+from coordinator.upstream.errors import error_name
+
+DONE: Final = frozenset({Adopted.ADOPTED, Adopted.ALREADY, GivenBack.GIVEN, GivenBack.NOTHING})
+FAILED: Final = "failed"
+
+
+class MovedOffset(msgspec.Struct, frozen=True):
+    """One committed offset that went along."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """One group: `result` says in words what became of it, `moved` whether it is where it was to go."""
+
+    group: str
+    result: str
+    moved: bool
+    reason: str | None
+    offsets: list[MovedOffset]
+
+
+def of_adopting(result: AdoptResult, *, dry_run: bool) -> Moved:
+    """What `adopt` did for a group."""
+    outcome = result.outcome
+    words = "would be adopted" if dry_run and outcome is Adopted.ADOPTED else outcome.value
+    reason = None
+    if outcome is Adopted.LIVE and result.state is not None:
+        reason = f"{result.state.kind} group, {result.state.state}, {result.state.members} members"
+    return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
+
+
+def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
+    """What `give-back` did for a group."""
+    outcome = result.outcome
+    words = "would be given back" if dry_run and outcome is GivenBack.GIVEN else outcome.value
+    return Moved(
+        result.group, words, outcome in DONE, _refusals(result.refused) or None, _offsets(result.offsets)
+    )
+
+
+def of_failing(group: str, error: Exception) -> Moved:
+    """A group that could not be dealt with."""
+    return Moved(group, FAILED, False, str(error), [])
+
+
+def print_results(results: Sequence[Moved], *, json: bool) -> None:
+    """Print a table, or one JSON document with the offsets, too."""
+    from coordinator.cli import render
+
+    if json:
+        render.print_json(list(results))
+        return
+    render.print_table(
+        ["GROUP", "RESULT", "OFFSETS", "REASON"],
+        [(each.group, each.result, len(each.offsets), each.reason) for each in results],
+    )
+
+
+def _offsets(offsets: Offsets) -> list[MovedOffset]:
+    return [
+        MovedOffset(place.topic, place.partition, offset.offset, offset.leader_epoch, offset.metadata)
+        for place, offset in sorted(offsets.items())
+    ]
+
+
+def _refusals(refused: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(
+        f"{place.topic}-{place.partition}: {error_name(code)}" for place, code in sorted(refused.items())
+    )

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper adopt` and `groupkeeper give-back`, between a real cluster and a running gateway."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from bench.installed import groupkeeper
+from tests.kafka.cluster import KafkaCluster
+from tests.support import raw
+from tests.support.processes import environment
+from tests.support.service import Service
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+
+@dataclass
+class Gateway:
+    """A gateway, the cluster behind it, and the command."""
+
+    service: Service
+    kafka: KafkaCluster
+
+    def command(self, *arguments: str) -> list[str]:
+        settings = [f"--set={key}={value}" for key, value in self.service.settings.items()]
+        return [*groupkeeper(), *arguments, "--data-dir", str(self.service.data_dir), *settings]
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, env=environment(), check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def moved(self, *arguments: str) -> dict[str, tuple[str, dict[tuple[str, int], int]]]:
+        """What the command says that it did, by group; it must have succeeded."""
+        code, out, err = self.run(*arguments, "--json")
+        assert code == 0, err + out
+        return results(out)
+
+    def commit(self, group: str, offsets: Mapping[int, int]) -> None:
+        """Commit at the cluster."""
+        raw.wait_for_coordinator(self.kafka.address(1), group)
+        raw.commit_offsets(self.kafka.address(1), group, "t", offsets)
+
+    def there(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets at the cluster."""
+        return raw.fetch_offsets(self.kafka.address(1), group)
+
+
+def results(out: str) -> dict[str, tuple[str, dict[tuple[str, int], int]]]:
+    return {
+        each["group"]: (
+            each["result"],
+            {(offset["topic"], offset["partition"]): offset["offset"] for offset in each["offsets"]},
+        )
+        for each in json.loads(out)
+    }
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
+    try:
+        cluster.start()
+        cluster.create_topic("t", 3)
+        yield cluster
+    finally:
+        cluster.close()
+
+
+@pytest.fixture(scope="module")
+def gateway(kafka: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    settings: dict[str, Any] = {
+        "upstream.bootstrap.servers": kafka.bootstrap(),
+        "gateway.port.base": 13_000 + os.getpid() % 1_000,  # 1,000 ports that the service has none of
+        "workers": 2,
+    }
+    service = Service(tmp_path_factory.mktemp("gateway"), settings)
+    try:
+        service.launch()
+        private = service.data_dir / "private"
+        wait_until(
+            lambda: len(list(private.glob("*.sock"))) == 2, what=lambda: f"nodes:\n{service.log_text()}"
+        )
+        yield Gateway(service, kafka)
+    finally:
+        service.close()
+
+
+def test_there_and_back(gateway: Gateway) -> None:
+    gateway.commit("there-and-back", {0: 3, 1: 5})
+    offsets = {("t", 0): 3, ("t", 1): 5}
+    group = ("--group", "there-and-back")
+    assert gateway.moved("adopt", *group, "--dry-run") == {"there-and-back": ("would be adopted", offsets)}
+    assert gateway.moved("adopt", *group) == {"there-and-back": ("adopted", offsets)}
+    assert gateway.moved("adopt", *group) == {"there-and-back": ("already here", {})}
+    raw.commit_offsets(gateway.kafka.address(1), "there-and-back", "t", {0: 1, 1: 1})
+    assert gateway.moved("give-back", *group, "--dry-run") == {
+        "there-and-back": ("would be given back", offsets)
+    }
+    assert gateway.moved("give-back", *group) == {"there-and-back": ("given back", offsets)}
+    assert gateway.there("there-and-back") == offsets, "what was here counts"
+    assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
+
+
+def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
+    consumer = ck.Consumer(
+        {"bootstrap.servers": gateway.kafka.bootstrap(), "group.id": "live", "auto.offset.reset": "earliest"}
+    )
+    try:
+        consumer.subscribe(["t"])
+        wait_until(lambda: consumer.poll(0.2) or consumer.assignment(), 60.0, what="a member")
+        consumer.commit(offsets=[ck.TopicPartition("t", 0, 2)], asynchronous=False)
+        code, out, err = gateway.run("adopt", "--group", "live")
+        assert code == 1
+        assert "live at the cluster" in out
+        assert "classic group, Stable, 1 members" in out
+        assert "1 of 1 groups were not moved" in err
+        forced = gateway.moved("adopt", "--group", "live", "--force")
+        assert forced == {"live": ("adopted", {("t", 0): 2})}
+    finally:
+        consumer.close()
+
+
+def test_all_of_them_are_moved_however_often_the_command_is_killed(gateway: Gateway) -> None:
+    """Killed at seeded steps, before or after they had their effect, and run again, it loses nothing."""
+    groups = {f"all-{number}": {number % 3: number + 1} for number in range(10)}
+    for group, offsets in groups.items():
+        gateway.commit(group, offsets)
+    wanted = {group: {("t", part): offset for part, offset in each.items()} for group, each in groups.items()}
+
+    kill_and_run(gateway, "adopt", seed=1)
+    adopted = gateway.moved("adopt", "--all")
+    assert {adopted[group][0] for group in groups} == {"already here"}
+    would = gateway.moved("give-back", "--all", "--dry-run")
+    assert {group: would[group][1] for group in groups} == wanted
+
+    for group, offsets in groups.items():  # what the cluster has becomes old
+        raw.commit_offsets(gateway.kafka.address(1), group, "t", dict.fromkeys(offsets, 0))
+    kill_and_run(gateway, "give-back", seed=2)
+    left = gateway.moved("give-back", *(f"--group={group}" for group in groups))
+    assert {outcome for outcome, _ in left.values()} == {"nothing here"}
+    assert {group: gateway.there(group) for group in groups} == wanted
+
+
+def kill_and_run(gateway: Gateway, command: str, seed: int) -> None:
+    """Let movers be killed at one of their first twenty questions each, and the command end the work."""
+    chance = random.Random(seed)
+    for _ in range(6):
+        program = [sys.executable, "-m", "tests.cli.killed_mover", command, str(chance.randint(1, 20))]
+        program += [
+            chance.choice(["before", "after"]),
+            str(gateway.service.data_dir),
+            gateway.kafka.bootstrap(),
+        ]
+        killed = subprocess.run(program, capture_output=True, text=True, env=environment(), check=False)
+        assert killed.returncode == -signal.SIGKILL, killed
+    code, out, err = gateway.run(command, "--all")
+    assert code == 0, err + out
+
+
+def test_a_table_for_people(gateway: Gateway) -> None:
+    gateway.commit("tabled", {0: 3})
+    code, out, _ = gateway.run("adopt", "--group", "tabled")
+    assert code == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert ["GROUP", "RESULT", "OFFSETS", "REASON"] in lines
+    assert ["tabled", "adopted", "1", "-"] in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("adopt",), 2, "expected --group, or --all, and not both"),
+        (("adopt", "--all", "--group", "g"), 2, "expected --group, or --all, and not both"),
+        (
+            ("give-back", "--all", "--set=upstream.bootstrap.servers="),
+            2,
+            "upstream.bootstrap.servers is not set",
+        ),
+        (
+            ("adopt", "--all", "--set=upstream.bootstrap.servers=127.0.0.1:1"),
+            1,
+            "bootstrap.servers: cannot reach",
+        ),
+        (("adopt", "--all", "--data-dir=/nowhere"), 1, "no gateway serves /nowhere"),
+        (("give-back", "--all", "--data-dir=/nowhere"), 1, "no gateway serves /nowhere"),
+    ],
+)
+def test_what_makes_no_sense(gateway: Gateway, arguments: tuple[str, ...], code: int, said: str) -> None:
+    command = [*gateway.command(*arguments[:1]), *arguments[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stdout) == (code, ""), done
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_two_cannot_give_back_at_once(gateway: Gateway, tmp_path: Path) -> None:
+    import fcntl
+
+    with (gateway.service.data_dir / "private" / "moving.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, _, err = gateway.run("give-back", "--all")
+    assert (code, err) == (1, "groupkeeper: another `groupkeeper give-back` is running\n")
