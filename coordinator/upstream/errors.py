@@ -58,6 +58,16 @@ class Refused(UpstreamError):
         super().__init__(f"{setting}: {address} refuses the node: {reason}")
 
 
+class Unreadable(UpstreamError):
+    """A file with the node's credentials cannot be read."""
+
+    rank = 4
+    lasting = True
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(f"{setting}: {reason}")
+
+
 class TooOld(UpstreamError):
     """The cluster lacks a version of an api that a gateway needs."""
 

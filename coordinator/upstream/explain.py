@@ -8,7 +8,7 @@ from typing import Final
 
 import aiokafka.errors as kafka_errors
 
-from coordinator.config import Address, ConfigError
+from coordinator.config import Address
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import CA, MECHANISM, SECURITY, NotKafka, Refused, Unreachable, UpstreamError
 from coordinator.upstream.probe import look_at
@@ -32,7 +32,7 @@ async def explained(
     timeout_ms: int,
 ) -> Exception:
     """Return what is wrong, looking once more at the address where the error itself says too little."""
-    if isinstance(error, UpstreamError | ConfigError) and not isinstance(error, Unreachable):
+    if isinstance(error, UpstreamError) and not isinstance(error, Unreachable):
         return error
     known = _refusal(error, address)
     if known is not None:

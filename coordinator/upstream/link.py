@@ -24,6 +24,7 @@ from coordinator.upstream.errors import (
     Refused,
     TooSlow,
     Unreachable,
+    Unreadable,
 )
 from coordinator.upstream.explain import EXPECTED, explained, reason_of
 from coordinator.upstream.questions import NEEDED, Answer, Question
@@ -52,12 +53,12 @@ class Keys:
         self.context = _context(config) if config.uses_tls else None
 
     def password(self) -> str | None:
-        """The password for PLAIN and SCRAM, without the end of its line. Raises ConfigError."""
+        """The password for PLAIN and SCRAM, without the end of its line. Raises Unreadable."""
         path = self._config.sasl_password_file
         return None if path is None else self._secret(path, "upstream.sasl.password.file")
 
     def token(self) -> str:
-        """The token for OAUTHBEARER. Raises ConfigError."""
+        """The token for OAUTHBEARER. Raises Unreadable."""
         path = self._config.sasl_oauthbearer_token_file
         assert path is not None, "OAUTHBEARER without a file is refused with the settings"
         return self._secret(path, "upstream.sasl.oauthbearer.token.file")
@@ -66,9 +67,9 @@ class Keys:
         try:
             text = self._read(path).decode()
         except OSError as error:
-            raise ConfigError(f"{setting}: cannot read {path}: {error.strerror or error}") from None
+            raise Unreadable(setting, f"cannot read {path}: {error.strerror or error}") from None
         except UnicodeDecodeError:
-            raise ConfigError(f"{setting}: {path} is not UTF-8") from None
+            raise Unreadable(setting, f"{path} is not UTF-8") from None
         return text.rstrip("\r\n")
 
 
@@ -88,7 +89,7 @@ class Link:
     async def open(cls, address: Address, config: UpstreamConfig, keys: Keys) -> "Link":
         """Connect, authenticate, and see that the broker has all that a gateway asks.
 
-        Raises UpstreamError, and ConfigError where a password or token cannot be read.
+        Raises UpstreamError.
         """
         link = cls(address, config, keys)
         timeout_ms = min(config.request_timeout_ms, CONNECT_TIMEOUT_MS_MAX)

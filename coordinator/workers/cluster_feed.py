@@ -20,12 +20,12 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
 from coordinator.topology.gateway_view import BrokerState, UpstreamState
 from coordinator.upstream.cluster import Broker, UpstreamCluster
+from coordinator.upstream.config import config_from
 from coordinator.upstream.differences import Difference, SeenTopic
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.workers import known_cluster
 from coordinator.workers.gateways import ClusterUnusable
-from coordinator.workers.own_settings import upstream_config
 from coordinator.workers.topic_changes import apply_changes
 from storage.disk.filesystem import FileSystem, read_file
 from storage.errors import StorageError
@@ -69,7 +69,7 @@ class ClusterFeed:
                 "start a gateway with an empty directory"
             )
         self._cluster = UpstreamCluster(
-            upstream_config(settings),
+            config_from(settings),
             read=partial(read_file, fs),
             ours=[Address(settings.listen.host, settings.listen.port + n) for n in range(settings.workers)],
             cluster_id=self._noted,

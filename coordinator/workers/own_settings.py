@@ -8,7 +8,6 @@ from msgspec.structs import asdict, replace
 from coordinator.config import Address, Settings
 from coordinator.config.settings import GATEWAY_NODE_ID
 from coordinator.gateway.config import GatewayConfig
-from coordinator.upstream.config import UpstreamConfig
 
 
 def node_ids(settings: Settings) -> list[int]:
@@ -60,22 +59,6 @@ def gateway_config(settings: Settings) -> GatewayConfig:
         upstream_tls=settings.upstream_security_protocol in ("SSL", "SASL_SSL"),
         upstream_ca=settings.upstream_ssl_ca_location,
         upstream_names_checked=settings.upstream_ssl_endpoint_identification,
-    )
-
-
-def upstream_config(settings: Settings) -> UpstreamConfig:
-    """Where the cluster is, and how to get in. Raises ConfigError."""
-    return UpstreamConfig(
-        bootstrap_servers=settings.upstream_bootstrap_servers or (),
-        security_protocol=settings.upstream_security_protocol,
-        sasl_mechanism=settings.upstream_sasl_mechanism,
-        sasl_username=settings.upstream_sasl_username,
-        sasl_password_file=settings.upstream_sasl_password_file,
-        sasl_oauthbearer_token_file=settings.upstream_sasl_oauthbearer_token_file,
-        ssl_ca_location=settings.upstream_ssl_ca_location,
-        ssl_endpoint_identification=settings.upstream_ssl_endpoint_identification,
-        metadata_refresh_ms=settings.upstream_metadata_refresh_ms,
-        request_timeout_ms=settings.upstream_request_timeout_ms,
     )
 
 

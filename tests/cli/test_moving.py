@@ -22,7 +22,7 @@ from tests.support.processes import environment
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @dataclass

@@ -20,6 +20,7 @@ from coordinator.upstream.errors import (
     TooOld,
     TooSlow,
     Unreachable,
+    Unreadable,
     UpstreamError,
 )
 from protocol.apis import ApiKey, VersionRange
@@ -123,7 +124,7 @@ async def test_a_certificate_for_another_name(kafka: KafkaCluster, tmp_path: Pat
 async def test_files_that_are_not_there(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", "PLAIN")
     settings["sasl_password_file"] = tmp_path / "nowhere"
-    await refused(settings, ConfigError, "upstream.sasl.password.file: cannot read ")
+    await refused(settings, Unreadable, "upstream.sasl.password.file: cannot read ")
     settings = settings_for(kafka, tmp_path, "SSL", None)
     settings["ssl_ca_location"] = tmp_path / "nowhere"
     await refused(settings, ConfigError, "upstream.ssl.ca.location: cannot read ")
