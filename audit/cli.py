@@ -163,7 +163,9 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
             "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
             "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
         )
+    from audit.compared.live import check_answers
     from audit.facts.inventory import take_inventory
+    from audit.report.write import check_writable
     from audit.run.progress import Progress
     from audit.source.compacted import check_work_dir
     from audit.source.look import look
@@ -175,6 +177,9 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
         take_inventory({log_dir: look(log_dir) for log_dir in local})
     if options.compacted is not None:
         check_work_dir(options.compacted, options.log_dirs)
+    check_writable(Path(options.out))
+    if options.against is not None:
+        check_answers(options.against)
     with Progress(sys.stderr) as progress:
         progress.step("starting Spark")
         from pyspark.errors import PySparkException
@@ -209,6 +214,11 @@ def _tell(report: "Report", fail_on: str, out: str) -> int:
     run = report.run
     lines = [
         verdict(report),
+        *(
+            f"  {one.severity}: {one.name}, {one.extent}"
+            for severity in reversed(SEVERITIES)
+            for one in report.of(severity)
+        ),
         f"{run.records:,} records in {run.partitions} partitions, {run.groups:,} groups, {run.offsets:,} offsets; "
         f"{run.seconds:.1f} s",
         f"see {Path(out) / 'report.html'}",

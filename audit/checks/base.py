@@ -14,7 +14,7 @@ FOUND_COLUMNS: Final = "partition, file, position, count, message"
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to the log. `about` is a sentence for people.
+    """A question to the log. `about` and `todo` are for people: what it means, and what to do then.
 
     `query` is SQL on the tables of Facts, which gives rows with FOUND_COLUMNS; "" where there is nothing to ask.
     """
@@ -22,6 +22,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     severity: Severity
     about: str
+    todo: str
     query: Callable[[Facts], str]
 
 

@@ -14,5 +14,6 @@ CHECK = Check(
     name="changed_meanwhile",
     severity="info",
     about="This changed while the log was read, so that nothing can be said of it.",
+    todo="Nothing, unless it comes every time: then audit a copy or a snapshot.",
     query=_query,
 )

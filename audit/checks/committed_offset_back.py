@@ -23,5 +23,9 @@ CHECK = Check(
     name="committed_offset_back",
     severity="warning",
     about="A group committed a lower offset than before: it was reset on purpose, or it reads records again.",
+    todo=(
+        "If nobody has reset these groups, look for consumers that commit from two places, or that "
+        "seek back after a restart."
+    ),
     query=_query,
 )

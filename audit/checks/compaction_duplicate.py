@@ -21,5 +21,9 @@ CHECK = Check(
     name="compaction_duplicate",
     severity="error",
     about="A key is in the compacted part more than once: compaction says that it was there, and was not.",
+    todo=(
+        "Keep a copy of this partition's directory, set log.cleaner.enable=false, and report it: "
+        "this is a bug, or somebody has changed files."
+    ),
     query=_query,
 )

@@ -17,5 +17,9 @@ CHECK = Check(
     name="generation_back",
     severity="error",
     about="A group was stored with a lower generation than before, and had not been deleted between.",
+    todo=(
+        "Two nodes may have served this group from two copies of the log: see that only one runs, "
+        "and restart the group's members."
+    ),
     query=_query,
 )

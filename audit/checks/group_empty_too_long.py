@@ -22,5 +22,9 @@ CHECK = Check(
     name="group_empty_too_long",
     severity="warning",
     about="A group has had no member for longer than offsets.retention.minutes, and is still there.",
+    todo=(
+        "Look for the job expire_offsets in groupkeeper_job_runs_total, and for the wall clock "
+        "jumped in the node's log."
+    ),
     query=_query,
 )

@@ -21,5 +21,9 @@ CHECK = Check(
     name="growth",
     severity="warning",
     about="The log has grown much since the last audit: compaction or expiry does not keep up, or a client runs wild.",
+    todo=(
+        "Compare the pictures with those of the last audit, and ask the groups that commit most "
+        "whether they must commit so often."
+    ),
     query=_query,
 )

@@ -24,5 +24,9 @@ CHECK = Check(
     name="hot_partition",
     severity="warning",
     about="One partition has many times the records of the others, so its coordinator has most of the work.",
+    todo=(
+        "See which groups have most records; a group that commits after each record should commit "
+        "less often. Another name places a group elsewhere."
+    ),
     query=_query,
 )

@@ -35,5 +35,9 @@ CHECK = Check(
     name="lost_since_last_audit",
     severity="error",
     about="What a group had committed at the last audit is not in the log any more, and nothing newer is.",
+    todo=(
+        "If the directory was restored from a backup, nothing. If not, restore the offsets with "
+        "groupkeeper groups set-offsets, and look for the cause."
+    ),
     query=_query,
 )

@@ -25,5 +25,9 @@ CHECK = Check(
     name="members_flapping",
     severity="warning",
     about="A member joins under a new id again and again: it crashes, or is too slow for its session timeout.",
+    todo=(
+        "Look at these consumers' own logs: crashes, max.poll.interval.ms, session.timeout.ms. A "
+        "group.instance.id spares a rebalance at each restart."
+    ),
     query=_query,
 )

@@ -23,5 +23,9 @@ CHECK = Check(
     name="offset_expired",
     severity="warning",
     about="An offset is past its retention and has no tombstone: expiry does not run, or does not get through.",
+    todo=(
+        "Look for the job expire_offsets in groupkeeper_job_runs_total. If the retention is another: "
+        "--limit offsets_retention_ms=N."
+    ),
     query=_query,
 )

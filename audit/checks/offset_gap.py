@@ -36,5 +36,9 @@ CHECK = Check(
     name="offset_gap",
     severity="error",
     about="Offsets are missing where compaction has not been: records were lost.",
+    todo=(
+        "See groupkeeper log check for this partition, and compare with a backup; possibly-older.csv "
+        "of a repair names the offsets."
+    ),
     query=_query,
 )

@@ -7,6 +7,10 @@ CHECK = Check(
     name="offset_order",
     severity="error",
     about="A batch starts at a lower offset than the one before it.",
+    todo=(
+        "Stop the node and run groupkeeper log check --partition P, then groupkeeper log repair "
+        "--partition P --dry-run."
+    ),
     query=lambda _: sightings_or_ranges(
         "offset_order",
         "first_base_offset < earlier_base_offset",

@@ -7,6 +7,10 @@ CHECK = Check(
     name="offset_overlap",
     severity="error",
     about="Two batches have the same offsets: one was written twice, or two leaders wrote.",
+    todo=(
+        "Stop the node and run groupkeeper log check --partition P; see that no second node writes "
+        "to this directory."
+    ),
     query=lambda _: sightings_or_ranges(
         "offset_overlap",
         "first_base_offset < expected_offset and first_base_offset >= earlier_base_offset",

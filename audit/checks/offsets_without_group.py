@@ -21,5 +21,6 @@ CHECK = Check(
     name="offsets_without_group",
     severity="info",
     about="Offsets belong to no stored group: somebody commits without joining, or the group is gone.",
+    todo="Nothing, if you know who commits without joining. What nobody uses expires by itself.",
     query=_query,
 )

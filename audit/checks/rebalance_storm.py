@@ -24,5 +24,9 @@ CHECK = Check(
     name="rebalance_storm",
     severity="warning",
     about="A group goes through generation after generation: its members spend their time on rebalancing.",
+    todo=(
+        "Look at these groups' members: restarts, session.timeout.ms, and deployments that restart "
+        "all at once; see groupkeeper_rebalances_total by cause."
+    ),
     query=_query,
 )

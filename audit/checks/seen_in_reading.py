@@ -10,42 +10,64 @@ CHECKS: Final = (
         name="batch_crc",
         severity="error",
         about="A batch does not have the bytes that were written: its checksum is another.",
+        todo=(
+            "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
+            "can be kept; or restore a backup. Have the disk and the memory looked at."
+        ),
         query=sightings_of("batch_crc"),
     ),
     Check(
         name="batch_damage",
         severity="error",
         about="Bytes in the log are no batch, or a batch holds no records that can be read.",
+        todo=(
+            "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
+            "can be kept; or restore a backup. Have the disk looked at."
+        ),
         query=sightings_of("batch_damage"),
     ),
     Check(
         name="future_time",
         severity="warning",
         about="A record says that it is from the future: a clock was wrong, and it will expire late.",
+        todo=(
+            "See that NTP or chrony runs on the hosts that write; offsets that must not stay so long "
+            "can be committed anew."
+        ),
         query=sightings_of("future_time"),
     ),
     Check(
         name="metadata_too_long",
         severity="warning",
         about="A commit's metadata is longer than offset.metadata.max.bytes allows.",
+        todo="The limit was lowered, or another server wrote this: nothing is wrong with what is there.",
         query=sightings_of("metadata_too_long"),
     ),
     Check(
         name="undecodable",
         severity="error",
         about="The key or the value of a record cannot be understood.",
+        todo=(
+            "See which program wrote the record (its client is in the message, if it is known), and "
+            "report it if that was a Groupkeeper or a Kafka."
+        ),
         query=sightings_of("undecodable"),
     ),
     Check(
         name="unknown_type",
         severity="warning",
         about="A record is of a type that Kafka 4.3 does not have.",
+        todo="A newer Kafka has written this directory. It is kept, and not served.",
         query=sightings_of("unknown_type"),
     ),
     Check(
         name="wrong_partition",
         severity="error",
         about="A group has records in a partition where no coordinator looks for it.",
+        todo=(
+            "The number of partitions differs from when this was written: check "
+            "offsets.topic.num.partitions, or give --partitions."
+        ),
         query=sightings_of("wrong_partition"),
     ),
 )

@@ -2,6 +2,7 @@
 """What the coordinators of a cluster say of their groups, over Kafka's protocol: ours or any broker's."""
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -16,6 +17,11 @@ T = TypeVar("T")
 PATIENCE_S: Final = 60.0
 """How long a coordinator may load or move before the audit gives up."""
 GROUPS_AT_ONCE: Final = 200
+ANSWER_S: Final = 5.0
+"""How long a server may take to say that it is there."""
+_CORRELATION_ID: Final = b"\0\0\0\7"
+_VERSIONS_REQUEST: Final = b"\0\0\0\x0a" + b"\0\x12\0\0" + _CORRELATION_ID + b"\xff\xff"
+"""ApiVersions v0, which every server answers: length, api key 18, version, correlation id, no client id."""
 CLASSIC: Final = ("", "classic", "Classic")
 """The type that a group of the classic protocol is listed with; before Kafka 3.8 there is none."""
 
@@ -47,6 +53,34 @@ class Live(msgspec.Struct, frozen=True):
     offsets: dict[OffsetKey, LiveOffset]
     started_ms: int
     ended_ms: int
+
+
+def check_answers(address: str) -> None:
+    """Raise AuditError unless something at one of these addresses, with commas between them, speaks Kafka's protocol.
+
+    That takes seconds at most, where a client tries for half a minute.
+    """
+    failures = []
+    for one in address.split(","):
+        host, _, port = one.strip().rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise AuditError(f"--against {address}: expected HOST:PORT")
+        try:
+            _ask_versions(host.strip("[]"), int(port))
+        except OSError as error:
+            failures.append(error.strerror or str(error))
+        else:
+            return
+    raise AuditError(f"--against {address}: no answer: {failures[0]}")
+
+
+def _ask_versions(host: str, port: int) -> None:
+    """Ask which versions of the apis there are. Raises OSError."""
+    with socket.create_connection((host, port), ANSWER_S) as connection:
+        connection.sendall(_VERSIONS_REQUEST)
+        answer = connection.recv(8, socket.MSG_WAITALL)
+    if answer[4:] != _CORRELATION_ID:
+        raise OSError("what listens there does not speak Kafka's protocol")
 
 
 def ask(address: str, only: Collection[str] | None = None) -> Live:

@@ -62,12 +62,12 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
 def pictures(report: Report) -> list[Picture]:
     """All pictures, in the order of the page."""
     return [
+        *([_findings(report)] if report.findings else []),
         _commits(report),
         _skew(report),
         _states(report),
         _growth(report),
         _rebalances(report),
-        _findings(report),
     ]
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from audit.checks import all_checks
 from audit.facts.facts import Facts, RunFacts
-from audit.report.model import Finding, Hour, PartitionSize, Report
+from audit.report.model import Finding, Hour, PartitionSize, Report, Words
 
 HOURS_SHOWN = 24 * 14
 GROUPS_SHOWN = 15
@@ -35,7 +35,7 @@ def collect_report(facts: Facts) -> Report:
         run=_run(facts, sizes),
         against=facts.options.against,
         findings=(),
-        abouts={check.name: check.about for check in all_checks()},
+        checks={check.name: Words(check.about, check.todo) for check in all_checks()},
         hours=_hours(facts),
         states=_states(facts),
         sizes=[PartitionSize(number, *sizes.get(number, (0, 0))) for number in facts.inventory.partitions],

@@ -11,6 +11,9 @@ from audit.report import charts
 from audit.report.markdown import verdict
 from audit.report.model import Report
 
+ROWS_SHOWN: Final = 5
+"""Of each check; the others show on a click, up to ROWS_MAX."""
+ROWS_MAX: Final = 200
 TITLES: Final = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}
 
 
@@ -25,6 +28,8 @@ def html_page(report: Report) -> str:
             verdict=verdict(report),
             worst=report.worst() or "none",
             sections=[(severity, TITLES[severity], report.of(severity)) for severity in reversed(SEVERITIES)],
+            shown=ROWS_SHOWN,
+            most=ROWS_MAX,
             pictures=charts.pictures(report),
         )
     )

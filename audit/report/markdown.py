@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from audit.options import SEVERITIES, Severity
-from audit.report.model import Finding, Report
+from audit.report.model import Finding, Found, Report
 
-FINDINGS_SHOWN: Final = 20
+FINDINGS_SHOWN: Final = 10
+"""Of each check; a mail is short."""
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
@@ -26,19 +27,13 @@ def plain(text: str) -> str:
 
 def verdict(report: Report) -> str:
     """The audit in one sentence."""
-    run = report.run
-    if not run.findings:
+    if not report.findings:
         return "Nothing to report: the log can be trusted."
-    parts = [
-        _counted(number, word)
-        for number, word in ((run.errors, "error"), (run.warnings, "warning"), (run.infos, "remark"))
-        if number
-    ]
-    return ", ".join(parts) + "."
-
-
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    named: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "remark"))
+    times = [(report.times(severity), word) for severity, word in named]
+    parts = [f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in times if number]
+    checks = len({finding.check for finding in report.findings})
+    return f"{', '.join(parts)}, of {checks} check{'' if checks == 1 else 's'}."
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -63,15 +58,24 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
     title = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}[severity]
     yield ""
     yield f"## {title}"
+    for one in found:
+        yield from _check(one)
+
+
+def _check(found: Found) -> Iterator[str]:
     yield ""
-    yield "| check | partition | times | the first |"
-    yield "|---|--:|--:|---|"
-    for finding in found[:FINDINGS_SHOWN]:
+    yield f"### {plain(found.name)}: {found.extent}"
+    yield ""
+    yield f"{plain(found.words.about)} **What to do:** {plain(found.words.todo)}"
+    yield ""
+    yield "| partition | times | the first |"
+    yield "|--:|--:|---|"
+    for finding in found.findings[:FINDINGS_SHOWN]:
         partition = "" if finding.partition is None else finding.partition
-        yield f"| {plain(finding.check)} | {partition} | {finding.count:,} | {plain(_first(finding))} |"
-    if len(found) > FINDINGS_SHOWN:
+        yield f"| {partition} | {finding.count:,} | {plain(_first(finding))} |"
+    if len(found.findings) > FINDINGS_SHOWN:
         yield ""
-        yield f"and {len(found) - FINDINGS_SHOWN:,} more, which are in summary.json."
+        yield f"and {len(found.findings) - FINDINGS_SHOWN:,} more, which are in summary.json."
 
 
 def _first(finding: Finding) -> str:

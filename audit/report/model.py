@@ -37,13 +37,42 @@ class PartitionSize(msgspec.Struct, frozen=True):
     bytes: int
 
 
+class Words(msgspec.Struct, frozen=True):
+    """A check in words: what it means when it finds something, and what to do."""
+
+    about: str
+    todo: str
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one check has found: `count` times, in so many `partitions`; `findings` has the most frequent first."""
+
+    check: str
+    severity: Severity
+    words: Words
+    count: int
+    partitions: int
+    findings: Sequence[Finding]
+
+    @property
+    def name(self) -> str:
+        """The check's name for people."""
+        return self.check.replace("_", " ")
+
+    @property
+    def extent(self) -> str:
+        """How often, and in how many partitions: `29 times in 5 partitions`."""
+        where = f" in {_counted(self.partitions, 'partition')}" if self.partitions else ""
+        return f"{_counted(self.count, 'time')}{where}"
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit. `abouts` has a sentence for every check, `states` the number of groups by state."""
+    """An audit. `checks` has words for every check, `states` the number of groups by state."""
 
     run: RunFacts
     against: str | None
     findings: Sequence[Finding]
-    abouts: Mapping[str, str]
+    checks: Mapping[str, Words]
     hours: Sequence[Hour]
     states: Mapping[str, int]
     sizes: Sequence[PartitionSize]
@@ -55,10 +84,32 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         found = {finding.severity for finding in self.findings}
         return next((severity for severity in reversed(SEVERITIES) if severity in found), None)
 
-    def of(self, severity: Severity) -> list[Finding]:
-        """The findings of one severity, the most frequent first."""
-        chosen = (finding for finding in self.findings if finding.severity == severity)
-        return sorted(chosen, key=lambda finding: (-finding.count, finding.check, finding.partition or 0))
+    def times(self, severity: Severity) -> int:
+        """How often something of this severity was found."""
+        return sum(finding.count for finding in self.findings if finding.severity == severity)
+
+    def of(self, severity: Severity) -> list[Found]:
+        """What checks of one severity have found, the most frequent first."""
+        by_check: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            if finding.severity == severity:
+                by_check.setdefault(finding.check, []).append(finding)
+        found = [self._found(check, severity, findings) for check, findings in by_check.items()]
+        return sorted(found, key=lambda one: (-one.count, one.check))
+
+    def _found(self, check: str, severity: Severity, findings: list[Finding]) -> Found:
+        return Found(
+            check=check,
+            severity=severity,
+            words=self.checks.get(check, Words("", "")),
+            count=sum(finding.count for finding in findings),
+            partitions=len({finding.partition for finding in findings} - {None}),
+            findings=sorted(findings, key=lambda one: (-one.count, one.partition or 0, one.file or "")),
+        )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def reaches(worst: Severity | None, fail_on: Severity) -> bool:

@@ -30,6 +30,15 @@ def write_reports(report: Report, out: Path) -> None:
         _replace(out / name, content)
 
 
+def check_writable(out: Path) -> None:
+    """Raise AuditError unless reports can be written to `out`, which may not be there yet; nothing is changed."""
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise AuditError(f"--out {out}: {there} is no directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise AuditError(f"--out {out}: {there} cannot be written")
+
+
 def _replace(path: Path, content: bytes) -> None:
     # The collector takes every *.prom that it sees, so the name of what is half written ends otherwise.
     new = path.with_name(path.name + ".new")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
 
 import msgspec
 import pytest
@@ -103,6 +105,60 @@ def test_exit_code_is_2_with_one_line_when_it_cannot_run(
     assert line.startswith("groupkeeper: ")
     assert says in line
     assert not (tmp_path / "out").exists()
+
+
+def fails_before_java(tmp_path: Path, *arguments: str) -> str:
+    """The one line that the command ends with; asserts that Java was not started for it."""
+    healthy(Log(tmp_path / "log", 3))
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexit 1\n")
+    java.chmod(0o755)
+    done = command("--log-dirs", str(tmp_path / "log"), *arguments, JAVA_HOME=str(tmp_path / "java"))
+    assert done.returncode == cli.EXIT_FAILED
+    (line,) = done.stderr.splitlines()
+    assert not (tmp_path / "started").exists()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("127.0.0.1:1", "no answer: Connection refused"),
+        ("localhost", "expected HOST:PORT"),
+        ("127.0.0.1:99999", "expected HOST:PORT"),
+        ("nobody.invalid:9092", "no answer: "),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_found_before_spark_starts(
+    tmp_path: Path, address: str, says: str
+) -> None:
+    line = fails_before_java(tmp_path, "--out", str(tmp_path / "out"), "--against", address)
+    assert line.startswith(f"groupkeeper: --against {address}: {says}")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_cluster_is_found_before_spark_starts(tmp_path: Path) -> None:
+    class Http(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1_000)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Http) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_address[1]}"
+        line = fails_before_java(tmp_path, "--out", str(tmp_path / "out"), "--against", address)
+        server.shutdown()
+    assert line.endswith(
+        f"--against {address}: no answer: what listens there does not speak Kafka's protocol"
+    )
+
+
+def test_a_place_that_cannot_be_written_is_found_before_spark_starts(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    line = fails_before_java(tmp_path, "--out", str(file / "out"))
+    assert line == f"groupkeeper: --out {file}/out: {file} is no directory"
 
 
 def test_without_java_the_command_says_what_to_install(tmp_path: Path) -> None:
@@ -203,7 +259,7 @@ def test_the_page_is_whole_and_shows_names_as_they_are(hostile: Path) -> None:
     assert not page.tags & {"script", "iframe", "object", "link", "img"}
     assert not {name for name in page.attributes if name.startswith("on") or name in ("src", "href")}
     assert "<script>alert(1)</script>" in page.words
-    assert page.tags >= {"svg", "rect", "details", "dl"}
+    assert page.tags >= {"svg", "rect", "table", "dl"}
 
 
 def test_the_markdown_shows_names_as_they_are(hostile: Path) -> None:
