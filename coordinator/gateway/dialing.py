@@ -2,7 +2,6 @@
 """Connecting: to a broker, and to the private socket of a node of ours."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from socket import socket
@@ -11,6 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.tls import broker_context, shake_hands
 from coordinator.runtime.sockets import STREAM, UNIX, send_at_once
 from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
 
@@ -32,18 +32,23 @@ class Dialer:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, config: GatewayConfig, unconnected: Unconnected
     ) -> None:
-        """Raises OSError and ssl.SSLError where the certificates of the brokers' authority cannot be read."""
+        """Raises ValueError where the certificates of the brokers' authority cannot be used."""
         self._loop = loop
         self._timeout_s = config.connect_timeout_ms / 1000
         self._unconnected = unconnected
-        self._tls = _upstream_context(config) if config.upstream_tls else None
+        self._tls = broker_context(config)
 
     async def broker(self, address: Address) -> Dialed:
-        """Connect to a broker; with TLS the handshake is still to be made. Raises OSError."""
+        """Connect to a broker, with TLS where that is wanted. Raises OSError."""
         sock = await self._dial(address)
         if self._tls is None:
             return Dialed(sock)
         wrapped = self._tls.wrap_socket(sock, server_hostname=address.host, do_handshake_on_connect=False)
+        try:
+            await shake_hands(self._loop, wrapped, self._timeout_s)
+        except BaseException:
+            wrapped.close()
+            raise
         return Dialed(wrapped)
 
     async def coordinator(self, node: OurNode, client: Endpoint | None, ours: Endpoint | None) -> Dialed:
@@ -75,11 +80,3 @@ class Dialer:
             sock.close()
             raise
         return sock
-
-
-def _upstream_context(config: GatewayConfig) -> ssl.SSLContext:
-    context = ssl.create_default_context(
-        cafile=None if config.upstream_ca is None else str(config.upstream_ca)
-    )
-    context.check_hostname = config.upstream_names_checked
-    return context

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.relay import Port
 from coordinator.gateway.session import Routes
 from coordinator.runtime.sockets import send_at_once
 from coordinator.telemetry.logs import get_logger
@@ -25,7 +24,7 @@ PAUSE_S: Final = 0.5
 """How long no connection is accepted when the process has no descriptors left."""
 
 Shuffle = Callable[[list[Address]], list[Address]]
-Accept: TypeAlias = "Callable[[Port, socket, Endpoint], None]"
+Accept: TypeAlias = "Callable[[socket, Endpoint], None]"
 
 
 class BrokerPort:
@@ -68,10 +67,9 @@ class OurPort:
 class Listening:
     """A socket that listens, and what becomes of those who connect."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket, port: Port, accept: Accept) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket, accept: Accept) -> None:
         self._loop = loop
         self._sock = sock
-        self._port = port
         self._accept = accept
         self._resume: asyncio.TimerHandle | None = None
         loop.add_reader(sock.fileno(), self._readable)
@@ -88,7 +86,7 @@ class Listening:
                 self._resume = self._loop.call_later(PAUSE_S, self._listen_again)
                 return
             send_at_once(sock)
-            self._accept(self._port, sock, Endpoint(str(name[0]), int(name[1])))
+            self._accept(sock, Endpoint(str(name[0]), int(name[1])))
 
     def _listen_again(self) -> None:
         self._resume = None

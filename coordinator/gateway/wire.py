@@ -14,9 +14,6 @@ from typing import Final, Protocol
 
 from coordinator.gateway.session import Bytes
 from coordinator.runtime.sockets import say_end
-from coordinator.telemetry.logs import get_logger
-
-log = get_logger("gateway")
 
 BUFFER_BYTES: Final = 256 * 1024
 LINGER_S: Final = 5.0
@@ -58,7 +55,6 @@ class Wire:
         "_linger",
         "_loop",
         "_owner",
-        "_shaking",
         "_tls",
         "_waiting",
         "_wants_reading",
@@ -76,13 +72,12 @@ class Wire:
         self._is_read = False
         self._is_writing = False
         self._tls: ssl.SSLSocket | None = None
-        self._shaking = False  # hands, for TLS
         self._ending = False
         self._linger: Handle | None = None
         self.is_gone = False
 
     def connected(self, sock: socket, preface: bytes = b"") -> None:
-        """The socket is there; `preface` is sent before all that waits. A TLS socket has still to shake hands."""
+        """The socket is there; `preface` is sent before all that waits. With TLS hands were shaken."""
         if self.is_gone:
             sock.close()
             return
@@ -91,13 +86,6 @@ class Wire:
             self._waiting.appendleft(memoryview(preface))
         if isinstance(sock, ssl.SSLSocket):
             self._tls = sock
-            self._shaking = True
-            self._loop.add_reader(sock.fileno(), self._shake)
-            self._shake()
-            return
-        self._begin()
-
-    def _begin(self) -> None:
         if self._waiting:
             self._flush()
         elif not self._ending:
@@ -107,7 +95,7 @@ class Wire:
     @property
     def is_full(self) -> bool:
         """Whether something waits to be sent, or there is no connection yet."""
-        return bool(self._waiting) or self.sock is None or self._shaking
+        return bool(self._waiting) or self.sock is None
 
     @property
     def waiting_bytes(self) -> int:
@@ -123,7 +111,7 @@ class Wire:
             self._update_reading()
 
     def _update_reading(self) -> None:
-        wanted = (self._wants_reading or self._ending) and not self._shaking
+        wanted = self._wants_reading or self._ending
         if self.sock is None or self._is_read == wanted:
             return
         self._is_read = wanted
@@ -207,35 +195,13 @@ class Wire:
             else:
                 self._owner.drained(self)
 
-    # --- TLS ---
-
-    def _shake(self) -> None:
-        sock = self._tls
-        if sock is None or not self._shaking:
-            return
-        self._loop.remove_writer(sock.fileno())
-        try:
-            sock.do_handshake()
-        except ssl.SSLWantReadError:
-            return
-        except ssl.SSLWantWriteError:
-            self._loop.add_writer(sock.fileno(), self._shake)
-            return
-        except OSError as error:
-            log.info("a TLS handshake has failed", reason=str(error))
-            self._lost()
-            return
-        self._shaking = False
-        self._loop.remove_reader(sock.fileno())
-        self._begin()
-
     # --- the end ---
 
     def end(self) -> None:
         """Send what waits, then close; what the peer sends until it closes, too, goes nowhere."""
         if self.is_gone or self._ending:
             return
-        if self.sock is None or self._shaking:
+        if self.sock is None:
             self.abort()
             return
         self._ending = True

@@ -2,6 +2,7 @@
 """A gateway within the test's own event loop, between peers that the test plays."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -104,6 +105,12 @@ class Accepting:
         else:
             self._server = await asyncio.start_unix_server(self._accept, path)
 
+    async def speak_tls(self, context: ssl.SSLContext) -> None:
+        """Listen again, on another port and with TLS."""
+        self.stop()
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", limit=1 << 20, ssl=context)
+        self.port = self._server.sockets[0].getsockname()[1]
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self._all.append(peer)
@@ -138,11 +145,13 @@ class House:
             "request_bytes_max": 1 << 20,
         }
         self.config = GatewayConfig(**(values | chosen))
-        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine(), gate=gate)
+        self._gate = gate
+        self.gateway: Gateway
         self._clients: list[Peer] = []
 
     async def start(self) -> None:
         """Start all of it."""
+        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine(), gate=self._gate)
         await self.broker.start()
         await self.coordinator.start(self._path)
         self.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", self.broker.port)})

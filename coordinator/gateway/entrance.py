@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where clients come in: the ports, how many may come, and TLS with the names that they ask for."""
+
+import asyncio
+import ssl
+from collections.abc import Coroutine
+from functools import partial
+from socket import socket
+from typing import Final, Protocol
+
+from coordinator.config import Address
+from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.ports import BrokerPort, Listening, OurPort
+from coordinator.gateway.relay import Port
+from coordinator.gateway.routes import Gate, PortRoutes
+from coordinator.gateway.tls import Names, client_context, shake_hands
+from coordinator.machine import Machine
+from coordinator.net.limits import Admission
+from coordinator.telemetry.logs import get_logger
+from protocol.proxy_header import Endpoint
+
+log = get_logger("gateway")
+
+NAMES: Final = -1
+"""In place of the id of a node: the one port where clients say in TLS which node they want."""
+
+
+class Host(Protocol):
+    """Where clients come to."""
+
+    loop: asyncio.AbstractEventLoop
+    book: Book
+
+    def let_in(self, port: Port, sock: socket, peer: Endpoint) -> None:
+        """Serve a client that has connected."""
+
+    def spawn(self, work: Coroutine[None, None, None]) -> object:
+        """Run this until it ends, or the gateway does."""
+
+
+class Entrance:
+    """The ports of one gateway process."""
+
+    def __init__(self, house: Host, machine: Machine, config: GatewayConfig, gate: Gate) -> None:
+        """Raises ValueError for a certificate that cannot be used."""
+        self._house = house
+        self._machine = machine
+        self._config = config
+        self._broker_routes = PortRoutes(house.book, gate, ours=False)
+        self._our_routes = PortRoutes(house.book, gate, ours=True)
+        self._admission = Admission(config.max_connections, config.max_connections_per_ip)
+        self._listening: dict[int, Listening] = {}  # by the node's id
+        self._tls = client_context(config)
+        self._names: Names | None = None
+        if config.sni_pattern is not None and self._tls is not None:
+            self._names = Names(config.sni_pattern, self._tls)
+
+    @property
+    def ports(self) -> dict[int, int]:
+        """Where it listens, by the id of the node that clients find there."""
+        return {node_id: listening.port for node_id, listening in self._listening.items()}
+
+    def listen_for_broker(self, node_id: int) -> None:
+        """Bind the broker's port, unless it is already; one that cannot be had is told in the log."""
+        place = self._config.place(node_id)
+        if place is None:
+            log.error("there is no port for a broker with so high an id", broker=node_id)
+            return
+        try:
+            self._listen(node_id, place.port)
+        except OSError as error:  # the others are served all the same
+            log.error("the port of a broker cannot be had", broker=node_id, reason=str(error))
+
+    def listen_for_node(self, node: OurNode) -> None:
+        """Bind the port of a node of ours, unless it is already. Raises OSError."""
+        self._listen(node.node_id, node.address.port)
+
+    def _listen(self, node_id: int, number: int) -> None:
+        place = node_id
+        if self._names is not None:
+            place, number = NAMES, self._config.sni_port
+        if place not in self._listening:
+            sock = self._machine.bind_shared(Address(self._config.bind_host, number))
+            accept = partial(self._accepted, None if place == NAMES else self._port(place))
+            self._listening[place] = Listening(self._house.loop, sock, accept)
+
+    def _port(self, node_id: int) -> Port:
+        if node_id in self._house.book.nodes:
+            return OurPort(self._house.book, self._our_routes, node_id, self._shuffled)
+        return BrokerPort(self._house.book, self._broker_routes, node_id)
+
+    def _shuffled(self, addresses: list[Address]) -> list[Address]:
+        return sorted(addresses, key=lambda _: self._machine.random_bytes(8))
+
+    def close(self) -> None:
+        """Accept nobody any more."""
+        for listening in self._listening.values():
+            listening.close()
+        self._listening.clear()
+
+    # --- those who come ---
+
+    def _accepted(self, port: Port | None, sock: socket, peer: Endpoint) -> None:
+        if not self._admission.admit(peer.host):
+            sock.close()
+        elif self._tls is not None:
+            wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            self._house.spawn(self._shake_hands(port, wrapped, peer))
+        else:
+            assert port is not None, "without TLS there are no names"
+            self._house.let_in(port, sock, peer)
+
+    async def _shake_hands(self, port: Port | None, sock: ssl.SSLSocket, peer: Endpoint) -> None:
+        try:
+            await shake_hands(self._house.loop, sock, self._config.connect_timeout_ms / 1000)
+            wanted = port or self._asked(sock)
+        except OSError as error:
+            log.info("a TLS handshake has failed", peer=f"{peer.host}:{peer.port}", reason=str(error))
+            wanted = None
+        except asyncio.CancelledError:
+            sock.close()
+            raise
+        if wanted is None:
+            sock.close()
+            self.left(peer)
+        else:
+            self._house.let_in(wanted, sock, peer)
+
+    def _asked(self, sock: ssl.SSLSocket) -> Port | None:
+        """What the client has asked for by name; one that names nobody is not told which nodes there are."""
+        node_id = None if self._names is None else self._names.asked(sock)
+        return None if node_id is None else self._port(node_id)
+
+    def left(self, peer: Endpoint) -> None:
+        """One who was let in is gone."""
+        self._admission.leave(peer.host)
