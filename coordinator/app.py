@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import uvloop
-from msgspec.structs import asdict
 
+from coordinator.admin.readiness import Readiness
 from coordinator.api import private
 from coordinator.api.context import deliver
 from coordinator.api.table import Capabilities, declared
-from coordinator.catalogue.fitting import refuse_half_done
 from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits, Totals
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
-from coordinator.config.log_settings import log_settings
 from coordinator.groups.config import Environment, GroupConfig
 from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage
@@ -28,8 +26,9 @@ from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.jobs.disk_jobs import DiskJobs
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_offsets
+from coordinator.jobs.limit_table import limits_of
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.jobs.limit_watch import Limit, LimitWatch
+from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.jobs.loop_watch import LoopWatch
 from coordinator.jobs.wall_clock import WallClockGuard
 from coordinator.machine import Machine, real_machine
@@ -40,6 +39,7 @@ from coordinator.net.listener import Listener
 from coordinator.net.server import Server
 from coordinator.net.turns import Turns
 from coordinator.node import Node
+from coordinator.opening import CannotStart, open_log
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.door import Door
 from coordinator.partitions.file_log import FileLog
@@ -59,8 +59,7 @@ from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
 from protocol.names import LeaderEpoch, Partition
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.disk.properties import MetaProperties, load_or_create_meta
-from storage.errors import StorageError, log_fields
+from storage.errors import StorageError
 from storage.format.compression import NAMES as COMPRESSIONS
 from storage.log_manager import LogManager
 
@@ -75,10 +74,6 @@ GC_THRESHOLDS: Final = (5_000, 1, 25_000)
 """A node allocates few cycles and many small objects that stay: with the default thresholds a full collection would
 walk the whole cache of groups again and again. What the other two walk at a time, at most three times 5,000 objects,
 takes some milliseconds; 50,000 have taken 22, in the middle of whatever the event loop was doing."""
-
-
-class CannotStart(Exception):
-    """The node cannot start; the message is one line for the person who starts it."""
 
 
 class Serving(NamedTuple):
@@ -116,30 +111,6 @@ async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int
     return 0
 
 
-def open_log(settings: Settings, machine: Machine) -> tuple[LogManager, MetaProperties]:
-    """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
-    fs = machine.fs
-    try:
-        refuse_half_done(fs, settings.data_dir)
-        log_manager = LogManager.open(settings.data_dir, log_settings(settings), fs)
-    except StorageError as error:
-        raise CannotStart(str(error)) from error
-    try:
-        meta = load_or_create_meta(
-            fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id
-        )
-    except StorageError as error:
-        log_manager.close()
-        raise CannotStart(str(error)) from error
-    for cut in log_manager.cuts:
-        log.warning(
-            "recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
-        )
-    for partition, damage in log_manager.failed_partitions.items():
-        log.error("partition is damaged", partition=partition, **log_fields(damage))
-    return log_manager, meta
-
-
 class App:
     """One node, from its settings and its machine; alone, unless a supervisor gives `log_manager` and `cluster_id`."""
 
@@ -164,19 +135,43 @@ class App:
         self.usage = Usage(self.stats.limit_refusals)
         self.timers = Timers(loop, self.clock)
         self.scheduler = Scheduler(self.timers, self.clock)
+        self._make_watches()
+        # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
+        self.io = machine.thread(loop, "groupkeeper-io")
+        self.flush_thread = machine.thread(loop, "groupkeeper-flush")
+        self.committer = self._make_committer()
+        self.group_log = FileLog(
+            self.log, self.committer, self.io, self.clock, self.stats, settings.offsets_load_buffer_size
+        )
+        self._make_groups()
+        self._make_jobs()
+        self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
+        self.serving: Serving | None = None
+        self.server: Server | None = None
+        self.listener: Listener | None = None
+        self.admin: AdminServer | None = None
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    def _make_watches(self) -> None:
+        """What looks at the clocks, the event loop, the connections and the limits."""
+        settings = self.settings
         self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
         # Not behind what is due at the same time: that is no pause.
-        self.loop_watch = LoopWatch(Timers(loop, self.clock), self.clock, self.stats)
+        self.loop_watch = LoopWatch(Timers(self.loop, self.clock), self.clock, self.stats)
         self.unsent = Unsent(
             self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
         )
         self.turns = Turns(self.clock.nanos)
-        self.deadlines = Timers(loop, self.clock, Hearing(self.turns).listen)
-        # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
-        self.io = machine.thread(loop, "groupkeeper-io")
-        self.flush_thread = machine.thread(loop, "groupkeeper-flush")
-        self.committer = Committer(
-            loop,
+        self.deadlines = Timers(self.loop, self.clock, Hearing(self.turns).listen)
+        self.totals = Totals()
+        """What there is of topics."""
+        limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.unsent.total_bytes)
+        self.limits = LimitWatch(limits, self.stats.limit_refusals)
+
+    def _make_committer(self) -> Committer:
+        settings = self.settings
+        return Committer(
+            self.loop,
             self.log,
             self.flush_thread,
             self.clock,
@@ -186,8 +181,13 @@ class App:
             offset_value_version=settings.offsets_value_version,
             compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
         )
+
+    def _make_groups(self) -> None:
+        """The groups, and what loads them."""
+        settings = self.settings
+        new_suffix = MemberIdSuffixes(self.machine.random_bytes).next
         self.manager = GroupMetadataManager(
-            Environment(group_config(settings), MemberIdSuffixes(machine.random_bytes).next, self.usage),
+            Environment(group_config(settings), new_suffix, self.usage),
             self.clock,
             self.deadlines,
             self.stats,
@@ -196,49 +196,24 @@ class App:
             needs_marks=settings.is_gateway and settings.gateway_adopt != "off",
         )
         self.door = Door(self.manager)
-        self.group_log = FileLog(
-            self.log, self.committer, self.io, self.clock, self.stats, settings.offsets_load_buffer_size
-        )
         self.loader = Loader(self.clock, self.stats)
         self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
-        repair = self.group_log.start_repair
+        self._readiness = Readiness(
+            self.manager, self.leadership, self.loader, self.scheduler, self.log, self.stats, self.clock
+        )
+
+    def _make_jobs(self) -> None:
+        """What works on the log besides requests."""
+        settings, repair = self.settings, self.group_log.start_repair
         self.disk_jobs = DiskJobs(self.log, self.io, self.clock, settings.journal_checkpoint_bytes, repair)
         self.cleaner = CleanerTask(
-            LogCleaner(self.log, cleaner_settings(settings), machine.compact, self.clock.wall_ms),
-            machine.thread(loop, "groupkeeper-cleaner"),
+            LogCleaner(self.log, cleaner_settings(settings), self.machine.compact, self.clock.wall_ms),
+            self.machine.thread(self.loop, "groupkeeper-cleaner"),
             self.log,
             self.clock,
             self.stats,
             repair,
         )
-        self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
-        self.totals = Totals()
-        """What there is of topics."""
-        self.limits = LimitWatch(self._limits(), self.stats.limit_refusals)
-        self.serving: Serving | None = None
-        self.server: Server | None = None
-        self.listener: Listener | None = None
-        self.admin: AdminServer | None = None
-        self.tasks: set[asyncio.Task[Any]] = set()
-
-    def _limits(self) -> list[Limit]:
-        """What the node's limits are, and how much of them is used."""
-        settings, unsent, usage = self.settings, self.unsent, self.usage
-        used: dict[str, Callable[[], int] | None] = {
-            "connections_unsent_max_bytes": lambda: unsent.total_bytes,
-            "group_members_max_bytes": None,
-            "max_groups": lambda: usage.groups,
-            "max_group_ids_bytes": lambda: usage.group_id_bytes,
-            "max_members": lambda: usage.members,
-            "max_members_bytes": lambda: usage.member_bytes,
-            "max_pending_members": lambda: usage.pending_members,
-            "max_offsets": lambda: usage.offsets,
-            "max_offsets_metadata_bytes": lambda: usage.offset_metadata_bytes,
-            "max_topics": lambda: self.totals.topics,
-            "max_partitions": lambda: self.totals.partitions,
-            "topic_config_total_max_bytes": lambda: self.totals.config_bytes,
-        }
-        return [Limit(name.replace("_", "."), getattr(settings, name), use) for name, use in used.items()]
 
     # --- start ---
 
@@ -400,22 +375,7 @@ class App:
 
     def readiness(self) -> dict[str, Any]:
         """What /ready shows: `ready` while most partitions are served, `complete` while all can be written, too."""
-        now_ms = self.clock.mono_ms()
-        waiting = self.manager.waiting_partitions
-        since_ms = self.stats.log_refusing_since_ms
-        failing = [job for job in self.scheduler.jobs.values() if job.failing_since_ms]
-        return {
-            "ready": self.leadership.mostly_ready,
-            "complete": self.leadership.ready and not since_ms,
-            "log_refusing_since": since_ms / 1e3 if since_ms else None,
-            "log_refusing_reason": str(self.log.failed) if self.log.failed else None,
-            "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
-            "partitions_owned": len(self.manager.owned_partitions),
-            "partitions_loading": sorted(self.manager.loading_partitions.keys() - waiting),
-            "partitions_waiting": sorted(waiting),
-            "loads": {str(p): each.shown(now_ms) for p, each in self.loader.progress.items()},
-            "partitions_failed": {str(p): why for p, why in self.leadership.failed_partitions.items()},
-        }
+        return self._readiness.shown()
 
     def _schedule(self) -> None:
         settings, every = self.settings, self.scheduler.every
@@ -485,12 +445,20 @@ class App:
             self.leadership.resign(partition, LeaderEpoch(self.leadership.epochs[partition] + 1))
         write("unloaded all partitions", groups=groups)
         if self.server is not None:
-            server = self.server
-            await self._until(
-                lambda: not (server.busy or self.manager.is_unloading) and self.committer.idle, deadline
-            )
-            for connection in list(server.connections):
-                connection.close()
+            await self._close_connections(self.server, deadline)
+        await self._close_parts()
+        write("stopped")
+
+    async def _close_connections(self, server: Server, deadline: float) -> None:
+        """Close them once every request is answered, or at the deadline."""
+        await self._until(
+            lambda: not (server.busy or self.manager.is_unloading) and self.committer.idle, deadline
+        )
+        for connection in list(server.connections):
+            connection.close()
+
+    async def _close_parts(self) -> None:
+        """Close what needs the log before the log, and the threads last."""
         for task in self.tasks:
             task.cancel()
         await self.leadership.close()
@@ -503,7 +471,6 @@ class App:
             await self.group_log.close()
         self.flush_thread.close()
         self.io.close()
-        write("stopped")
 
     async def _until(self, condition: Callable[[], bool], deadline: float) -> None:
         """Return once it is true, or at the deadline: a stop happens once, and an event would burden every request."""

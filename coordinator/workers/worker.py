@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from coordinator.api.ends import ends_of
-from coordinator.app import App, CannotStart
+from coordinator.app import App
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
@@ -18,6 +18,7 @@ from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
+from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import all_durable
 from coordinator.runtime.sockets import private_path
 from coordinator.tickets import Waiting

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from coordinator.app import App, CannotStart
+from coordinator.app import App
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
+from coordinator.opening import CannotStart
 from protocol.names import LeaderEpoch, Partition
 from storage.cleaner.work import Job, Result, clean
 from storage.disk.filesystem import FileSystem

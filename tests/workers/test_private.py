@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.app import CannotStart
 from coordinator.config import Address
+from coordinator.opening import CannotStart
 from coordinator.runtime.sockets import private_path
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for

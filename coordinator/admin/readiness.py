@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a node can be used now, as /ready shows it."""
+
+from typing import Any
+
+from coordinator.partitions.leadership import Leadership
+from coordinator.partitions.loader import Loader
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.scheduler import Scheduler
+from coordinator.telemetry.stats import Stats
+from storage.log_manager import LogManager
+
+
+class Readiness:
+    """Asks the parts of a node how far they are."""
+
+    def __init__(
+        self,
+        manager: GroupMetadataManager,
+        leadership: Leadership,
+        loader: Loader,
+        scheduler: Scheduler,
+        log: LogManager,
+        stats: Stats,
+        clock: Clock,
+    ) -> None:
+        self._manager = manager
+        self._leadership = leadership
+        self._loader = loader
+        self._scheduler = scheduler
+        self._log = log
+        self._stats = stats
+        self._clock = clock
+
+    def shown(self) -> dict[str, Any]:
+        """The fields of /ready: `ready` while most partitions are served, `complete` while all can be written, too.
+
+        Times are seconds since the epoch.
+        """
+        manager, failed = self._manager, self._log.failed
+        now_ms = self._clock.mono_ms()
+        waiting = manager.waiting_partitions
+        since_ms = self._stats.log_refusing_since_ms
+        failing = [job for job in self._scheduler.jobs.values() if job.failing_since_ms]
+        return {
+            "ready": self._leadership.mostly_ready,
+            "complete": self._leadership.ready and not since_ms,
+            "log_refusing_since": since_ms / 1e3 if since_ms else None,
+            "log_refusing_reason": str(failed) if failed else None,
+            "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
+            "partitions_owned": len(manager.owned_partitions),
+            "partitions_loading": sorted(manager.loading_partitions.keys() - waiting),
+            "partitions_waiting": sorted(waiting),
+            "loads": {str(p): each.shown(now_ms) for p, each in self._loader.progress.items()},
+            "partitions_failed": {str(p): why for p, why in self._leadership.failed_partitions.items()},
+        }
