@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`groupkeeper import`: take over the groups and offsets of a stopped broker."""
+"""`groupkeeper import`: take over the groups and offsets of a stopped broker, or of a cluster that runs."""
 
 import sys
 from contextlib import ExitStack
@@ -10,6 +10,7 @@ import typer
 
 from coordinator.cli.data_dir import DataDir, settings_for
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
 
 if TYPE_CHECKING:
     from coordinator.config import Settings
@@ -20,21 +21,65 @@ if TYPE_CHECKING:
 
 def import_broker(
     from_log_dirs: Annotated[
-        str,
-        typer.Option(metavar="DIR[,DIR...]", help="All of the broker's log.dirs. Nothing is written there."),
-    ],
+        str | None,
+        typer.Option(
+            metavar="DIR[,DIR...]",
+            help="All log.dirs of a broker that has been stopped. Nothing is written there.",
+        ),
+    ] = None,
+    from_bootstrap: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Nodes of a cluster that runs.")
+    ] = None,
+    from_command_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="As --command-config, for --from-bootstrap.")
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="With --from-bootstrap: only groups like this; repeatable."),
+    ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="With --from-bootstrap: only topics like this; repeatable."),
+    ] = None,
     data_dir: DataDir = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what is there; write nothing at all.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Set aside what is in the data directory, in one beside it.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Set aside what is in the data directory, in one beside it; with --from-bootstrap, overwrite offsets "
+            "that differ.",
+        ),
     ] = False,
+    timeout: Timeout = 60.0,
 ) -> None:
-    """Take over the groups and committed offsets of a Kafka broker that has been stopped.
+    """Take over groups, committed offsets and topics of a Kafka: of a stopped broker's directories, or of a cluster.
+
+    With --from-log-dirs they go to a data directory that no node uses; with --from-bootstrap to the node or cluster of
+    --bootstrap, which runs.
 
     Exit code 0: all was taken over; 1: it was not, or a partition is damaged; 2: a mistake in the command.
     """
+    with one_line_errors():
+        if (from_log_dirs is None) == (from_bootstrap is None):
+            raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
+        if from_bootstrap is not None:
+            from coordinator.cli.import_cluster import Wanted, import_cluster
+
+            places = (from_bootstrap, from_command_config, bootstrap, command_config)
+            import_cluster(
+                Wanted(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
+            )
+            return
+    assert from_log_dirs is not None
+    _import_directories(from_log_dirs, data_dir, dry_run, force)
+
+
+def _import_directories(from_log_dirs: str, data_dir: str | None, dry_run: bool, force: bool) -> None:
     with one_line_errors():
         from coordinator.importer import source as sources
         from coordinator.importer import survey as surveys

@@ -12,6 +12,7 @@ from coordinator.cli.groups.app import app as groups
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
 from coordinator.cli.serve import serve
+from coordinator.cli.topics.app import app as topics
 from coordinator.version import __version__, is_compiled
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app.command()(adopt)
 app.command("give-back")(give_back)
 app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
 app.add_typer(groups, name="groups")
+app.add_typer(topics, name="topics")
 app.add_typer(log.app, name="log")
 app.add_typer(partitions.app, name="partitions")
 

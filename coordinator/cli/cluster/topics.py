@@ -1,14 +1,227 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster is asked about its topics, and to change about them."""
+"""What a cluster is asked about its topics, and to change about them.
 
-from coordinator.cli.cluster.client import Client
+Metadata, ListOffsets and DescribeConfigs v1-v4; of the controller CreateTopics v5-v7, CreatePartitions v2-v3 and
+DeleteTopics v4-v5.
+"""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from coordinator.cli.cluster import ends
+from coordinator.cli.cluster.client import Client, NotYet, Refused
+from coordinator.cli.cluster.connection import Connection, Versions
+from coordinator.cli.cluster.model import Place
+from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+TOPIC_RESOURCE: Final = 2
+SET_ON_TOPIC: Final = 1
+"""The source of a setting that somebody has chosen for this topic (DYNAMIC_TOPIC_CONFIG)."""
+SERVER_TIMEOUT_MS: Final = 15_000
+"""How long a controller may take to make a change visible."""
+_USABLE: Final = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
+
+
+class TopicListing(msgspec.Struct, frozen=True):
+    """One topic of `topics list`."""
+
+    topic: str
+    partitions: int
+    is_internal: bool
+
+
+class PartitionView(msgspec.Struct, frozen=True):
+    """One partition; `leader` is -1 where there is none, `start` and `end` are None where they are not known."""
+
+    partition: int
+    leader: int
+    replicas: list[int]
+    in_sync: list[int]
+    start: int | None
+    end: int | None
+
+
+class TopicDetails(msgspec.Struct, frozen=True):
+    """One topic as the cluster describes it; `configs` are the settings that were chosen for it."""
+
+    topic: str
+    topic_id: str | None
+    is_internal: bool
+    configs: dict[str, str]
+    partitions: list[PartitionView]
+
+
+class NewTopic(msgspec.Struct, frozen=True):
+    """A topic to create; -1 leaves a number to the cluster."""
+
+    topic: str
+    partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] = {}
+
+
+Answers = dict[str, Refused | None]
+"""By topic: None where it was done."""
+
+
+def list_topics(client: Client) -> list[TopicListing]:
+    """All topics of the cluster by name."""
+    found = [
+        TopicListing(topic.name, len(topic.partitions), topic.is_internal)
+        for topic in client.metadata(None).topics
+        if topic.error_code in _USABLE
+    ]
+    return sorted(found, key=lambda each: each.topic)
 
 
 def partition_counts(client: Client) -> dict[str, int]:
     """How many partitions each topic of the cluster has."""
+    return {each.topic: each.partitions for each in list_topics(client)}
+
+
+def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
+    """The topics that each name or pattern stands for; none for one that is not there."""
+    known = partition_counts(client)
     return {
-        topic.name: len(topic.partitions)
-        for topic in client.metadata(None).topics
-        if topic.error_code in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
+        pattern: [pattern] if pattern in known else [name for name in known if fnmatchcase(name, pattern)]
+        for pattern in patterns
     }
+
+
+def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
+    """These topics, as far as they are there, by name."""
+    topics = sorted(
+        (each for each in client.metadata(names).topics if each.error_code in _USABLE),
+        key=lambda topic: str(topic.name),
+    )
+    places = [Place(topic.name, p.partition_index) for topic in topics for p in topic.partitions]
+    starts = ends.known(ends.offsets_at(client, places, ends.START))
+    ended = ends.known(ends.offsets_at(client, places, ends.END))
+    configs = _configs(client, [topic.name for topic in topics])
+    return [
+        TopicDetails(
+            topic.name,
+            _id(topic),
+            topic.is_internal,
+            configs.get(topic.name, {}),
+            sorted(
+                (_partition(topic.name, each, starts, ended) for each in topic.partitions),
+                key=lambda view: view.partition,
+            ),
+        )
+        for topic in topics
+    ]
+
+
+def _id(topic: Any) -> str | None:
+    found = getattr(topic, "topic_id", None)
+    return str(found) if isinstance(found, UUID) and found.int else None
+
+
+def _partition(
+    topic: str, each: Any, starts: Mapping[Place, int], ended: Mapping[Place, int]
+) -> PartitionView:
+    place = Place(topic, each.partition_index)
+    return PartitionView(
+        each.partition_index,
+        each.leader_id,
+        list(each.replica_nodes),
+        list(each.isr_nodes),
+        starts.get(place),
+        ended.get(place),
+    )
+
+
+def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    from protocol.messages import DescribeConfigsRequest
+
+    if not names:
+        return {}
+    kind = DescribeConfigsRequest.DescribeConfigsResource
+    resources = [
+        kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
+    ]
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
+    answer = client.first().ask(ApiKey.DESCRIBE_CONFIGS, Versions(1, 4), request)
+    return {
+        each.resource_name: {
+            config.name: "" if config.value is None else config.value
+            for config in each.configs
+            if config.config_source == SET_ON_TOPIC
+        }
+        for each in answer.results
+    }
+
+
+# --- changes ---
+
+
+def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
+    """Create topics, and wait until that is done."""
+    from protocol.messages import CreateTopicsRequest
+
+    kind = CreateTopicsRequest.CreatableTopic
+    wanted = [
+        kind(
+            name=each.topic,
+            num_partitions=each.partitions,
+            replication_factor=each.replication_factor,
+            assignments=[],
+            configs=[kind.CreatableTopicConfig(name=key, value=value) for key, value in each.configs.items()],
+        )
+        for each in topics
+    ]
+    request = CreateTopicsRequest(topics=wanted, timeout_ms=SERVER_TIMEOUT_MS, validate_only=False)
+    return _change(
+        client,
+        "creating topics",
+        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, Versions(5, 7), request).topics,
+    )
+
+
+def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
+    """Give topics more partitions: so many in all."""
+    from protocol.messages import CreatePartitionsRequest
+
+    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    wanted = [kind(name=name, count=count, assignments=None) for name, count in counts.items()]
+    request = CreatePartitionsRequest(topics=wanted, timeout_ms=SERVER_TIMEOUT_MS, validate_only=False)
+    return _change(
+        client,
+        "adding partitions",
+        lambda controller: controller.ask(ApiKey.CREATE_PARTITIONS, Versions(2, 3), request).results,
+    )
+
+
+def delete(client: Client, names: Sequence[str]) -> Answers:
+    """Delete topics."""
+    from protocol.messages import DeleteTopicsRequest
+
+    request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=SERVER_TIMEOUT_MS)
+    return _change(
+        client,
+        "deleting topics",
+        lambda controller: controller.ask(ApiKey.DELETE_TOPICS, Versions(4, 5), request).responses,
+    )
+
+
+def _change(client: Client, doing: str, ask: Any) -> Answers:
+    def attempt() -> Answers:
+        controller: Connection = client.controller()
+        answers = ask(controller)
+        if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
+            raise NotYet(doing, ErrorCode.NOT_CONTROLLER)
+        return {each.name: _refused(each) for each in answers}
+
+    return client.patiently(attempt)
+
+
+def _refused(answer: Any) -> Refused | None:
+    if answer.error_code == ErrorCode.NONE:
+        return None
+    return Refused(answer.error_code, getattr(answer, "error_message", None))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper import --from-bootstrap`: take over topics and offsets of a cluster that runs."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import typer
+
+from coordinator.cli.cluster import groups, offsets, topics
+from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
+from coordinator.cli.cluster.model import CommittedOffset, GroupListing
+from coordinator.cli.errors import CommandError
+from coordinator.cli.groups.changes import current_of
+from coordinator.cli.options import addresses, connect
+from coordinator.cli.takeover import Takeover, plan_takeover
+from protocol.errors import ErrorCode
+
+_WITH_OFFSETS: Final = ("", "classic", "consumer")
+"""Types of groups that commit offsets of their own; share and streams groups keep more than these."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is taken over from where to where."""
+
+    from_bootstrap: str
+    from_config: Path | None
+    bootstrap: str
+    command_config: Path | None
+    groups: Sequence[str]
+    topics: Sequence[str]
+    timeout_s: float
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What the other cluster has; `active` are groups with members, `left_out` those of other types."""
+
+    topics: dict[str, int]
+    offsets: dict[str, list[CommittedOffset]]
+    active: list[str]
+    left_out: list[str]
+
+
+def import_cluster(wanted: Wanted, *, dry_run: bool, overwrite: bool) -> None:
+    """Create the topics and commit the offsets; say what was done. Raises CommandError where something was not."""
+    _check(wanted)
+    with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
+        source = _read(client, wanted)
+    with connect(wanted.bootstrap, wanted.command_config, wanted.timeout_s) as client:
+        there = current_of(client, list(source.offsets))
+        counts = topics.partition_counts(client)
+        plan = plan_takeover(source.topics, counts, source.offsets, there, overwrite=overwrite)
+        failed = [] if dry_run else _carry_out(client, plan)
+    _print(plan, source, dry_run)
+    failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
+    failed += [
+        f"group {group} has other offsets here, of {_some(places)}: --force overwrites them"
+        for group, places in plan.differs.items()
+    ]
+    if failed:
+        raise CommandError("; ".join(failed))
+
+
+def _check(wanted: Wanted) -> None:
+    same = set(addresses(wanted.from_bootstrap, "--from-bootstrap")) & set(addresses(wanted.bootstrap))
+    if same:
+        raise CommandError(f"{same.pop()} is in --from-bootstrap and in --bootstrap: it cannot be both")
+
+
+def _read(client: Client, wanted: Wanted) -> Source:
+    listed = [each for each in groups.list_groups(client) if _is_like(each.group, wanted.groups)]
+    missing = groups.missing_partitions(client)
+    if missing:
+        raise CommandError(
+            f"{wanted.from_bootstrap}: groups of partitions {sorted(missing)} cannot be had now"
+        )
+    chosen = [each.group for each in listed if each.type in _WITH_OFFSETS]
+    committed = {
+        group: expect(answer, f"reading the offsets of group {group}")
+        for group, answer in offsets.committed(client, chosen).items()
+    }
+    return Source(
+        {
+            each.topic: each.partitions
+            for each in topics.list_topics(client)
+            if not each.is_internal and _is_like(each.topic, wanted.topics)
+        },
+        {
+            group: [row for row in rows if _is_like(row.topic, wanted.topics)]
+            for group, rows in committed.items()
+        },
+        _active(listed, chosen),
+        [each.group for each in listed if each.type not in _WITH_OFFSETS],
+    )
+
+
+def _active(listed: Sequence[GroupListing], chosen: Sequence[str]) -> list[str]:
+    states = {each.group: each.state for each in listed}
+    return [group for group in chosen if states[group] not in ("Empty", "Dead")]
+
+
+def _is_like(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _carry_out(client: Client, plan: Takeover) -> list[str]:
+    """Do what is planned; returns a line for each thing that was refused."""
+    failed: list[str] = []
+    if plan.create:
+        wanted = [topics.NewTopic(name, count) for name, count in plan.create.items()]
+        failed += _refused("creating topic", topics.create(client, wanted))
+    if plan.grow:
+        failed += _refused("adding partitions to topic", topics.set_partitions(client, plan.grow))
+    _await_partitions(client, {**plan.create, **plan.grow})
+    for group, rows in plan.offsets.items():
+        try:
+            refused = offsets.commit(client, group, rows)
+        except CommandError as error:
+            failed.append(str(error))
+            continue
+        each = ", ".join(f"{place} ({error})" for place, error in refused.items())
+        failed += [f"not set in group {group}: {each}"] if refused else []
+    return failed
+
+
+def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
+    """Wait until the nodes know of the topics: a broker hears of them after the controller has made them."""
+
+    def attempt() -> None:
+        known = topics.partition_counts(client)
+        for name, count in counts.items():
+            if known.get(name, 0) < count:
+                raise NotYet(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    client.patiently(attempt)
+
+
+def _refused(doing: str, answers: Mapping[str, Refused | None]) -> list[str]:
+    return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
+
+
+def _print(plan: Takeover, source: Source, dry_run: bool) -> None:
+    would = "would be " if dry_run else ""
+    count = sum(map(len, plan.offsets.values()))
+    done = [f"{would}created: topic {name} with {number} partitions" for name, number in plan.create.items()]
+    done += [f"{would}grown: topic {name} to {number} partitions" for name, number in plan.grow.items()]
+    done += [f"{would}set: group {group}, {len(rows)} offsets" for group, rows in plan.offsets.items()]
+    done.append(
+        f"{len(plan.create)} topics {would}created, {len(plan.grow)} grown; "
+        f"{count} offsets of {len(plan.offsets)} groups "
+        f"{would}set, and {plan.same} were there"
+    )
+    notes = [f"topic {name} has more partitions here, and keeps them" for name in plan.larger]
+    notes += [
+        f"left out of group {group}, as there are no such partitions: {_some(places)}"
+        for group, places in plan.homeless.items()
+    ]
+    notes += [f"left out: group {group}, of a type that keeps more than offsets" for group in source.left_out]
+    notes += [
+        f"group {group} has members there: what they commit from now on is not taken over"
+        for group in source.active
+    ]
+    for line in done:
+        typer.echo(line)
+    for line in notes:
+        typer.echo(line, err=True)
+
+
+def _some(places: Sequence[object]) -> str:
+    return f"{', '.join(map(str, places[:5]))}{f' and {len(places) - 5} more' if len(places) > 5 else ''}"

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `topics` commands, joined in `app`."""

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper topics`: the tree of its commands."""
+
+import typer
+
+from coordinator.cli.topics.changing import add_partitions, create, delete
+from coordinator.cli.topics.showing import describe, list_topics
+
+app = typer.Typer(
+    help="Look at topics and their partitions, and change them, on any Kafka that --bootstrap names.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.command("list")(list_topics)
+app.command("describe")(describe)
+app.command("create")(create)
+app.command("add-partitions")(add_partitions)
+app.command("delete")(delete)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper topics create`, `add-partitions` and `delete`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    NOTHING_DONE,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Timeout,
+    connect,
+)
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.topics import Answers
+
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.")]
+
+
+def create(
+    topic: Names,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many. [default: the cluster's]")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="How many replicas. [default: the cluster's]")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Create topics, at once. Exit code 1 where one was refused."""
+    with one_line_errors():
+        from coordinator.cli.cluster import topics
+
+        configs = _configs(config or [])
+        wanted = [
+            topics.NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in topic
+        ]
+        with connect(bootstrap, command_config, timeout) as client:
+            answers = topics.create(client, wanted)
+        if if_not_exists:
+            there = [
+                n for n, a in answers.items() if a is not None and a.code == ErrorCode.TOPIC_ALREADY_EXISTS
+            ]
+            answers = {name: answer for name, answer in answers.items() if name not in there}
+        _report("created", "creating", answers)
+
+
+def _configs(given: list[str]) -> dict[str, str]:
+    configs = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise CommandError(f"--config {each}: expected NAME=VALUE", EXIT_USAGE)
+        configs[name] = value
+    return configs
+
+
+def add_partitions(
+    topic: Names,
+    partitions: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has then, in all.")],
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Give topics more partitions, at once; they can never be taken away again. Exit code 1: one was refused."""
+    with one_line_errors():
+        from coordinator.cli.cluster import topics
+
+        with connect(bootstrap, command_config, timeout) as client:
+            answers = topics.set_partitions(client, dict.fromkeys(topic, partitions))
+        _report(f"has {partitions} partitions", "adding partitions to", answers)
+
+
+def delete(
+    topic: Annotated[
+        list[str], typer.Argument(metavar="TOPIC...", help="Names of topics, or patterns of them.")
+    ],
+    execute: Execute = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Delete topics, with the offsets that groups have committed in them.
+
+    Exit code 1 where one is not there, or was refused.
+    """
+    with one_line_errors():
+        from coordinator.cli.cluster import topics
+        from coordinator.cli.cluster.client import Refused
+
+        with connect(bootstrap, command_config, timeout) as client:
+            chosen = topics.matching(client, topic)
+            names = sorted({name for each in chosen.values() for name in each})
+            answers: Answers = dict.fromkeys(names)
+            if execute and names:
+                answers = topics.delete(client, names)
+        missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        answers |= {pattern: missing for pattern, found in chosen.items() if not found}
+        if not execute:
+            typer.echo(NOTHING_DONE, err=True)
+        _report("deleted" if execute else "would be deleted", "deleting", answers)
+
+
+def _report(done: str, doing: str, answers: "Answers") -> None:
+    """Say what was done, and raise CommandError for what was not."""
+    for name in sorted(name for name, answer in answers.items() if answer is None):
+        typer.echo(f"{done}: {name}")
+    refused = [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
+    if refused:
+        raise CommandError("; ".join(refused))

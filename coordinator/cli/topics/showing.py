@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`groupkeeper topics list` and `describe`."""
+
+import sys
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Json, Timeout, Watch, connect
+
+if TYPE_CHECKING:
+    from coordinator.cli.cluster.topics import TopicDetails
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC]...", help="Names of topics, or patterns of them: 'orders-*'."),
+]
+
+
+def list_topics(
+    topic: Names = None,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Those of the cluster itself, too, such as __consumer_offsets.")
+    ] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    watch: Watch = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """List topics, with how many partitions they have."""
+    with one_line_errors():
+        from coordinator.cli.cluster import topics
+        from coordinator.cli.render import print_json, print_table
+        from coordinator.cli.watch import repeatedly
+
+        def show() -> None:
+            with connect(bootstrap, command_config, timeout) as client:
+                found = [
+                    each
+                    for each in topics.list_topics(client)
+                    if (internal or not each.is_internal) and _is_like(each.topic, topic)
+                ]
+            if json:
+                print_json(found)
+            elif found:
+                print_table(["TOPIC", "PARTITIONS"], [(each.topic, each.partitions) for each in found])
+            else:
+                typer.echo("no topics", err=True)
+
+        repeatedly(show, watch)
+
+
+def _is_like(name: str, patterns: Sequence[str] | None) -> bool:
+    return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def describe(
+    topic: Names = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    command_config: CommandConfig = None,
+    json: Json = False,
+    watch: Watch = None,
+    timeout: Timeout = 15.0,
+) -> None:
+    """Describe topics: ids, settings, and each partition with its leader, replicas, start and end.
+
+    Exit code 1 where a topic is not there, after the others have been described.
+    """
+    with one_line_errors():
+        from coordinator.cli.cluster import topics
+        from coordinator.cli.render import print_json
+        from coordinator.cli.watch import repeatedly
+
+        if not topic:
+            raise CommandError("expected topics, or patterns of them", EXIT_USAGE)
+
+        def show() -> None:
+            with connect(bootstrap, command_config, timeout) as client:
+                chosen = topics.matching(client, topic or ())
+                found = topics.describe(client, sorted({name for each in chosen.values() for name in each}))
+            if json:
+                print_json(found)
+            elif found:
+                _print(found)
+            missing = [pattern for pattern, names in chosen.items() if not names]
+            if missing:
+                raise CommandError(f"there is no topic {', '.join(missing)}")
+
+        repeatedly(show, watch)
+
+
+def _print(found: "Sequence[TopicDetails]") -> None:
+    from coordinator.cli.render import print_table
+
+    topics = [
+        (
+            each.topic,
+            len(each.partitions),
+            max((len(p.replicas) for p in each.partitions), default=0),
+            each.topic_id,
+            ", ".join(f"{name}={value}" for name, value in sorted(each.configs.items())),
+        )
+        for each in found
+    ]
+    print_table(["TOPIC", "PARTITIONS", "REPLICAS", "ID", "SETTINGS"], topics)
+    sys.stdout.write("\n")
+    partitions = [
+        (
+            each.topic,
+            p.partition,
+            p.leader if p.leader >= 0 else None,
+            ",".join(map(str, p.replicas)),
+            ",".join(map(str, p.in_sync)),
+            p.start,
+            p.end,
+        )
+        for each in found
+        for p in each.partitions
+    ]
+    print_table(["TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC", "START", "END"], partitions)
