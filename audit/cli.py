@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -59,49 +59,52 @@ def parser(prog: str) -> argparse.ArgumentParser:
     """The flags."""
     result = argparse.ArgumentParser(
         prog=prog,
+        usage="%(prog)s [OPTIONS]",
+        formatter_class=_Help,
+        add_help=False,
         description="Say whether the log of a node or a broker can be trusted, and what its groups did.",
         epilog="Exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.",
         allow_abbrev=False,
     )
-    add = result.add_argument
+    add = result.add_argument_group("Options").add_argument
     add(
         "--log-dirs",
         required=True,
         metavar="DIR",
-        help="log directories, with commas between them; live ones will do",
+        help="Log directories, with commas between them; live ones will do.",
     )
     add(
         "--out",
         required=True,
         metavar="DIR",
-        help="where the reports and tables go; the next audit looks at them",
+        help="Where the reports and tables go; the next audit looks at them.",
     )
     add(
         "--against",
         metavar="HOST:PORT",
-        help="compare with what this cluster says over Kafka's protocol",
+        help="Compare with what this cluster says over Kafka's protocol.",
     )
     add(
         "--compacted",
         nargs="?",
         const=tempfile.gettempdir(),
         metavar="DIR",
-        help="compact a copy of each log below DIR (default: the system's temporary directory), and compare",
+        help="Compact a copy of each log below DIR, and compare. [default: the system's temporary directory]",
     )
     add(
         "--fail-on",
         choices=SEVERITIES,
         default="error",
-        help="the least severity with exit code 1 (default: error)",
+        help="The least severity with exit code 1. [default: error]",
     )
-    add("--master", metavar="URL", help="Spark's master (default: all cores of this machine)")
-    add("--since", metavar="DATE", help=f"report only what happened after this: {_DAY}")
-    add("--as-of", metavar="TIME", help="take this for now, for an old copy of a log")
+    add("--master", metavar="URL", help="Spark's master. [default: all cores of this machine]")
+    add("--since", metavar="DATE", help=f"Report only what happened after this: {_DAY}.")
+    add("--as-of", metavar="TIME", help="Take this for now, for an old copy of a log.")
     add(
         "--partitions",
         type=int,
         metavar="N",
-        help="offsets.topic.num.partitions, if the directories do not show it",
+        help="The broker's offsets.topic.num.partitions, if the directories do not show it.",
     )
     names = ", ".join(field.name for field in msgspec.structs.fields(Limits))
     add(
@@ -109,9 +112,17 @@ def parser(prog: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"another limit than the usual one: {names}",
+        help=f"Another limit than the usual one: {names}.",
     )
+    add("--help", action="help", help="Show this message and exit.")
     return result
+
+
+class _Help(argparse.HelpFormatter):
+    """Help as the other commands print it."""
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        super().add_usage(usage, actions, groups, "Usage: ")
 
 
 def _options(arguments: argparse.Namespace) -> AuditOptions:

@@ -7,7 +7,7 @@ ACCEPT_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
 def audit(context: typer.Context) -> None:
-    """Audit a log on Spark: can it be trusted, and what did the groups do."""
+    """Audit a log on Spark."""
     from audit.cli import main
 
     raise typer.Exit(main(context.args))

@@ -35,9 +35,10 @@ def expiring(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait.")] = 15.0,
 ) -> None:
-    """Say which committed offsets will expire, and when, if their groups stay as they are.
+    """Say which committed offsets will expire.
 
-    Offsets in topics that a group's members consume do not expire, nor do those of a group that rebalances.
+    And when, if their groups stay as they are. Offsets in topics that a group's members consume do not expire,
+    nor do those of a group that rebalances.
     """
     with one_line_errors():
         from coordinator.cli import render

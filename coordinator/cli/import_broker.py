@@ -57,10 +57,10 @@ def import_broker(
     ] = False,
     timeout: Timeout = 60.0,
 ) -> None:
-    """Take over groups, committed offsets and topics of a Kafka: of a stopped broker's directories, or of a cluster.
+    """Take over groups, offsets and topics of a Kafka.
 
-    With --from-log-dirs they go to a data directory that no node uses; with --from-bootstrap to the node or cluster of
-    --bootstrap, which runs.
+    It is one that has been stopped, or a cluster that runs. With --from-log-dirs they go to a data directory
+    that no node uses; with --from-bootstrap to the node or cluster of --bootstrap, which runs.
 
     Exit code 0: all was taken over; 1: it was not, or a partition is damaged; 2: a mistake in the command.
     """

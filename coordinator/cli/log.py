@@ -33,10 +33,12 @@ def check_log(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Read every byte of the log and say what is damaged, and where; changes nothing.
+    """Read all of the log, and say what is damaged.
 
-    Exit code 0: all is whole; 1: something is damaged; 2: the check could not be made. A node may be running
-    on the directory.
+    Changes nothing.
+
+    Exit code 0: all is whole; 1: something is damaged; 2: the check could not be made. A node may be running on
+    the directory.
     """
     with one_line_errors():
         from coordinator.cli import render
@@ -84,9 +86,10 @@ def repair_log(
         bool, typer.Option("--dry-run", help="Say what would be done; change nothing.")
     ] = False,
 ) -> None:
-    """Mend a damaged partition of a stopped node, its journals or its catalogue, keeping all that is whole.
+    """Mend the log of a stopped node.
 
-    What is damaged is kept aside. Committed offsets may be older afterwards: read what this prints.
+    A damaged partition, the journals or the catalogue; all that is whole is kept, and what is damaged is set aside.
+    Committed offsets may be older afterwards: read what this prints.
     """
     with one_line_errors():
         if [journal, catalogue, partition is not None].count(True) != 1:

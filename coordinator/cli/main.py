@@ -19,7 +19,6 @@ app = typer.Typer(
     name="groupkeeper",
     help="A standalone coordinator for Kafka consumer groups.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # a traceback is for a log: plain, and without the values of variables
     rich_markup_mode=None,
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from coordinator.workers.orders import Answer
 
 app = typer.Typer(
-    help="See and change which worker leads which partition of __consumer_offsets.",
+    help="See and change which worker leads what.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -76,7 +76,7 @@ def drain(
     data_dir: DataDir = Path("data"),
     timeout: Timeout = 60.0,
 ) -> None:
-    """Hand all partitions of a node to the others and end its process, and wait for that."""
+    """Hand over all partitions of a node, and end it."""
     with one_line_errors():
         from coordinator.workers.orders import Drain
 

@@ -15,7 +15,7 @@ from coordinator.cli.groups.remove_members import remove_members
 from coordinator.cli.groups.reset import reset
 
 app = typer.Typer(
-    help="Look at groups, their members and offsets, and change them, on any Kafka that --bootstrap names.",
+    help="Look at groups of any Kafka, and change them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

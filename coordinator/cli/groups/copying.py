@@ -39,9 +39,10 @@ def copy(
     json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Give a group the offsets that another one has committed, here or on another cluster.
+    """Give a group the offsets of another group.
 
-    What TO has committed in other partitions stays. Exit code 1: something was not set.
+    The other may be on another cluster. What TO has committed in other partitions stays. Exit code 1: something
+    was not set.
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets

@@ -32,7 +32,7 @@ def delete(
     command_config: CommandConfig = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Delete groups that have no members, with all offsets that they have committed.
+    """Delete groups without members, and their offsets.
 
     Exit code 1 where a group was not deleted, or could not be.
     """

@@ -32,9 +32,9 @@ def delete_offsets(
     command_config: CommandConfig = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Delete offsets that a group has committed, in topics that its members do not consume.
+    """Delete offsets that a group has committed.
 
-    Exit code 1 where there are none, or one was refused.
+    Those in topics that members of the group consume are refused. Exit code 1 where there are none, or one was refused.
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets

@@ -41,9 +41,10 @@ def describe(
     watch: Watch = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Describe groups: their state, their members, their committed offsets and lag.
+    """Describe groups.
 
-    Exit code 1 where a group is not there, after the others have been described.
+    State, members with what they are assigned, committed offsets and lag; each part alone, too. Exit code 1
+    where a group is not there, after the others have been described.
     """
     with one_line_errors():
         from coordinator.cli import render

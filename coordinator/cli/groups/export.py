@@ -27,10 +27,11 @@ def export(
     json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Print what groups have committed as CSV that Kafka's tool reads (reset --from-file), or as JSON.
+    """Print what groups have committed.
 
-    Of one group that is named, a line has topic, partition and offset; of several, the group before them. JSON has
-    leader epochs and metadata as well. Exit code 1: there is nothing to print.
+    As CSV that Kafka's tool reads (--from-file), or as JSON. Of one group that is named, a line has topic,
+    partition and offset; of several, the group before them. JSON has leader epochs and metadata as well. Exit
+    code 1: there is nothing to print.
     """
     with one_line_errors():
         from coordinator.cli.cluster import offsets

@@ -36,10 +36,10 @@ def import_offsets(
     json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Set offsets to exactly what a file says, forward or backward, without a look at where partitions end.
+    """Set offsets to exactly what a file says.
 
-    Groups need not exist. Where ends are not known, Kafka's own tool refuses to do this. Exit code 1: something was not
-    set.
+    Forward or backward, without a look at where partitions end. Groups need not exist. Where ends are not
+    known, Kafka's own tool refuses to do this. Exit code 1: something was not set.
     """
     with one_line_errors():
         from coordinator.cli.groups import changes

@@ -14,8 +14,8 @@ from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 from coordinator.cli.groups.changes import Change, Current
 from coordinator.cli.resets import times
-from coordinator.cli.resets.offsets_file import of_group, read_offsets
-from coordinator.cli.resets.scope import parse_topics, select
+from coordinator.cli.resets.offsets_file import ByGroup, of_group, read_offsets
+from coordinator.cli.resets.scope import Wanted, parse_topics, select
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
@@ -41,20 +41,29 @@ _SIMPLE: Mapping[str, Strategy] = {
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the flags say: the one strategy with its value, and the partitions. Raises CommandError for nonsense."""
+    """What the flags say: a strategy for all groups, or a file with offsets of its own for each; and which partitions.
 
-    flag: str
-    value: object
-    topics: list[str] | None
-    all_topics: bool
+    No topics and no file means the partitions that a group has committed offsets in.
+    """
+
+    strategy: Strategy | None
+    path: Path
+    file: ByGroup
+    topics: list[Wanted]
     unchecked: bool
 
-    def __post_init__(self) -> None:
-        scopes = bool(self.topics) + self.all_topics
-        if self.flag == "--from-file" and scopes:
+
+def understand(
+    flag: str, value: object, topics: Sequence[str] | None, *, all_topics: bool, unchecked: bool
+) -> Asked:
+    """What the strategy's flag with its value, and the others, ask for. Raises CommandError where that is nonsense."""
+    if isinstance(value, Path):
+        if topics or all_topics:
             raise CommandError("--from-file: the file says which partitions; leave out --topic", EXIT_USAGE)
-        if self.flag != "--from-file" and scopes != 1:
-            raise CommandError("expected --topic or --all-topics, and not both", EXIT_USAGE)
+        return Asked(None, value, read_offsets(value), [], unchecked)
+    if bool(topics) == all_topics:
+        raise CommandError("expected --topic or --all-topics, and not both", EXIT_USAGE)
+    return Asked(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
 
 
 def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -> list[Change]:
@@ -75,12 +84,11 @@ def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -
 
 
 def _strategies(asked: Asked, groups: Sequence[str]) -> dict[str, Strategy]:
-    if not isinstance(asked.value, Path):
-        return dict.fromkeys(groups, _strategy(asked.flag, asked.value))
-    file = read_offsets(asked.value)
-    if None in file and len(groups) > 1:
-        raise CommandError(f"{asked.value}: it names no groups, so it can be for one only", EXIT_USAGE)
-    rows = {group: of_group(asked.value, file, group) for group in groups}
+    if asked.strategy is not None:
+        return dict.fromkeys(groups, asked.strategy)
+    if None in asked.file and len(groups) > 1:
+        raise CommandError(f"{asked.path}: it names no groups, so it can be for one only", EXIT_USAGE)
+    rows = {group: of_group(asked.path, asked.file, group) for group in groups}
     return {group: ToGiven({row.place: row.offset for row in given}) for group, given in rows.items()}
 
 
@@ -104,8 +112,7 @@ def _places(
 ) -> dict[str, list[Place]]:
     """The partitions of each group that are to be set."""
     if asked.topics:
-        wanted = parse_topics(asked.topics)
-        return dict.fromkeys(current, select(wanted, partition_counts(client)))
+        return dict.fromkeys(current, select(asked.topics, partition_counts(client)))
     return {
         group: sorted(given.offsets if isinstance(given, ToGiven) else current[group].committed)
         for group, given in strategies.items()

@@ -35,9 +35,10 @@ def remove_members(
     command_config: CommandConfig = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Take members out of a group; a client that still runs notices, and joins again.
+    """Take members out of a group.
 
-    Exit code 1 where a member is not there, or was refused.
+    A client that still runs notices at its next heartbeat, and joins again. Exit code 1 where a member is not
+    there, or was refused.
     """
     with one_line_errors():
         from coordinator.cli.cluster import groups, membership

@@ -69,13 +69,14 @@ def reset(
     json: Json = False,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Set the offsets of groups to another place; what happens with each strategy is what Kafka's tool does.
+    """Set the offsets of groups to another place.
 
-    Offsets by number are kept between the start and the end of their partitions. Exit code 1: something was not set.
+    The strategies do what they do in kafka-consumer-groups.sh. Offsets by number are kept between the start and
+    the end of their partitions. Exit code 1: something was not set.
     """
     with one_line_errors():
         from coordinator.cli.groups import changes
-        from coordinator.cli.groups.planning import Asked, plan_changes
+        from coordinator.cli.groups.planning import plan_changes, understand
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
 
         strategies = {
@@ -89,7 +90,7 @@ def reset(
             "--from-file": from_file,
         }
         flag, value = _only_one(strategies)
-        asked = Asked(flag, value, topic, all_topics, unchecked)
+        asked = understand(flag, value, topic, all_topics=all_topics, unchecked=unchecked)
         with connect(bootstrap, command_config, timeout) as client:
             chosen = chosen_groups(client, group, all_groups)
             current = changes.current_of(client, chosen)

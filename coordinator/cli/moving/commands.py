@@ -62,10 +62,11 @@ def adopt(
     json: Json = False,
     timeout: Timeout = 30.0,
 ) -> None:
-    """Take groups over from the cluster that a running gateway stands before: their committed offsets.
+    """Take groups over from the cluster of a gateway.
 
-    It may be killed and run again: a group that is here stays as it is. Exit code 0 if all of them are here (or would
-    be), 1 if one is not, and why, 2 for flags or settings that make no sense.
+    That is their committed offsets; the gateway runs. It may be killed and run again: a group that is here
+    stays as it is. Exit code 0 if all of them are here (or would be), 1 if one is not, and why, 2 for flags or settings
+    that make no sense.
     """
     from coordinator.cli.moving.moves import Move, adopt_all
 
@@ -85,10 +86,11 @@ def give_back(
     json: Json = False,
     timeout: Timeout = 30.0,
 ) -> None:
-    """Write the offsets of groups back to the cluster behind a running gateway, and let the groups go.
+    """Give groups back to the cluster of a gateway.
 
-    Groups have no members then. It may be killed and run again. Exit code 0 if all of them are at the cluster (or would
-    be), 1 if one is not, and why, 2 for flags or settings that make no sense.
+    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then. It may be
+    killed and run again. Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for
+    flags or settings that make no sense.
     """
     from coordinator.cli.moving.moves import Move, give_back_all
 

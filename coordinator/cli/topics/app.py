@@ -7,7 +7,7 @@ from coordinator.cli.topics.changing import add_partitions, create, delete
 from coordinator.cli.topics.showing import describe, list_topics
 
 app = typer.Typer(
-    help="Look at topics and their partitions, and change them, on any Kafka that --bootstrap names.",
+    help="Look at topics of any Kafka, and change them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -76,7 +76,10 @@ def add_partitions(
     command_config: CommandConfig = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Give topics more partitions, at once; they can never be taken away again. Exit code 1: one was refused."""
+    """Give topics more partitions, at once.
+
+    They can never be taken away again. Exit code 1 where one was refused.
+    """
     with one_line_errors():
         from coordinator.cli.cluster import topics
 
@@ -94,7 +97,7 @@ def delete(
     command_config: CommandConfig = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Delete topics, with the offsets that groups have committed in them.
+    """Delete topics, and the offsets of groups there.
 
     Exit code 1 where one is not there, or was refused.
     """

@@ -66,9 +66,10 @@ def describe(
     watch: Watch = None,
     timeout: Timeout = 15.0,
 ) -> None:
-    """Describe topics: ids, settings, and each partition with its leader, replicas, start and end.
+    """Describe topics and their partitions.
 
-    Exit code 1 where a topic is not there, after the others have been described.
+    Ids, settings that were chosen, and each partition with leader, replicas, start and end. Exit code 1 where a
+    topic is not there, after the others have been described.
     """
     with one_line_errors():
         from coordinator.cli.cluster import topics

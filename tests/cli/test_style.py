@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands have in common: help, exit codes, completion, narrow terminals, --watch."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from bench.installed import groupkeeper as installed
+from coordinator.cli.errors import CommandError
+from coordinator.cli.main import app
+from coordinator.cli.render import as_records
+from coordinator.cli.watch import repeatedly
+from protocol.apis import ApiKey
+from tests.cli.answers import committed, described, listed, member
+from tests.cli.conftest import Command
+from tests.cli.fake import FakeNode
+from tests.support.processes import environment
+from tests.support.waiting import wait_until
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """The words of every command."""
+    tree = typer.main.get_command(app)
+    for name, command in tree.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        yield from ((name, each) for each in inner) if inner else ((name,),)
+
+
+def trees() -> Iterator[tuple[str, ...]]:
+    """The words of everything that has commands below it."""
+    yield ()
+    yield from dict.fromkeys((words[0],) for words in commands() if len(words) == 2)
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_help_has_one_style(groupkeeper: Command, words: tuple[str, ...]) -> None:
+    ran = groupkeeper(*words, "--help")
+    assert ran.exit_code == 0
+    lines = ran.stdout.strip().splitlines()
+    assert lines[0].startswith(f"Usage: groupkeeper {' '.join(words)} [OPTIONS]")
+    assert "Options:" in lines
+    assert re.fullmatch(r"\s+--help\s+Show this message and exit\.", lines[-1]) or words == ("audit",)
+    assert "--help" in ran.stdout
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("words", list(trees()), ids=" ".join)
+def test_no_command_is_introduced_by_half_a_sentence(groupkeeper: Command, words: tuple[str, ...]) -> None:
+    lines = groupkeeper(*words, "--help").stdout.splitlines()
+    listed_below = lines[lines.index("Commands:") + 1 :]
+    assert listed_below
+    for line in listed_below:
+        assert line.endswith("."), line
+        assert not line.endswith("..."), line
+
+
+def test_every_command_is_documented() -> None:
+    table = DOCUMENTED[: DOCUMENTED.index("## Which cluster")]
+    named = set(re.findall(r"`([a-z -]+)`", table))
+    assert {" ".join(words) for words in commands()} <= named
+
+
+def test_every_property_that_is_read_is_documented() -> None:
+    source = (Path(__file__).parents[2] / "coordinator" / "cli" / "cluster" / "security.py").read_text()
+    for name in set(re.findall(r'properties(?:\.get\(|\[)"([a-z.]+)"', source)):
+        assert f"`{name}`" in DOCUMENTED, name
+
+
+# --- exit codes ---
+
+
+def test_exit_codes_are_those_documented(node: FakeNode, groupkeeper: Command) -> None:
+    rows = dict(re.findall(r"^\| (\d+) \| (.+) \|$", DOCUMENTED, re.MULTILINE))
+    assert rows.keys() == {"0", "1", "2", "130"}
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("g", "Empty"))
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Dead")
+    at = ("--bootstrap", node.bootstrap)
+    assert groupkeeper("groups", "list", *at).exit_code == 0
+    assert groupkeeper("groups", "describe", "g", *at).exit_code == 1
+    assert groupkeeper("groups", "list", "--bootstrap", "127.0.0.1:1").exit_code == 1
+    for mistake in (("--no-such-flag",), ("--state", "odd"), ("--bootstrap", "x"), ("--timeout", "0")):
+        assert groupkeeper("groups", "list", *mistake).exit_code == 2
+
+
+MISTAKES = [
+    ("groups", "reset", "g", "--all-topics"),
+    ("groups", "reset", "g", "--all-topics", "--to-earliest", "--to-latest"),
+    ("groups", "reset", "g", "--to-earliest"),
+    ("groups", "reset", "g", "--topic", "t", "--all-topics", "--to-earliest"),
+    ("groups", "reset", "g", "--topic", "t", "--from-file", "f"),
+    ("groups", "reset", "--topic", "t", "--to-earliest"),
+    ("groups", "reset", "g", "--topic", "t", "--to-offset", "-1"),
+    ("groups", "reset", "g", "--topic", "t", "--by-duration", "long"),
+    ("groups", "delete"),
+    ("groups", "delete", "g", "--all-groups"),
+    ("groups", "delete-offsets", "g"),
+    ("groups", "remove-members", "g"),
+]
+
+
+@pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
+def test_a_mistake_is_told_in_one_line_before_anything_is_changed(
+    node: FakeNode, groupkeeper: Command, words: tuple[str, ...]
+) -> None:
+    ran = groupkeeper(*words, "--bootstrap", node.bootstrap)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr
+    assert node.count(ApiKey.OFFSET_COMMIT) == node.count(ApiKey.DELETE_GROUPS) == 0
+
+
+# --- which cluster ---
+
+
+def test_the_environment_names_the_cluster(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("g", "Empty"))
+    assert "g" in groupkeeper("groups", "list", GROUPKEEPER_BOOTSTRAP=node.bootstrap).stdout
+    assert (
+        groupkeeper("groups", "list", "--bootstrap", "127.0.0.1:1", GROUPKEEPER_BOOTSTRAP=node.bootstrap)[0]
+        == 1
+    )
+    assert groupkeeper("settings", GROUPKEEPER_BOOTSTRAP="kafka:9092").exit_code == 0
+
+
+def test_nodes_that_cannot_be_reached_are_passed_over(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("g", "Empty"))
+    several = groupkeeper("groups", "list", "--bootstrap", f"127.0.0.1:1, {node.bootstrap},127.0.0.1:2")
+    assert several.exit_code == 0
+    none = groupkeeper("groups", "list", "--bootstrap", "127.0.0.1:1,127.0.0.1:2")
+    refused = "cannot connect to 127.0.0.1:{}: Connection refused"
+    assert none == (1, "", f"groupkeeper: {refused.format(1)}; {refused.format(2)}\n")
+
+
+# --- completion ---
+
+
+def completed(*words: str) -> list[str]:
+    """What bash is offered for the last of these words."""
+    given = {
+        "_GROUPKEEPER_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(("groupkeeper", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    ran = subprocess.run(
+        installed(), capture_output=True, text=True, env=environment(given), timeout=60, check=False
+    )
+    return ran.stdout.split()
+
+
+def test_commands_and_flags_are_completed() -> None:
+    assert completed("groups", "re") == ["remove-members", "reset"]
+    assert completed("topics", "create", "--part") == ["--partitions"]
+
+
+# --- terminals ---
+
+LONG = "a-group-with-a-name-that-is-wider-than-this-terminal-0123456789"
+
+
+def on_a_terminal(*arguments: str, columns: int) -> str:
+    """What a command shows on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    given = environment({"TERM": "xterm"})
+    with subprocess.Popen([*installed(), *arguments], stdout=theirs, stderr=theirs, env=given) as running:
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # the end of a terminal
+            pass
+        os.close(ours)
+        assert running.wait(60) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+
+
+def test_on_a_narrow_terminal_nothing_is_cut(node: FakeNode) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed((LONG, "Stable"), ("b", "Empty"))
+    arguments = ("groups", "list", "--bootstrap", node.bootstrap)
+    narrow = on_a_terminal(*arguments, columns=40)
+    blocks = [
+        [line.split(maxsplit=1) for line in block.splitlines()] for block in narrow.strip().split("\n\n")
+    ]
+    assert [block[0] for block in blocks] == [["GROUP", LONG], ["GROUP", "b"]]
+    assert blocks[0][1] == ["STATE", "Stable"]
+    wide = on_a_terminal(*arguments, columns=160).splitlines()
+    assert wide[0].split("  ")[0] == "GROUP"
+    assert wide[1].startswith(LONG)
+
+
+def test_every_value_of_a_description_is_on_a_line_of_its_own_where_it_is_narrow(node: FakeNode) -> None:
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[member(LONG, {"orders": [0, 1]})])
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={0: 50})
+    shown = on_a_terminal("groups", "describe", "g", "--bootstrap", node.bootstrap, columns=40)
+    assert f"MEMBER      {LONG}\n" in shown
+    assert "ASSIGNMENT  orders 0-1\n" in shown
+    assert "OFFSET     50\n" in shown
+
+
+def test_records_are_lines_of_name_and_value() -> None:
+    text = as_records(["A", "LONGER"], [["1", "2"], ["3", "4"]])
+    assert text == "A       1\nLONGER  2\n\nA       3\nLONGER  4\n"
+
+
+# --- watching ---
+
+
+def test_watching_shows_it_again_after_each_pause_and_goes_on_after_errors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pauses: list[float] = []
+
+    def show() -> None:
+        if len(pauses) == 1:
+            raise CommandError("not now")
+        typer.echo(f"shown {len(pauses)}")
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    repeatedly(show, 2.5, pause=pause)
+    assert pauses == [2.5, 2.5, 2.5]
+    assert capsys.readouterr() == ("shown 0\nshown 2\n", "groupkeeper: not now\n")
+
+
+def test_what_is_not_watched_is_shown_once_and_fails_as_it_is() -> None:
+    shown = []
+    repeatedly(lambda: shown.append(1), None)
+    assert shown == [1]
+
+    def fail() -> None:
+        raise CommandError("no")
+
+    with pytest.raises(CommandError):
+        repeatedly(fail, None)
+
+
+def test_watching_ends_with_ctrl_c(node: FakeNode) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("g", "Empty"))
+    command = [*installed(), "groups", "list", "--watch", "0.1", "--bootstrap", node.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment({})) as running:
+        wait_until(lambda: node.count(ApiKey.LIST_GROUPS) >= 3, 60.0, what="three looks")
+        running.send_signal(signal.SIGINT)
+        output, _ = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert output.count("GROUP") >= 2
