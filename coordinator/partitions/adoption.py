@@ -7,7 +7,7 @@ mark is UNDER_WAY first, and what is written then is of no group that clients ca
 until the mark is ADOPTED; and void is cleared away before anything else is done with the group.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from coordinator.groups.limits import new_group, new_offsets
@@ -61,6 +61,8 @@ class Adoptions:
 
     def __init__(self, manager: GroupMetadataManager) -> None:
         self._manager = manager
+        self.on_given_back: Callable[[GroupId], None] = lambda _group_id: None
+        """Called with a group that is the cluster's again, or will be, unless a crash takes that back."""
 
     def ask(self, waiting: Waiting, group_id: GroupId) -> Adopted:
         """Whether a group was taken over."""
@@ -152,6 +154,7 @@ class Adoptions:
         if not (yield from self._clear(shard, group_id)):
             return ErrorCode.NOT_COORDINATOR
         self._append(shard, None, [self._mark(shard, group_id, None)])
+        self.on_given_back(group_id)
         log.info("a group was given back to the cluster", group=group_id, offsets=len(offsets))
         return ErrorCode.NONE
 

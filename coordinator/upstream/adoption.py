@@ -113,14 +113,18 @@ class GiveBackAnswer(Enum):
     LIVE = "it has members"
 
 
-class Here(Protocol):
-    """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
+class Adopting(Protocol):
+    """What moving a group in asks of its coordinator here. Its methods raise when it cannot be asked."""
 
     async def is_adopted(self, group: GroupId) -> bool:
         """Whether the group is marked as adopted."""
 
     async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
         """Store offsets and mark in one turn unless the mark is there; return, once durable, whether it was this."""
+
+
+class Here(Adopting, Protocol):
+    """The coordinator of groups here. Its methods raise when it cannot be asked; nothing is swallowed."""
 
     async def has(self, group: GroupId) -> bool:
         """Whether there is anything of the group here: with a mark or without."""
@@ -167,7 +171,7 @@ class GiveBackResult:
 
 
 async def adopt_group(
-    here: Here, there: There, group: GroupId, *, take_live: bool = False, dry_run: bool = False
+    here: Adopting, there: There, group: GroupId, *, take_live: bool = False, dry_run: bool = False
 ) -> AdoptResult:
     """Move a group in, or say what that would do. Raises what the ports raise; then it is not adopted, or not known.
 

@@ -3,11 +3,14 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.config import Address, Settings
+from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
+from coordinator.gateway.coordinators import Coordinators
 from coordinator.gateway.gateway import Gateway
 from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
@@ -15,20 +18,27 @@ from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
 from coordinator.workers.own_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, Surroundings
+from protocol.errors import ErrorCode
+from storage.disk.filesystem import read_file
+
+if TYPE_CHECKING:
+    from coordinator.upstream.cluster import UpstreamCluster
 
 log = get_logger("gateway")
 
 
-class MakeGateway(Protocol):
-    """Makes the Gateway of a process. Raises OSError and ValueError for settings that it cannot use."""
+class Parts(NamedTuple):
+    """What a gateway's process is made of; without adoption groups are taken over by commands alone, if at all."""
 
-    def __call__(
-        self,
-        settings: Settings,
-        loop: asyncio.AbstractEventLoop,
-        machine: Machine,
-        discovered: Callable[[int, Address], None],
-    ) -> Gateway: ...
+    gateway: Gateway
+    adoption: Adoption | None
+    cluster: "UpstreamCluster | None"
+
+
+MakeGateway = Callable[[Settings, asyncio.AbstractEventLoop, Machine, Callable[[int, Address], None]], Parts]
+"""(settings, event loop, machine, who hears of brokers that were not known) -> the parts.
+
+Raises OSError and ValueError for settings that cannot be used."""
 
 
 def make_gateway(
@@ -36,9 +46,30 @@ def make_gateway(
     loop: asyncio.AbstractEventLoop,
     machine: Machine,
     discovered: Callable[[int, Address], None],
-) -> Gateway:
-    """A gateway with all that it does."""
-    return Gateway(gateway_config(settings), loop, machine, discovered=discovered)
+) -> Parts:
+    """A gateway that does what its settings say."""
+    config = gateway_config(settings)
+    if settings.gateway_adopt == "off":
+        return Parts(Gateway(config, loop, machine, discovered=discovered), None, None)
+    from coordinator.upstream.cluster import UpstreamCluster  # and with it a client's library
+    from coordinator.upstream.config import config_from
+    from coordinator.upstream.groups import UpstreamGroups
+
+    cluster = UpstreamCluster(config_from(settings), read=partial(read_file, machine.fs))
+
+    def adopt(groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
+        return adoption.adopt(groups, done)
+
+    gateway = Gateway(config, loop, machine, adopt=adopt, discovered=discovered)
+    timeout_s = settings.upstream_request_timeout_ms / 1000
+    adoption = Adoption(
+        Coordinators(loop, gateway.book, gateway.dialer, timeout_s),
+        UpstreamGroups(cluster),
+        gateway.spawn,
+        machine.clock.mono_ms,
+        take_live=settings.gateway_adopt_live_groups,
+    )
+    return Parts(gateway, adoption, cluster)
 
 
 class GatewayProcess:
@@ -55,7 +86,7 @@ class GatewayProcess:
         self._machine = machine
         self._surroundings = surroundings
         self._make = make
-        self._gateway: Gateway | None = None
+        self._parts: Parts | None = None
         self._task: asyncio.Task[None] | None = None
         self.channel = messages.Channel(messages.ToGateway, self._got, self._orphaned)
         self.ended: asyncio.Future[int] = loop.create_future()
@@ -66,9 +97,10 @@ class GatewayProcess:
                 self._welcome(message)
             case messages.GatewayViewed():
                 self._show(message.view)
-            case messages.StopAccepting():
-                if self._gateway is not None:
-                    self._gateway.stop_accepting()
+            case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
+                self._parts.adoption.forget([message.group_id])
+            case messages.StopAccepting() if self._parts is not None:
+                self._parts.gateway.stop_accepting()
             case messages.Stop():
                 self._task = self._loop.create_task(self._stop())
 
@@ -77,23 +109,24 @@ class GatewayProcess:
         self._surroundings.configure(settings)
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
         try:
-            self._gateway = self._make(settings, self._loop, self._machine, self._discovered)
+            self._parts = self._make(settings, self._loop, self._machine, self._discovered)
             self._show(welcome.view)
-            self._gateway.start()
+            self._parts.gateway.start()
         except (OSError, ValueError) as error:
-            self._gateway = None
+            self._parts = None
             self.channel.send(
-                messages.CannotServe(str(error.strerror if isinstance(error, OSError) else error))
+                messages.CannotServe((isinstance(error, OSError) and error.strerror) or str(error))
             )
             self.ended.set_result(EXIT_FAILED)
             return
         self.channel.send(messages.GatewayServes())
 
     def _show(self, view: GatewayView) -> None:
-        if self._gateway is None:
+        if self._parts is None:
             return
-        self._gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
-        self._gateway.set_nodes(
+        gateway = self._parts.gateway
+        gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
+        gateway.set_nodes(
             {
                 each.node_id: OurNode(each.node_id, Address(each.host, each.port), Path(each.socket))
                 for each in view.nodes
@@ -104,8 +137,10 @@ class GatewayProcess:
         self.channel.send(messages.BrokerSeen(node_id))
 
     async def _stop(self) -> None:
-        if self._gateway is not None:
-            await self._gateway.stop()
+        if self._parts is not None:
+            await self._parts.gateway.stop()
+            if self._parts.cluster is not None:
+                await self._parts.cluster.close()
         self.ended.set_result(0)
 
     def _orphaned(self, reason: str) -> None:

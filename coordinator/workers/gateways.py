@@ -71,6 +71,11 @@ class Gateways:
             for process in self.running.values():
                 process.send(messages.GatewayViewed(view))
 
+    def forget(self, group_id: str) -> None:
+        """This group is the cluster's again."""
+        for process in self.running.values():
+            process.send(messages.ForgetGroup(group_id))
+
     def stop_accepting(self) -> None:
         """Let nobody connect any more."""
         self._stopping = True

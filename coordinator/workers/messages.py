@@ -147,6 +147,12 @@ class GatewayViewed(_Message, frozen=True):
     view: GatewayView
 
 
+class ForgetGroup(_Message, frozen=True):
+    """A group is the cluster's again: it has to be taken over before anything is said of it."""
+
+    group_id: str
+
+
 class StopAccepting(_Message, frozen=True):
     """Let nobody connect any more; who is there may go on. Stop follows."""
 
@@ -219,6 +225,12 @@ class AskTopics(_Message, frozen=True):
     """Send AllTopics: a change has been missed."""
 
 
+class GivenBack(_Message, frozen=True):
+    """A group is the cluster's again."""
+
+    group_id: str
+
+
 class LookAgain(_Message, frozen=True):
     """A client names a topic that is not known here: the cluster may have it."""
 
@@ -261,10 +273,11 @@ FromWorker = (
     | ChangeTopics
     | AskTopics
     | LookAgain
+    | GivenBack
     | AskEnds
     | EndsTold
 )
-ToGateway = GatewayWelcome | GatewayViewed | StopAccepting | Stop
+ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
 FromGateway = GatewayServes | CannotServe | BrokerSeen
 
 

@@ -313,6 +313,8 @@ class Supervisor:
                 self.ends.ask(node, message, self._leader_of(message.group_id))
             case messages.EndsTold():
                 self.ends.answered(node, message)
+            case messages.GivenBack() if self.gateways is not None:
+                self.gateways.forget(message.group_id)
             case messages.LookAgain() if self.upstream is not None:
                 self.upstream.look_soon()
 

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
 from tests.support.ports import free_port_run, free_ports
-from tests.support.raw import create_topic, fetch_offsets
+from tests.support.raw import commit_offsets, create_topic, fetch_offsets
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
@@ -118,6 +118,79 @@ async def test_a_group_of_aiokafka_lives_here(front: Fronting, cluster: KafkaClu
     await consumer.stop()
     assert sum(fetch_group(front, "aio").values()) == RECORDS
     assert "aio" not in groups_at(cluster)
+
+
+@pytest.fixture(scope="module")
+def adopting(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
+    """One node and one gateway, which take groups over when they are first asked for."""
+    front = Fronting(tmp_path_factory.mktemp("adopting"), cluster.bootstrap())
+    try:
+        front.start()
+        yield front
+    finally:
+        front.close()
+
+
+def consumer_of(bootstrap: str, group: str, topic: str) -> ck.Consumer:
+    consumer = ck.Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    return consumer
+
+
+def read_to(consumer: ck.Consumer, last: int) -> list[int]:
+    """Read until a record of this number has come; the numbers of all that did."""
+    seen: list[int] = []
+
+    def came() -> bool:
+        message = consumer.poll(1.0)
+        if message is not None and message.error() is None:
+            seen.append(int(message.value() or b""))
+        return last in seen
+
+    wait_until(came, 60, what=lambda: f"record {last}, after {seen[-3:]}")
+    return seen
+
+
+def test_a_group_moves_in_where_it_is_and_not_while_it_lives(
+    adopting: Fronting, cluster: KafkaCluster
+) -> None:
+    cluster.create_topic("moving", 1)
+    cluster.produce("moving", 10)
+    there = consumer_of(cluster.bootstrap(), "moving", "moving")
+    assert read_to(there, 9) == list(range(10))
+    there.commit(asynchronous=False)
+    cluster.produce("moving", 5, first=10)
+    here = consumer_of(adopting.bootstrap, "moving", "moving")
+    log = "a group has members at the cluster"
+    wait_until(lambda: here.poll(0.5) or log in adopting.log_text(), 60, what="the group to be refused")
+    assert log in adopting.log_text()
+    there.close()
+    assert read_to(here, 14) == list(range(10, 15))
+    here.commit(asynchronous=False)
+    here.close()
+    assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
+    # What the cluster has is older now, whatever happens here.
+    adopting.kill9()
+    adopting.start()
+    assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
+
+
+def test_many_groups_move_in_at_once(adopting: Fronting, cluster: KafkaCluster) -> None:
+    cluster.create_topic("many", 1)
+    for number in range(30):
+        commit_offsets(cluster.bootstrap(), f"many-{number}", "many", {0: number})
+    found = {}
+    for number in range(30):
+        found[number] = fetch_offsets(adopting.bootstrap, f"many-{number}")
+    assert found == {number: {("many", 0): number} for number in range(30)}
+    assert fetch_offsets(adopting.bootstrap, "many-none") == {}
 
 
 def owner_of(front: Fronting, group: str) -> int:

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups become ours when they are first asked for: before anything is said of one, its offsets are here.
+
+What is known to be ours is remembered; a group that was given back is forgotten. Requests for a group that is being
+taken over wait for that together. One that cannot be taken now (it lives at the cluster, or the cluster does not
+answer) is refused with an error on which clients try again, and is looked at again after a moment.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from typing import Final
+
+from coordinator.gateway.coordinators import NotServed
+from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.adoption import Adopted, Adopting, There, adopt_group
+from coordinator.upstream.errors import UpstreamError
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+
+log = get_logger("adoption")
+
+AT_A_TIME: Final = 16
+"""So many groups are taken over at a time by one process."""
+REFUSED_MS: Final = 500
+"""How long a group that cannot be taken over is refused without looking again."""
+KNOWN_MAX: Final = 500_000
+REFUSED_MAX: Final = 10_000
+
+Done = Callable[[ErrorCode], None]
+
+
+class Adoption:
+    """Takes groups over through `here` and `there`; `adopt` is what Rights asks."""
+
+    def __init__(
+        self,
+        here: Adopting,
+        there: There,
+        spawn: Callable[[Coroutine[None, None, None]], object],
+        mono_ms: Callable[[], int],
+        *,
+        take_live: bool,
+    ) -> None:
+        """`take_live` takes groups that have members at the cluster, too."""
+        self._here = here
+        self._there = there
+        self._spawn = spawn
+        self._mono_ms = mono_ms
+        self._take_live = take_live
+        self._known: set[GroupId] = set()
+        self._waiting: dict[GroupId, list[Done]] = {}
+        self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
+        self._places = asyncio.Semaphore(AT_A_TIME)
+
+    def adopt(self, groups: list[str], done: Done) -> bool:
+        """Whether all of these are ours; else `done` is called, now or later, with NONE once they are, or why not."""
+        missing = [GroupId(group) for group in groups if group not in self._known]
+        if not missing:
+            return True
+        error = self._refusal(missing)
+        if error is not ErrorCode.NONE:
+            done(error)
+            return False
+        left = set(missing)
+
+        def one(group: GroupId, error: ErrorCode) -> None:
+            if group not in left:
+                return
+            left.discard(group)
+            if error is not ErrorCode.NONE:
+                left.clear()
+            if not left:
+                done(error)
+
+        for group in tuple(left):
+            self._begin(group, partial(one, group))
+        return False
+
+    def forget(self, groups: Collection[str]) -> None:
+        """These were given back to the cluster."""
+        self._known.difference_update(map(GroupId, groups))
+
+    def _refusal(self, groups: list[GroupId]) -> ErrorCode:
+        now_ms = self._mono_ms()
+        for group in groups:
+            error, until_ms = self._refused.get(group, (ErrorCode.NONE, 0))
+            if until_ms > now_ms:
+                return error
+        return ErrorCode.NONE
+
+    def _begin(self, group: GroupId, done: Done) -> None:
+        waiting = self._waiting.get(group)
+        if waiting is not None:
+            waiting.append(done)
+            return
+        self._waiting[group] = [done]
+        self._spawn(self._take(group))
+
+    async def _take(self, group: GroupId) -> None:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            async with self._places:
+                error = await self._adopt(group)
+        finally:
+            self._note(group, error)
+            for done in self._waiting.pop(group):
+                done(error)
+
+    def _note(self, group: GroupId, error: ErrorCode) -> None:
+        if error is ErrorCode.NONE:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known.add(group)
+            self._refused.pop(group, None)
+            return
+        if len(self._refused) >= REFUSED_MAX:
+            self._refused.clear()
+        self._refused[group] = (error, self._mono_ms() + REFUSED_MS)
+
+    async def _adopt(self, group: GroupId) -> ErrorCode:
+        """NONE once the group is ours; else an error on which clients try again."""
+        try:
+            result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
+        except UpstreamError as error:
+            log.warning("a group cannot be taken over now", group=group, reason=str(error))
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        except NotServed as error:
+            # Of an id that no group can have the coordinator says that itself.
+            return ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code
+        except OSError as error:
+            log.warning("a coordinator of ours does not answer", group=group, reason=str(error))
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if result.outcome is Adopted.LIVE:
+            log.warning(
+                "a group has members at the cluster, and stays there until they are gone",
+                group=group,
+                members=None if result.state is None else result.state.members,
+            )
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if result.outcome is Adopted.ADOPTED:
+            log.info("a group was taken over", group=group, offsets=len(result.offsets))
+        return ErrorCode.NONE

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our coordinators, asked by a gateway for itself: over their private sockets, one connection for each question."""
+
+import asyncio
+from collections import defaultdict
+from socket import socket
+from struct import Struct
+from typing import Any, Final
+
+from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.dialing import Dialer
+from coordinator.upstream.adoption import Offsets
+from protocol.apis import ApiKey
+from protocol.codec import Codec
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode, FrameTooLarge
+from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.names import GroupId
+
+CLIENT_ID: Final = "groupkeeper-gateway"
+ANSWER_BYTES_MAX: Final = 1 << 20
+FIND_COORDINATOR_VERSION: Final = 4
+_LENGTH: Final = Struct(">i")
+_CORRELATION_BYTES: Final = 4
+
+
+class NotServed(Exception):
+    """No coordinator serves the group now; `code` is Kafka's error, which passes."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
+
+
+class Coordinators:
+    """The port `Adopting`. Raises OSError, TimeoutError among them, and NotServed."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, book: Book, dialer: Dialer, timeout_s: float) -> None:
+        self._loop = loop
+        self._book = book
+        self._dialer = dialer
+        self._timeout_s = timeout_s
+
+    async def is_adopted(self, group: GroupId) -> bool:
+        """Whether the group is marked as adopted."""
+        return bool((await self._adopt(group, None)).adopted)
+
+    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
+        """Store offsets and mark unless the mark is there; whether any were taken."""
+        return bool((await self._adopt(group, offsets)).taken)
+
+    async def _adopt(self, group: GroupId, offsets: Offsets | None) -> Any:
+        from coordinator.api.private.adopt_group import API, AdoptGroupRequest
+
+        make: Any = AdoptGroupRequest
+        topics = None if offsets is None else _topics(make.AdoptedTopic, offsets)
+        request = make(version=0, group_id=group, offsets=topics)
+        codec = API.schema.codecs[0]
+        answer = await self._ask(await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, codec, request)
+        _check(answer.error_code)
+        return answer
+
+    async def _coordinator(self, group: GroupId) -> OurNode:
+        from protocol.messages import FindCoordinatorRequest
+
+        nodes = list(self._book.nodes.values())
+        if not nodes:
+            raise NotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        version = FIND_COORDINATOR_VERSION
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
+        codec = codec_for(ApiKey.FIND_COORDINATOR, version)
+        answer = await self._ask(nodes[0], ApiKey.FIND_COORDINATOR, version, codec, request)
+        (found,) = answer.coordinators
+        _check(found.error_code)
+        node = self._book.nodes.get(found.node_id)
+        if node is None:  # it has ended since
+            raise NotServed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return node
+
+    async def _ask(
+        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Any, Any], request: Any
+    ) -> Any:
+        header = encode_request_header(RequestHeader(api, version, 1, CLIENT_ID), flexible=codec.flexible)
+        body = header + codec.encode_request(request)
+        async with asyncio.timeout(self._timeout_s):
+            dialed = await self._dialer.coordinator(node, None, None)
+            with dialed.sock as sock:
+                await self._loop.sock_sendall(sock, dialed.preface + _LENGTH.pack(len(body)) + body)
+                (length,) = _LENGTH.unpack(await self._read(sock, _LENGTH.size))
+                if length > ANSWER_BYTES_MAX:
+                    raise FrameTooLarge(f"an answer of {length} bytes from our own node {node.node_id}")
+                frame = await self._read(sock, length)
+        flexible = has_flexible_response_header(api, codec.flexible)
+        return codec.decode_response(frame, _CORRELATION_BYTES + flexible)
+
+    async def _read(self, sock: socket, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            more = await self._loop.sock_recv(sock, count - len(data))
+            if not more:
+                raise ConnectionResetError("a node of ours has closed the connection")
+            data += more
+        return data
+
+
+def _check(code: int) -> None:
+    if code != ErrorCode.NONE:
+        raise NotServed(ErrorCode(code))
+
+
+def _topics(kind: Any, offsets: Offsets) -> list[Any]:
+    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+    for place, offset in offsets.items():
+        row = kind.AdoptedPartition(
+            version=0,
+            partition_index=place.partition,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            committed_metadata=offset.metadata,
+        )
+        by_topic[place.topic].append(row)
+    return [kind(version=0, topic=topic, partitions=rows) for topic, rows in by_topic.items()]
