@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cuts a stream of bytes into Kafka's frames: an int32 length, then that many bytes. Does no I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from struct import Struct
 from types import MappingProxyType
 from typing import Final
@@ -11,9 +11,9 @@ from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
 from protocol.strangers import stranger
 
 LENGTH_BYTES: Final = 4
-_LENGTH: Final = Struct(">i").unpack_from
+_LENGTH: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
 API_KEY_BYTES: Final = 2
-_API_KEY: Final = Struct(">h").unpack_from
+_API_KEY: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
 _NO_BOUNDS: Final[Mapping[int, int]] = MappingProxyType({})
 
 

@@ -6,30 +6,38 @@ The client id keeps its classic encoding in every version, so that ApiVersions o
 """
 
 import struct
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from protocol.wire import skip_tags
 
-_REQUEST: Final = Struct(">hhih").unpack_from  # the API key, the version, the correlation id, a length
+_REQUEST: Final[Callable[[bytes], tuple[int, int, int, int]]] = Struct(">hhih").unpack_from
+"""The API key, the version, the correlation id, a length."""
 _REQUEST_BYTES: Final = 10
-_RESPONSE_V0: Final = Struct(">ii").pack
-_RESPONSE_V1: Final = Struct(">iix").pack
+_RESPONSE_V0: Final[Callable[[int, int], bytes]] = Struct(">ii").pack
+_RESPONSE_V1: Final[Callable[[int, int], bytes]] = Struct(">iix").pack
 
 ROUTE_BYTES: Final = 4
 """Of a request its first four bytes say where it goes: the API key and the version."""
 
 
-class RequestHeader(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class RequestHeader(Value):
     """Who asks for what: `correlation_id` is echoed, `client_id` names the client and can be null."""
 
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
+    __match_args__: Final = ("api_key", "api_version", "correlation_id", "client_id")
+    __slots__ = __match_args__
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> None:
+        self.api_key: Final = api_key
+        self.api_version: Final = api_version
+        self.correlation_id: Final = correlation_id
+        self.client_id: Final = client_id
 
 
 def route(api_key: int, version: int) -> int:

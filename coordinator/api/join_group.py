@@ -8,8 +8,6 @@ of an empty protocol name on errors. v8: reason (KIP-800). v9: skip_assignment (
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.join import join
@@ -19,6 +17,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
+from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES
 
 NULLABLE_PROTOCOL_NAME_FROM = 7
@@ -37,7 +36,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
     if not _fits_the_answers(request, ctx.client_id):
         return error_response(request, ErrorCode.INVALID_REQUEST, ctx.api_version)
     if ctx.api_version == 0:
-        request = replace(request, rebalance_timeout_ms=request.session_timeout_ms)
+        request = replaced(request, rebalance_timeout_ms=request.session_timeout_ms)
     kept = door.enter_classic(ctx, request.group_id)
     if isinstance(kept, Absent):
         kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(kept)
@@ -77,7 +76,7 @@ def error_response(request: JoinGroupRequest, error: ErrorCode, version: int) ->
 def adapt(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
     """The response as a version can have it: below v7 the protocol name is empty where it is null later."""
     if response.protocol_name is None and version < NULLABLE_PROTOCOL_NAME_FROM:
-        return replace(response, protocol_name="")
+        return replaced(response, protocol_name="")
     return response
 
 

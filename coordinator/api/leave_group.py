@@ -6,8 +6,6 @@ v1: throttle time. v3: several members, by member or instance id (KIP-345). v4: 
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import leave
@@ -23,6 +21,7 @@ from protocol.hot.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from protocol.value import replaced
 
 BATCHED_FROM = 3
 
@@ -36,7 +35,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
     if isinstance(kept, ErrorCode):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
-        request = replace(request, members=[MemberIdentity(member_id=request.member_id)])
+        request = replaced(request, members=[MemberIdentity(member_id=request.member_id)])
     if isinstance(kept, Absent):
         answers = [_unknown(member) for member in request.members]
     else:

@@ -7,7 +7,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from coordinator.groups.progress import RebalanceCause, RebalanceProgress
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from storage.format.records import OffsetCommits, Record
 
 
@@ -95,11 +96,16 @@ class Outcome:
         self.events.append(Event(name, fields, None, True))
 
 
-class Instant(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class Instant(Value):
     """One moment on both clocks, in milliseconds.
 
     `mono` measures deadlines and never goes back; `wall` is the time since the epoch that records carry.
     """
 
-    mono: int
-    wall: int
+    __match_args__: Final = ("mono", "wall")
+    __slots__ = __match_args__
+
+    def __init__(self, mono: int, wall: int) -> None:
+        self.mono: Final = mono
+        self.wall: Final = wall

@@ -245,14 +245,9 @@ class Decoder:
     ) -> str:
         """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
         values = [
-            self._value(field, given.get(field.name, prefix + field.name))
+            as_named(field, given.get(field.name, prefix + field.name))
             if self._version in field.versions
             else default(field)
             for field in fields
         ]
         return f"{name}({', '.join(values)})"
-
-    @staticmethod
-    def _value(field: Field, value: str) -> str:
-        """Return a field as what it is. What a Struct has unpacked is Any, which a type would cost an unboxing."""
-        return as_named(field, value) if field.type == "string" else value

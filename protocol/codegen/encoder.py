@@ -118,7 +118,6 @@ class Encoder:
         line, block = self._source.line, self._source.block
         line(f"{item}_values: list[Any] = []")
         with block(f"if len({items}) >= {ONE_PACK_FROM_ITEMS}:"):
-            line(f"{item}_row: Any")
             with block(f"for {item}_row in {items}:"):
                 with block(f'if {item}_row.{layout.string.name} != "":'):
                     line(f"{item}_values.clear()")
@@ -128,7 +127,8 @@ class Encoder:
                     self._empty_length()[1],
                     *(f"{item}_row.{field.name}" for field in layout.after.fields),
                 ]
-                line(f"{item}_values += ({', '.join(values)})")
+                for value in values:
+                    line(f"{item}_values.append({value})")
             with block(f"if {item}_values:"):
                 fmt = layout.before.fmt + self._empty_length()[0] + layout.after.fmt
                 fmt += "x" if self._flexible else ""
@@ -144,12 +144,10 @@ class Encoder:
         with block(f"if len({items}) < {ONE_PACK_FROM_ITEMS}:"), block(f"for {item} in {items}:"):
             line(f"out.append({self._pack(run, item, last=True)})")
         with block("else:"):
-            # Numbers stay objects: a compiled function would unpack each from its object and make it anew.
             line(f"{item}_values: list[Any] = []")
-            line(f"{item}_row: Any")
-            values = ", ".join(f"{item}_row.{field.name}" for field in run.fields)
             with block(f"for {item}_row in {items}:"):
-                line(f"{item}_values += ({values},)")
+                for field in run.fields:
+                    line(f"{item}_values.append({item}_row.{field.name})")
             fmt = run.fmt + ("x" if self._flexible else "")
             line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
 

@@ -84,8 +84,8 @@ def _table(request: Message, response: Message) -> Iterator[str]:
 
 def _imports(body: str) -> Iterator[str]:
     used = set(re.findall(r"\w+", body))
-    if "Generator" in used:
-        yield "from collections.abc import Generator"
+    from_abc = [name for name in ("Callable", "Generator", "Iterator") if name in used]
+    yield f"from collections.abc import {', '.join(from_abc)}"
     from_struct = [name for name in ("Struct", "error") if name in used]
     yield f"from struct import {', '.join(from_struct)}"
     yield f"from typing import {'Any, ' if 'Any' in used else ''}Final"
@@ -96,7 +96,8 @@ def _imports(body: str) -> Iterator[str]:
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
         yield f"from protocol.names import {', '.join(names)}"
-    yield "from protocol.structs import Frozen"
+    yield "from protocol.native import mypyc_attr"
+    yield f"from protocol.value import {'EMPTY, ' if 'EMPTY' in used else ''}Value"
     wire = [name for name in _WIRE if name in used]
     if wire:
         yield "from protocol.wire import ("

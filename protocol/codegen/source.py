@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of source with their indentation, and the Structs that they need."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,11 +32,13 @@ class Structs:
     def emit(self) -> Iterator[str]:
         """Write the definitions."""
         for fmt in sorted(self._unpackers):
-            yield f'_UNPACK_{_name(fmt)}: Final = Struct(">{fmt}").unpack_from'
+            types = f"Callable[[bytes, int], {_row(fmt)}]"
+            yield f'_UNPACK_{_name(fmt)}: Final[{types}] = Struct(">{fmt}").unpack_from'
         for fmt in sorted(self._iterators):
-            yield f'_ITERATE_{_name(fmt)}: Final = Struct(">{fmt}").iter_unpack'
+            types = f"Callable[[bytes], Iterator[{_row(fmt)}]]"
+            yield f'_ITERATE_{_name(fmt)}: Final[{types}] = Struct(">{fmt}").iter_unpack'
         for fmt in sorted(self._packers):
-            yield f'_PACK_{_name(fmt)}: Final = Struct(">{fmt}").pack'
+            yield f'_PACK_{_name(fmt)}: Final[Callable[..., bytes]] = Struct(">{fmt}").pack'
 
 
 class Source:
@@ -61,3 +64,9 @@ class Source:
 
 def _name(fmt: str) -> str:
     return fmt.replace("?", "t")  # the one format character that is no letter: a truth value
+
+
+def _row(fmt: str) -> str:
+    """What a format reads. A compiled function takes a tuple apart quickly whose types it knows, and others slowly."""
+    types = {"?": "bool", "s": "bytes"}
+    return f"tuple[{', '.join(types.get(letter, 'int') for letter in re.findall('[a-zA-Z?]', fmt))}]"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the classes: one msgspec Struct per message and nested struct, with every field of every version."""
+"""Writes the classes: one Value per message and nested struct, with every field of every version."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -84,8 +84,25 @@ def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
-    yield f"class {name}(Frozen, frozen=True):"
+    yield "@mypyc_attr(acyclic=True)"
+    yield f"class {name}(Value):"
+    yield f"    __match_args__: Final = ({''.join(f'{quoted}, ' for quoted in _quoted(fields))})".replace(
+        ", )", ",)"
+    )
+    yield "    __slots__ = __match_args__"
+    yield ""
+    yield "    def __init__("
+    yield "        self,"
     for field in fields:
-        yield f"    {field.name}: {python_type(field)} = {default(field)}"
+        yield f"        {field.name}: {python_type(field)} = {'EMPTY' if field.is_array else default(field)},"
+    yield "    ) -> None:"
+    for field in fields:
+        # A list of its own: what is shared by all that are made without one must not be changed.
+        value = f"{field.name} if {field.name} is not EMPTY else []" if field.is_array else field.name
+        yield f"        self.{field.name}: Final = {value}"
     yield ""
     yield ""
+
+
+def _quoted(fields: tuple[Field, ...]) -> Iterator[str]:
+    return (f'"{field.name}"' for field in fields)

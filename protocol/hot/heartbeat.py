@@ -3,6 +3,7 @@
 # fmt: off
 """Heartbeat v0-v4: the request and the response, both ways."""
 
+from collections.abc import Callable
 from struct import Struct, error
 from typing import Final
 
@@ -10,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.names import GroupId, MemberId
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from protocol.wire import (
     NULL_INT16,
     UVARINT,
@@ -22,25 +24,45 @@ from protocol.wire import (
     skip_tags,
 )
 
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_iB: Final = Struct(">iB").unpack_from
-_UNPACK_ih: Final = Struct(">ih").unpack_from
-_PACK_h: Final = Struct(">h").pack
-_PACK_i: Final = Struct(">i").pack
-_PACK_ih: Final = Struct(">ih").pack
-_PACK_ihx: Final = Struct(">ihx").pack
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
+_UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
+_PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
+_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
+_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
+_PACK_ihx: Final[Callable[..., bytes]] = Struct(">ihx").pack
 
 
-class HeartbeatRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    generation_id: int = 0
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
+@mypyc_attr(acyclic=True)
+class HeartbeatRequest(Value):
+    __match_args__: Final = ("group_id", "generation_id", "member_id", "group_instance_id",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        generation_id: int = 0,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.generation_id: Final = generation_id
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
 
 
-class HeartbeatResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class HeartbeatResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.error_code: Final = error_code
 
 
 def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:

@@ -3,6 +3,7 @@
 # fmt: off
 """JoinGroup v0-v9: the request and the response, both ways."""
 
+from collections.abc import Callable
 from struct import Struct, error
 from typing import Final
 
@@ -10,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.names import GroupId, MemberId
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -30,54 +32,104 @@ from protocol.wire import (
     uvarint,
 )
 
-_UNPACK_tB: Final = Struct(">?B").unpack_from
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_hih: Final = Struct(">hih").unpack_from
-_UNPACK_i: Final = Struct(">i").unpack_from
-_UNPACK_ih: Final = Struct(">ih").unpack_from
-_UNPACK_ihiB: Final = Struct(">ihiB").unpack_from
-_UNPACK_ihih: Final = Struct(">ihih").unpack_from
-_UNPACK_iiB: Final = Struct(">iiB").unpack_from
-_UNPACK_iih: Final = Struct(">iih").unpack_from
-_PACK_t: Final = Struct(">?").pack
-_PACK_hi: Final = Struct(">hi").pack
-_PACK_i: Final = Struct(">i").pack
-_PACK_ihi: Final = Struct(">ihi").pack
-_PACK_ii: Final = Struct(">ii").pack
+_UNPACK_tB: Final[Callable[[bytes, int], tuple[bool, int]]] = Struct(">?B").unpack_from
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_hih: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">hih").unpack_from
+_UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
+_UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
+_UNPACK_ihiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">ihiB").unpack_from
+_UNPACK_ihih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">ihih").unpack_from
+_UNPACK_iiB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iiB").unpack_from
+_UNPACK_iih: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iih").unpack_from
+_PACK_t: Final[Callable[..., bytes]] = Struct(">?").pack
+_PACK_hi: Final[Callable[..., bytes]] = Struct(">hi").pack
+_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
+_PACK_ihi: Final[Callable[..., bytes]] = Struct(">ihi").pack
+_PACK_ii: Final[Callable[..., bytes]] = Struct(">ii").pack
 
 
-class JoinGroupRequestProtocol(Frozen, frozen=True):
-    name: str = ""
-    metadata: bytes = b""
+@mypyc_attr(acyclic=True)
+class JoinGroupRequestProtocol(Value):
+    __match_args__: Final = ("name", "metadata",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        metadata: bytes = b"",
+    ) -> None:
+        self.name: Final = name
+        self.metadata: Final = metadata
 
 
-class JoinGroupRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    session_timeout_ms: int = 0
-    rebalance_timeout_ms: int = -1
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
-    protocol_type: str = ""
-    protocols: list[JoinGroupRequestProtocol] = []
-    reason: str | None = None
+@mypyc_attr(acyclic=True)
+class JoinGroupRequest(Value):
+    __match_args__: Final = ("group_id", "session_timeout_ms", "rebalance_timeout_ms", "member_id", "group_instance_id", "protocol_type", "protocols", "reason",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        session_timeout_ms: int = 0,
+        rebalance_timeout_ms: int = -1,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+        protocol_type: str = "",
+        protocols: list[JoinGroupRequestProtocol] = EMPTY,
+        reason: str | None = None,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.session_timeout_ms: Final = session_timeout_ms
+        self.rebalance_timeout_ms: Final = rebalance_timeout_ms
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.protocol_type: Final = protocol_type
+        self.protocols: Final = protocols if protocols is not EMPTY else []
+        self.reason: Final = reason
 
 
-class JoinGroupResponseMember(Frozen, frozen=True):
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
-    metadata: bytes = b""
+@mypyc_attr(acyclic=True)
+class JoinGroupResponseMember(Value):
+    __match_args__: Final = ("member_id", "group_instance_id", "metadata",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+        metadata: bytes = b"",
+    ) -> None:
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.metadata: Final = metadata
 
 
-class JoinGroupResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    generation_id: int = -1
-    protocol_type: str | None = None
-    protocol_name: str | None = ""
-    leader: MemberId = MemberId("")
-    skip_assignment: bool = False
-    member_id: MemberId = MemberId("")
-    members: list[JoinGroupResponseMember] = []
+@mypyc_attr(acyclic=True)
+class JoinGroupResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "error_code", "generation_id", "protocol_type", "protocol_name", "leader", "skip_assignment", "member_id", "members",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        generation_id: int = -1,
+        protocol_type: str | None = None,
+        protocol_name: str | None = "",
+        leader: MemberId = MemberId(""),
+        skip_assignment: bool = False,
+        member_id: MemberId = MemberId(""),
+        members: list[JoinGroupResponseMember] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.error_code: Final = error_code
+        self.generation_id: Final = generation_id
+        self.protocol_type: Final = protocol_type
+        self.protocol_name: Final = protocol_name
+        self.leader: Final = leader
+        self.skip_assignment: Final = skip_assignment
+        self.member_id: Final = member_id
+        self.members: Final = members if members is not EMPTY else []
 
 
 def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:

@@ -3,6 +3,7 @@
 # fmt: off
 """LeaveGroup v0-v5: the request and the response, both ways."""
 
+from collections.abc import Callable
 from struct import Struct, error
 from typing import Final
 
@@ -10,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.names import GroupId, MemberId
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -27,38 +29,78 @@ from protocol.wire import (
     uvarint,
 )
 
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_i: Final = Struct(">i").unpack_from
-_UNPACK_ih: Final = Struct(">ih").unpack_from
-_UNPACK_ihB: Final = Struct(">ihB").unpack_from
-_UNPACK_ihi: Final = Struct(">ihi").unpack_from
-_PACK_h: Final = Struct(">h").pack
-_PACK_hx: Final = Struct(">hx").pack
-_PACK_ih: Final = Struct(">ih").pack
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
+_UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
+_UNPACK_ihB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihB").unpack_from
+_UNPACK_ihi: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihi").unpack_from
+_PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
+_PACK_hx: Final[Callable[..., bytes]] = Struct(">hx").pack
+_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
 
 
-class MemberIdentity(Frozen, frozen=True):
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
-    reason: str | None = None
+@mypyc_attr(acyclic=True)
+class MemberIdentity(Value):
+    __match_args__: Final = ("member_id", "group_instance_id", "reason",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.reason: Final = reason
 
 
-class LeaveGroupRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    member_id: MemberId = MemberId("")
-    members: list[MemberIdentity] = []
+@mypyc_attr(acyclic=True)
+class LeaveGroupRequest(Value):
+    __match_args__: Final = ("group_id", "member_id", "members",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        member_id: MemberId = MemberId(""),
+        members: list[MemberIdentity] = EMPTY,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.member_id: Final = member_id
+        self.members: Final = members if members is not EMPTY else []
 
 
-class MemberResponse(Frozen, frozen=True):
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = ""
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class MemberResponse(Value):
+    __match_args__: Final = ("member_id", "group_instance_id", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = "",
+        error_code: int = 0,
+    ) -> None:
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.error_code: Final = error_code
 
 
-class LeaveGroupResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    members: list[MemberResponse] = []
+@mypyc_attr(acyclic=True)
+class LeaveGroupResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "error_code", "members",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        members: list[MemberResponse] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.error_code: Final = error_code
+        self.members: Final = members if members is not EMPTY else []
 
 
 def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:

@@ -3,7 +3,7 @@
 # fmt: off
 """OffsetCommit v2-v10: the request and the response, both ways."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from struct import Struct, error
 from typing import Any, Final
 
@@ -11,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.names import GroupId, MemberId, Offset
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -30,68 +31,131 @@ from protocol.wire import (
     uvarint,
 )
 
-_UNPACK_16sB: Final = Struct(">16sB").unpack_from
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_i: Final = Struct(">i").unpack_from
-_UNPACK_iB: Final = Struct(">iB").unpack_from
-_UNPACK_ih: Final = Struct(">ih").unpack_from
-_UNPACK_ii: Final = Struct(">ii").unpack_from
-_UNPACK_iqh: Final = Struct(">iqh").unpack_from
-_UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
-_UNPACK_iqih: Final = Struct(">iqih").unpack_from
-_UNPACK_qi: Final = Struct(">qi").unpack_from
-_ITERATE_iqh: Final = Struct(">iqh").iter_unpack
-_ITERATE_iqiBB: Final = Struct(">iqiBB").iter_unpack
-_ITERATE_iqih: Final = Struct(">iqih").iter_unpack
-_PACK_16s: Final = Struct(">16s").pack
-_PACK_i: Final = Struct(">i").pack
-_PACK_ih: Final = Struct(">ih").pack
-_PACK_ihx: Final = Struct(">ihx").pack
-_PACK_iq: Final = Struct(">iq").pack
-_PACK_iqh: Final = Struct(">iqh").pack
-_PACK_iqi: Final = Struct(">iqi").pack
-_PACK_iqiBx: Final = Struct(">iqiBx").pack
-_PACK_iqih: Final = Struct(">iqih").pack
-_PACK_q: Final = Struct(">q").pack
+_UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
+_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
+_UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
+_UNPACK_ii: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ii").unpack_from
+_UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh").unpack_from
+_UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqiB").unpack_from
+_UNPACK_iqih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqih").unpack_from
+_UNPACK_qi: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">qi").unpack_from
+_ITERATE_iqh: Final[Callable[[bytes], Iterator[tuple[int, int, int]]]] = Struct(">iqh").iter_unpack
+_ITERATE_iqiBB: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int]]]] = Struct(">iqiBB").iter_unpack
+_ITERATE_iqih: Final[Callable[[bytes], Iterator[tuple[int, int, int, int]]]] = Struct(">iqih").iter_unpack
+_PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
+_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
+_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
+_PACK_ihx: Final[Callable[..., bytes]] = Struct(">ihx").pack
+_PACK_iq: Final[Callable[..., bytes]] = Struct(">iq").pack
+_PACK_iqh: Final[Callable[..., bytes]] = Struct(">iqh").pack
+_PACK_iqi: Final[Callable[..., bytes]] = Struct(">iqi").pack
+_PACK_iqiBx: Final[Callable[..., bytes]] = Struct(">iqiBx").pack
+_PACK_iqih: Final[Callable[..., bytes]] = Struct(">iqih").pack
+_PACK_q: Final[Callable[..., bytes]] = Struct(">q").pack
 
 
-class OffsetCommitRequestPartition(Frozen, frozen=True):
-    partition_index: int = 0
-    committed_offset: Offset = Offset(0)
-    committed_leader_epoch: int = -1
-    commit_timestamp: int = -1
-    committed_metadata: str | None = ""
+@mypyc_attr(acyclic=True)
+class OffsetCommitRequestPartition(Value):
+    __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "commit_timestamp", "committed_metadata",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: Offset = Offset(0),
+        committed_leader_epoch: int = -1,
+        commit_timestamp: int = -1,
+        committed_metadata: str | None = "",
+    ) -> None:
+        self.partition_index: Final = partition_index
+        self.committed_offset: Final = committed_offset
+        self.committed_leader_epoch: Final = committed_leader_epoch
+        self.commit_timestamp: Final = commit_timestamp
+        self.committed_metadata: Final = committed_metadata
 
 
-class OffsetCommitRequestTopic(Frozen, frozen=True):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetCommitRequestPartition] = []
+@mypyc_attr(acyclic=True)
+class OffsetCommitRequestTopic(Value):
+    __match_args__: Final = ("name", "topic_id", "partitions",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitRequestPartition] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.topic_id: Final = topic_id
+        self.partitions: Final = partitions if partitions is not EMPTY else []
 
 
-class OffsetCommitRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    generation_id_or_member_epoch: int = -1
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
-    retention_time_ms: int = -1
-    topics: list[OffsetCommitRequestTopic] = []
+@mypyc_attr(acyclic=True)
+class OffsetCommitRequest(Value):
+    __match_args__: Final = ("group_id", "generation_id_or_member_epoch", "member_id", "group_instance_id", "retention_time_ms", "topics",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        generation_id_or_member_epoch: int = -1,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+        retention_time_ms: int = -1,
+        topics: list[OffsetCommitRequestTopic] = EMPTY,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.generation_id_or_member_epoch: Final = generation_id_or_member_epoch
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.retention_time_ms: Final = retention_time_ms
+        self.topics: Final = topics if topics is not EMPTY else []
 
 
-class OffsetCommitResponsePartition(Frozen, frozen=True):
-    partition_index: int = 0
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class OffsetCommitResponsePartition(Value):
+    __match_args__: Final = ("partition_index", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index: Final = partition_index
+        self.error_code: Final = error_code
 
 
-class OffsetCommitResponseTopic(Frozen, frozen=True):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetCommitResponsePartition] = []
+@mypyc_attr(acyclic=True)
+class OffsetCommitResponseTopic(Value):
+    __match_args__: Final = ("name", "topic_id", "partitions",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitResponsePartition] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.topic_id: Final = topic_id
+        self.partitions: Final = partitions if partitions is not EMPTY else []
 
 
-class OffsetCommitResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    topics: list[OffsetCommitResponseTopic] = []
+@mypyc_attr(acyclic=True)
+class OffsetCommitResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "topics",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetCommitResponseTopic] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.topics: Final = topics if topics is not EMPTY else []
 
 
 def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
@@ -145,7 +209,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
                     if n:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, ""))
                 pos += len(topic_partitions) * 14
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -159,7 +223,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
@@ -225,7 +289,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
                     if n:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, ""))
                 pos += len(topic_partitions) * 14
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -239,7 +303,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
@@ -299,7 +363,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
                     if n:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
                 pos += len(topic_partitions) * 18
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -313,7 +377,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
@@ -383,7 +447,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
                     if n:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
                 pos += len(topic_partitions) * 18
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -397,7 +461,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
@@ -471,7 +535,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
                     if n != 1 or tags:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
                 pos += len(topic_partitions) * 18
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -493,7 +557,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -572,7 +636,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
                     if n != 1 or tags:
                         break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, ""))
+                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
                 pos += len(topic_partitions) * 18
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -594,7 +658,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -625,12 +689,13 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(0)
             if partition_values:
                 out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -662,12 +727,13 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(0)
             if partition_values:
                 out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -693,12 +759,14 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(0)
             if partition_values:
                 out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -725,12 +793,14 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(0)
             if partition_values:
                 out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -765,12 +835,14 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(1)
             if partition_values:
                 out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -809,12 +881,14 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(1)
             if partition_values:
                 out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -889,7 +963,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -971,7 +1045,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, -1, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -1047,7 +1121,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -1133,7 +1207,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     partition_committed_metadata = None
                 else:
                     raise bad_length(n, "committed_metadata")
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -1231,7 +1305,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -1334,7 +1408,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, -1, partition_committed_metadata))
+                topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
                 left -= 1
                 if not left:
                     left = 500
@@ -1561,9 +1635,9 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
             partition_values: list[Any] = []
-            partition_row: Any
             for partition_row in topic_partitions:
-                partition_values += (partition_row.partition_index, partition_row.error_code,)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.error_code)
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1582,9 +1656,9 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
             partition_values: list[Any] = []
-            partition_row: Any
             for partition_row in topic_partitions:
-                partition_values += (partition_row.partition_index, partition_row.error_code,)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.error_code)
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1619,9 +1693,9 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
             partition_values: list[Any] = []
-            partition_row: Any
             for partition_row in topic_partitions:
-                partition_values += (partition_row.partition_index, partition_row.error_code,)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.error_code)
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
@@ -1647,9 +1721,9 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
             partition_values: list[Any] = []
-            partition_row: Any
             for partition_row in topic_partitions:
-                partition_values += (partition_row.partition_index, partition_row.error_code,)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.error_code)
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")

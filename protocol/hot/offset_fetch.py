@@ -3,7 +3,7 @@
 # fmt: off
 """OffsetFetch v1-v10: the request and the response, both ways."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 from struct import Struct, error
 from typing import Any, Final
 
@@ -11,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.names import GroupId, Offset
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     NULL_INT32,
@@ -32,93 +33,198 @@ from protocol.wire import (
     uvarint,
 )
 
-_UNPACK_16sB: Final = Struct(">16sB").unpack_from
-_UNPACK_t: Final = Struct(">?").unpack_from
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_i: Final = Struct(">i").unpack_from
-_UNPACK_iB: Final = Struct(">iB").unpack_from
-_UNPACK_ii: Final = Struct(">ii").unpack_from
-_UNPACK_iqh: Final = Struct(">iqh").unpack_from
-_UNPACK_iqiB: Final = Struct(">iqiB").unpack_from
-_UNPACK_iqih: Final = Struct(">iqih").unpack_from
-_ITERATE_iqhh: Final = Struct(">iqhh").iter_unpack
-_ITERATE_iqiBhB: Final = Struct(">iqiBhB").iter_unpack
-_ITERATE_iqihh: Final = Struct(">iqihh").iter_unpack
-_PACK_16s: Final = Struct(">16s").pack
-_PACK_tx: Final = Struct(">?x").pack
-_PACK_h: Final = Struct(">h").pack
-_PACK_hx: Final = Struct(">hx").pack
-_PACK_i: Final = Struct(">i").pack
-_PACK_iq: Final = Struct(">iq").pack
-_PACK_iqhh: Final = Struct(">iqhh").pack
-_PACK_iqi: Final = Struct(">iqi").pack
-_PACK_iqiBhx: Final = Struct(">iqiBhx").pack
-_PACK_iqihh: Final = Struct(">iqihh").pack
+_UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
+_UNPACK_t: Final[Callable[[bytes, int], tuple[bool]]] = Struct(">?").unpack_from
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
+_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
+_UNPACK_ii: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ii").unpack_from
+_UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh").unpack_from
+_UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqiB").unpack_from
+_UNPACK_iqih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqih").unpack_from
+_ITERATE_iqhh: Final[Callable[[bytes], Iterator[tuple[int, int, int, int]]]] = Struct(">iqhh").iter_unpack
+_ITERATE_iqiBhB: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int, int]]]] = Struct(">iqiBhB").iter_unpack
+_ITERATE_iqihh: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int]]]] = Struct(">iqihh").iter_unpack
+_PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
+_PACK_tx: Final[Callable[..., bytes]] = Struct(">?x").pack
+_PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
+_PACK_hx: Final[Callable[..., bytes]] = Struct(">hx").pack
+_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
+_PACK_iq: Final[Callable[..., bytes]] = Struct(">iq").pack
+_PACK_iqhh: Final[Callable[..., bytes]] = Struct(">iqhh").pack
+_PACK_iqi: Final[Callable[..., bytes]] = Struct(">iqi").pack
+_PACK_iqiBhx: Final[Callable[..., bytes]] = Struct(">iqiBhx").pack
+_PACK_iqihh: Final[Callable[..., bytes]] = Struct(">iqihh").pack
 
 
-class OffsetFetchRequestTopic(Frozen, frozen=True):
-    name: str = ""
-    partition_indexes: list[int] = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchRequestTopic(Value):
+    __match_args__: Final = ("name", "partition_indexes",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        partition_indexes: list[int] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.partition_indexes: Final = partition_indexes if partition_indexes is not EMPTY else []
 
 
-class OffsetFetchRequestTopics(Frozen, frozen=True):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partition_indexes: list[int] = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchRequestTopics(Value):
+    __match_args__: Final = ("name", "topic_id", "partition_indexes",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partition_indexes: list[int] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.topic_id: Final = topic_id
+        self.partition_indexes: Final = partition_indexes if partition_indexes is not EMPTY else []
 
 
-class OffsetFetchRequestGroup(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    member_id: str | None = None
-    member_epoch: int = -1
-    topics: list[OffsetFetchRequestTopics] | None = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchRequestGroup(Value):
+    __match_args__: Final = ("group_id", "member_id", "member_epoch", "topics",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        member_id: str | None = None,
+        member_epoch: int = -1,
+        topics: list[OffsetFetchRequestTopics] | None = EMPTY,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.member_id: Final = member_id
+        self.member_epoch: Final = member_epoch
+        self.topics: Final = topics if topics is not EMPTY else []
 
 
-class OffsetFetchRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    topics: list[OffsetFetchRequestTopic] | None = []
-    groups: list[OffsetFetchRequestGroup] = []
-    require_stable: bool = False
+@mypyc_attr(acyclic=True)
+class OffsetFetchRequest(Value):
+    __match_args__: Final = ("group_id", "topics", "groups", "require_stable",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        topics: list[OffsetFetchRequestTopic] | None = EMPTY,
+        groups: list[OffsetFetchRequestGroup] = EMPTY,
+        require_stable: bool = False,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.topics: Final = topics if topics is not EMPTY else []
+        self.groups: Final = groups if groups is not EMPTY else []
+        self.require_stable: Final = require_stable
 
 
-class OffsetFetchResponsePartition(Frozen, frozen=True):
-    partition_index: int = 0
-    committed_offset: Offset = Offset(0)
-    committed_leader_epoch: int = -1
-    metadata: str | None = ""
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponsePartition(Value):
+    __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: Offset = Offset(0),
+        committed_leader_epoch: int = -1,
+        metadata: str | None = "",
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index: Final = partition_index
+        self.committed_offset: Final = committed_offset
+        self.committed_leader_epoch: Final = committed_leader_epoch
+        self.metadata: Final = metadata
+        self.error_code: Final = error_code
 
 
-class OffsetFetchResponseTopic(Frozen, frozen=True):
-    name: str = ""
-    partitions: list[OffsetFetchResponsePartition] = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponseTopic(Value):
+    __match_args__: Final = ("name", "partitions",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        partitions: list[OffsetFetchResponsePartition] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.partitions: Final = partitions if partitions is not EMPTY else []
 
 
-class OffsetFetchResponsePartitions(Frozen, frozen=True):
-    partition_index: int = 0
-    committed_offset: Offset = Offset(0)
-    committed_leader_epoch: int = -1
-    metadata: str | None = ""
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponsePartitions(Value):
+    __match_args__: Final = ("partition_index", "committed_offset", "committed_leader_epoch", "metadata", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        partition_index: int = 0,
+        committed_offset: Offset = Offset(0),
+        committed_leader_epoch: int = -1,
+        metadata: str | None = "",
+        error_code: int = 0,
+    ) -> None:
+        self.partition_index: Final = partition_index
+        self.committed_offset: Final = committed_offset
+        self.committed_leader_epoch: Final = committed_leader_epoch
+        self.metadata: Final = metadata
+        self.error_code: Final = error_code
 
 
-class OffsetFetchResponseTopics(Frozen, frozen=True):
-    name: str = ""
-    topic_id: bytes = ZERO_UUID
-    partitions: list[OffsetFetchResponsePartitions] = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponseTopics(Value):
+    __match_args__: Final = ("name", "topic_id", "partitions",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetFetchResponsePartitions] = EMPTY,
+    ) -> None:
+        self.name: Final = name
+        self.topic_id: Final = topic_id
+        self.partitions: Final = partitions if partitions is not EMPTY else []
 
 
-class OffsetFetchResponseGroup(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    topics: list[OffsetFetchResponseTopics] = []
-    error_code: int = 0
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponseGroup(Value):
+    __match_args__: Final = ("group_id", "topics", "error_code",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        topics: list[OffsetFetchResponseTopics] = EMPTY,
+        error_code: int = 0,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.topics: Final = topics if topics is not EMPTY else []
+        self.error_code: Final = error_code
 
 
-class OffsetFetchResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    topics: list[OffsetFetchResponseTopic] = []
-    error_code: int = 0
-    groups: list[OffsetFetchResponseGroup] = []
+@mypyc_attr(acyclic=True)
+class OffsetFetchResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "topics", "error_code", "groups",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetFetchResponseTopic] = EMPTY,
+        error_code: int = 0,
+        groups: list[OffsetFetchResponseGroup] = EMPTY,
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.topics: Final = topics if topics is not EMPTY else []
+        self.error_code: Final = error_code
+        self.groups: Final = groups if groups is not EMPTY else []
 
 
 def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
@@ -1417,7 +1523,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
                 for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
                     if n:
                         break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
                 pos += len(topic_partitions) * 16
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -1433,7 +1539,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
                     raise bad_length(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
-                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
             topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
     except (IndexError, error):
         raise Truncated("OffsetFetchResponse") from None
@@ -1470,7 +1576,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
                 for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
                     if n:
                         break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
                 pos += len(topic_partitions) * 16
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -1486,7 +1592,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
                     raise bad_length(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
-                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
             topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
         (error_code,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -1525,7 +1631,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
                 for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
                     if n:
                         break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, "", partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
                 pos += len(topic_partitions) * 16
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -1541,7 +1647,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
                     raise bad_length(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
-                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, -1, partition_metadata, partition_error_code))
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, partition_metadata, partition_error_code))
             topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
         (error_code,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -1583,7 +1689,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code in _ITERATE_iqihh(buf[pos:pos + topic_partitions_count * 20]):
                     if n:
                         break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
                 pos += len(topic_partitions) * 20
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -1599,7 +1705,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
                     raise bad_length(n, "metadata")
                 (partition_error_code,) = _UNPACK_h(buf, pos)
                 pos += 2
-                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, partition_metadata, partition_error_code))
             topics.append(OffsetFetchResponseTopic(topic_name, topic_partitions))
         (error_code,) = _UNPACK_h(buf, pos)
         pos += 2
@@ -1644,7 +1750,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
                 for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
                     if n != 1 or tags:
                         break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
                 pos += len(topic_partitions) * 20
                 topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
@@ -1668,7 +1774,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
                     pos = skip_tags(buf, pos)
                 else:
                     pos += 1
-                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, partition_metadata, partition_error_code))
             if buf[pos]:
                 pos = skip_tags(buf, pos)
             else:
@@ -1741,7 +1847,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                     for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
                         if n != 1 or tags:
                             break
-                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
                     pos += len(topic_partitions) * 20
                     topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
@@ -1765,7 +1871,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, partition_metadata, partition_error_code))
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
@@ -1837,7 +1943,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                     for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
                         if n != 1 or tags:
                             break
-                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, "", partition_error_code))
+                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
                     pos += len(topic_partitions) * 20
                     topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
@@ -1861,7 +1967,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                         pos = skip_tags(buf, pos)
                     else:
                         pos += 1
-                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, partition_metadata, partition_error_code))
+                    topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, partition_metadata, partition_error_code))
                 if buf[pos]:
                     pos = skip_tags(buf, pos)
                 else:
@@ -1895,12 +2001,14 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(0)
+                partition_values.append(partition_row.error_code)
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -1924,12 +2032,14 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(0)
+                partition_values.append(partition_row.error_code)
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -1955,12 +2065,14 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, 0, partition_row.error_code)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(0)
+                partition_values.append(partition_row.error_code)
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -1989,12 +2101,15 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 0, partition_row.error_code)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(0)
+                partition_values.append(partition_row.error_code)
             if partition_values:
                 out.append(repeated("iqihh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2024,12 +2139,15 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
-            partition_row: Any
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+                partition_values.append(partition_row.partition_index)
+                partition_values.append(partition_row.committed_offset)
+                partition_values.append(partition_row.committed_leader_epoch)
+                partition_values.append(1)
+                partition_values.append(partition_row.error_code)
             if partition_values:
                 out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2070,12 +2188,15 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             partition_values: list[Any] = []
             if len(topic_partitions) >= 8:
-                partition_row: Any
                 for partition_row in topic_partitions:
                     if partition_row.metadata != "":
                         partition_values.clear()
                         break
-                    partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+                    partition_values.append(partition_row.partition_index)
+                    partition_values.append(partition_row.committed_offset)
+                    partition_values.append(partition_row.committed_leader_epoch)
+                    partition_values.append(1)
+                    partition_values.append(partition_row.error_code)
                 if partition_values:
                     out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
             if not partition_values:
@@ -2115,12 +2236,15 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             partition_values: list[Any] = []
             if len(topic_partitions) >= 8:
-                partition_row: Any
                 for partition_row in topic_partitions:
                     if partition_row.metadata != "":
                         partition_values.clear()
                         break
-                    partition_values += (partition_row.partition_index, partition_row.committed_offset, partition_row.committed_leader_epoch, 1, partition_row.error_code)
+                    partition_values.append(partition_row.partition_index)
+                    partition_values.append(partition_row.committed_offset)
+                    partition_values.append(partition_row.committed_leader_epoch)
+                    partition_values.append(1)
+                    partition_values.append(partition_row.error_code)
                 if partition_values:
                     out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
             if not partition_values:

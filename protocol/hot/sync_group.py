@@ -3,7 +3,7 @@
 # fmt: off
 """SyncGroup v0-v5: the request and the response, both ways."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from struct import Struct, error
 from typing import Final
 
@@ -11,7 +11,8 @@ from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.names import GroupId, MemberId
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
     PACK_INT32,
@@ -31,39 +32,74 @@ from protocol.wire import (
     uvarint,
 )
 
-_UNPACK_h: Final = Struct(">h").unpack_from
-_UNPACK_hi: Final = Struct(">hi").unpack_from
-_UNPACK_i: Final = Struct(">i").unpack_from
-_UNPACK_iB: Final = Struct(">iB").unpack_from
-_UNPACK_ih: Final = Struct(">ih").unpack_from
-_UNPACK_ihB: Final = Struct(">ihB").unpack_from
-_UNPACK_ihi: Final = Struct(">ihi").unpack_from
-_PACK_h: Final = Struct(">h").pack
-_PACK_i: Final = Struct(">i").pack
-_PACK_ih: Final = Struct(">ih").pack
+_UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
+_UNPACK_hi: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">hi").unpack_from
+_UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
+_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
+_UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
+_UNPACK_ihB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihB").unpack_from
+_UNPACK_ihi: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihi").unpack_from
+_PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
+_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
+_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
 
 
-class SyncGroupRequestAssignment(Frozen, frozen=True):
-    member_id: MemberId = MemberId("")
-    assignment: bytes = b""
+@mypyc_attr(acyclic=True)
+class SyncGroupRequestAssignment(Value):
+    __match_args__: Final = ("member_id", "assignment",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        member_id: MemberId = MemberId(""),
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id: Final = member_id
+        self.assignment: Final = assignment
 
 
-class SyncGroupRequest(Frozen, frozen=True):
-    group_id: GroupId = GroupId("")
-    generation_id: int = 0
-    member_id: MemberId = MemberId("")
-    group_instance_id: str | None = None
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignments: list[SyncGroupRequestAssignment] = []
+@mypyc_attr(acyclic=True)
+class SyncGroupRequest(Value):
+    __match_args__: Final = ("group_id", "generation_id", "member_id", "group_instance_id", "protocol_type", "protocol_name", "assignments",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group_id: GroupId = GroupId(""),
+        generation_id: int = 0,
+        member_id: MemberId = MemberId(""),
+        group_instance_id: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        assignments: list[SyncGroupRequestAssignment] = EMPTY,
+    ) -> None:
+        self.group_id: Final = group_id
+        self.generation_id: Final = generation_id
+        self.member_id: Final = member_id
+        self.group_instance_id: Final = group_instance_id
+        self.protocol_type: Final = protocol_type
+        self.protocol_name: Final = protocol_name
+        self.assignments: Final = assignments if assignments is not EMPTY else []
 
 
-class SyncGroupResponse(Frozen, frozen=True):
-    throttle_time_ms: int = 0
-    error_code: int = 0
-    protocol_type: str | None = None
-    protocol_name: str | None = None
-    assignment: bytes = b""
+@mypyc_attr(acyclic=True)
+class SyncGroupResponse(Value):
+    __match_args__: Final = ("throttle_time_ms", "error_code", "protocol_type", "protocol_name", "assignment",)
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+        assignment: bytes = b"",
+    ) -> None:
+        self.throttle_time_ms: Final = throttle_time_ms
+        self.error_code: Final = error_code
+        self.protocol_type: Final = protocol_type
+        self.protocol_name: Final = protocol_name
+        self.assignment: Final = assignment
 
 
 def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:

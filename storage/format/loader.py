@@ -5,11 +5,12 @@ An offset as it is nearly always written, with value version 3 and no metadata, 
 everything else takes the ordinary way through `decode_record`, and comes out the same.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 from typing import Final
 
-from protocol.names import GroupId
+from protocol.names import GroupId, Offset
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, batch_body
 from storage.format.batch_format import MAGIC
@@ -79,7 +80,9 @@ class RecordLoader:
     def _load(self, batch: Batch, body: bytes) -> list[Record | OffsetCommits]:
         records: list[Record | OffsetCommits] = []
         known = self._names
-        unpack = PLAIN_TAIL.unpack_from
+        unpack: Callable[[bytes, int], tuple[int, int, int, Offset, int, int, int, int]] = (
+            PLAIN_TAIL.unpack_from
+        )
         stop = len(body)
         pos = 0
         left = batch.count
@@ -161,19 +164,21 @@ def _take_alike(
     alike = _alike(len(head), delta_bytes, len(key))
     taken = 0
     stop = pos + min(left, (len(body) - pos) // size_bytes) * size_bytes
-    for (
-        its_head,
-        delta,
-        its_key,
-        partition,
-        size,
-        version,
-        offset,
-        epoch,
-        metadata,
-        time,
-        headers,
-    ) in alike.iter_unpack(memoryview(body)[pos:stop]):
+    row: tuple[bytes, int, bytes, int, int, int, Offset, int, int, int, int]
+    for row in alike.iter_unpack(memoryview(body)[pos:stop]):
+        (
+            its_head,
+            delta,
+            its_key,
+            partition,
+            size,
+            version,
+            offset,
+            epoch,
+            metadata,
+            time,
+            headers,
+        ) = row
         if (
             its_key != key
             or its_head != head

@@ -14,16 +14,14 @@ is that in one piece, for BatchBuilder and RecordLoader. What these do comes out
 `decode_offset` have it (tests/storage/test_one_owner.py).
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
-import msgspec
-
 from protocol.names import GroupId, Offset
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_string
 from storage.format.record_body import (
@@ -78,42 +76,79 @@ _NO_TOPIC_ID: Final = bytes(16)
 _TOPIC_ID_TAG: Final = 0
 
 
-class OffsetAndMetadata(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class OffsetAndMetadata(Value):
     """What a commit says about one partition. Times are milliseconds since the epoch.
 
     `leader_epoch` is -1 where none was given. `topic_id` (16 bytes) is kept by value version 4 only.
     """
 
-    offset: Offset
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int | None = None
-    topic_id: bytes | None = None
+    __match_args__: Final = (
+        "offset",
+        "leader_epoch",
+        "metadata",
+        "commit_timestamp",
+        "expire_timestamp",
+        "topic_id",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        offset: Offset,
+        leader_epoch: int,
+        metadata: str,
+        commit_timestamp: int,
+        expire_timestamp: int | None = None,
+        topic_id: bytes | None = None,
+    ) -> None:
+        self.offset: Final = offset
+        self.leader_epoch: Final = leader_epoch
+        self.metadata: Final = metadata
+        self.commit_timestamp: Final = commit_timestamp
+        self.expire_timestamp: Final = expire_timestamp
+        self.topic_id: Final = topic_id
 
 
-class OffsetCommitRecord(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class OffsetCommitRecord(Value):
     """One partition's committed offset; `value` None deletes it."""
 
-    group: GroupId
-    topic: str
-    partition: int
-    value: OffsetAndMetadata | None
+    __match_args__: Final = ("group", "topic", "partition", "value")
+    __slots__ = __match_args__
+
+    def __init__(self, group: GroupId, topic: str, partition: int, value: OffsetAndMetadata | None) -> None:
+        self.group: Final = group
+        self.topic: Final = topic
+        self.partition: Final = partition
+        self.value: Final = value
 
 
-class OffsetCommits(msgspec.Struct):
+@mypyc_attr(acyclic=True)
+class OffsetCommits(Value):
     """What one commit says about one topic: a log record for each partition, none of them a tombstone.
 
     The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
     """
 
-    group: GroupId
-    topic: str
-    values: dict[int, OffsetAndMetadata]
-    metadata_bytes: int = 0
-    """Of all values: how much memory their metadata takes at most; code that puts some in adds to it."""
-    is_plain: bool = False
-    """Whether no value has metadata or an expiry, and all have the same time; false where that is not known."""
+    __match_args__: Final = ("group", "topic", "values", "metadata_bytes", "is_plain")
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        group: GroupId,
+        topic: str,
+        values: dict[int, OffsetAndMetadata],
+        metadata_bytes: int = 0,
+        is_plain: bool = False,
+    ) -> None:
+        self.group: Final = group
+        self.topic: Final = topic
+        self.values: Final = values
+        self.metadata_bytes = metadata_bytes
+        """Of all values: how much memory their metadata takes at most; code that puts some in adds to it."""
+        self.is_plain = is_plain
+        """Whether no value has metadata or an expiry, and all have the same time; false where that is not known."""
 
 
 # ------------------------------------------------------------------ keys
@@ -132,7 +167,6 @@ def encode_offset_key(group: GroupId, topic: str, partition: int) -> bytes:
     return offset_key_prefix(group, topic) + _INT.pack(partition)
 
 
-@lru_cache(maxsize=1 << 14)
 def sized_key_prefix(group: GroupId, topic: str) -> bytes:
     """The key of an offset up to its partition, after the size that a record has before the whole key.
 
@@ -242,7 +276,7 @@ def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def plain_records(names: bytes, offsets: Sequence[tuple[int, Any]], delta: int) -> bytes:
+def plain_records(names: bytes, offsets: list[tuple[int, OffsetAndMetadata]], delta: int) -> bytes:
     """Whole records of plain offsets (partition, OffsetAndMetadata) that were all committed at the same time.
 
     `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first. One Struct packs many of them:
@@ -258,14 +292,20 @@ def plain_records(names: bytes, offsets: Sequence[tuple[int, Any]], delta: int) 
     return b"".join(runs)
 
 
-def _run_of_plain_records(names: bytes, offsets: Sequence[tuple[int, Any]], delta: int) -> bytes:
+def _run_of_plain_records(names: bytes, offsets: list[tuple[int, OffsetAndMetadata]], delta: int) -> bytes:
     size = len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES
     head = size_field(size) + NO_TIMESTAMP_DELTA
     between = _AFTER_EPOCH.pack(0, offsets[0][1].commit_timestamp, 0) + head
     values: list[Any] = []
     for partition, value in offsets:
-        offset_delta = packed_delta(delta)
-        values += (offset_delta, names, partition, _VALUE_HEAD, value.offset, value.leader_epoch, between)
+        # One by one: a compiled function would make a tuple of them first.
+        values.append(packed_delta(delta))
+        values.append(names)
+        values.append(partition)
+        values.append(_VALUE_HEAD)
+        values.append(value.offset)
+        values.append(value.leader_epoch)
+        values.append(between)
         delta += 1
     packed = _plain_run(delta_format(delta - 1), len(names), len(between), len(offsets)).pack(*values)
     return head + packed[: len(packed) - len(head)]

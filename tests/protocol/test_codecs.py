@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from kafka.protocol.api_message import ApiMessage
-from msgspec.structs import replace
 
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for, schema_for
 from protocol.codegen.decoder import ITEMS_PER_STEP
 from protocol.errors import ErrorCode, InvalidLength, ProtocolError, UnexpectedNull
+from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES, uvarint
 from tests.protocol.schemas import (
     COLD_APIS,
@@ -201,10 +201,10 @@ def test_text_that_is_not_utf_8_reads_with_replacement_characters(case: Case) ->
             continue
         for raw, text in ((b"a\xff", "a\ufffd"), (b"\xc3(" + b"x" * 200, "\ufffd(" + "x" * 200)):
             size = uvarint(len(raw) + 1) if case.flexible else struct.pack(">h", len(raw))
-            replaced = text.encode()
-            good_size = uvarint(len(replaced) + 1) if case.flexible else struct.pack(">h", len(replaced))
+            valid = text.encode()
+            good_size = uvarint(len(valid) + 1) if case.flexible else struct.pack(">h", len(valid))
             bad = sample_bytes(case, instead={id(field): size + raw})
-            good = sample_bytes(case, instead={id(field): good_size + replaced})
+            good = sample_bytes(case, instead={id(field): good_size + valid})
             assert case.decode(bad, 0) == case.decode(good, 0) != case.decode(untouched, 0)
 
 
@@ -309,7 +309,7 @@ def test_a_long_request_is_read_in_steps_of_bounded_length(case: Case, deepest: 
 @every_hot_message
 def test_a_null_in_a_version_that_has_none_is_not_written(case: Case) -> None:
     for field in case.schema.untagged_fields(case.version):
-        message = replace(ours(case, sample(case.schema, case.version)), **{field.name: None})
+        message = replaced(ours(case, sample(case.schema, case.version)), **{field.name: None})
         if field.type_str == "bool":
             continue  # struct takes any object for its truth
         if field.nullable_for_version_q(case.version):
@@ -324,7 +324,7 @@ def test_strings_too_long_for_kafka_are_not_written(case: Case) -> None:
     for field in case.schema.untagged_fields(case.version):
         if field.type_str == "string" and not field.is_array():
             too_long = {field.name: "x" * (MAX_STRING_BYTES + 1)}
-            message = replace(ours(case, sample(case.schema, case.version)), **too_long)
+            message = replaced(ours(case, sample(case.schema, case.version)), **too_long)
             with pytest.raises(InvalidLength):
                 case.encode(message)
 

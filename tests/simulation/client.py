@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, MemberId, Offset
+from protocol.value import Value, fields_of
 from tests.net import requests
 from tests.simulation.history import Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
@@ -212,13 +211,13 @@ def brief(message: Any) -> str:
     """A message for a reader: what is as by default is left out."""
     if isinstance(message, list | tuple):
         return f"[{', '.join(map(brief, message))}]"
-    if not isinstance(message, msgspec.Struct):
+    if not isinstance(message, Value):
         return str(message)
+    usual = fields_of(type(message)())
     parts = []
-    for info in msgspec.structs.fields(message):
-        value = getattr(message, info.name)
-        if value != info.default and value not in ([], ()):
-            parts.append(f"{info.name}={brief(value)}")
+    for name, value in fields_of(message).items():
+        if value != usual[name]:
+            parts.append(f"{name}={brief(value)}")
     return f"({', '.join(parts)})"
 
 

@@ -74,11 +74,12 @@ class ClassicGroup(GroupMetadata):
         self.leave_memory()
         replies = []
         for member in self.members.values():
-            if member.awaiting_join is not None:
+            joining, syncing = member.awaiting_join, member.awaiting_sync
+            if joining is not None:
                 refusal = JoinGroupResponse(error_code=error, member_id=member.member_id, protocol_name=None)
-                replies.append(Reply(member.awaiting_join, refusal))
-            if member.awaiting_sync is not None:
-                replies.append(Reply(member.awaiting_sync, SyncGroupResponse(error_code=error)))
+                replies.append(Reply(joining, refusal))
+            if syncing is not None:
+                replies.append(Reply(syncing, SyncGroupResponse(error_code=error)))
             member.awaiting_join = member.awaiting_sync = None
         return replies
 

@@ -2,7 +2,7 @@
 """Committing, fetching and deleting a group's offsets."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.group import Group
@@ -40,11 +40,9 @@ def commit_topic(
     `name` is the topic's name, which a request of v10 gives as an id. Metadata that is too long refuses its own
     partition alone. An explicit retention time (v2 to v4, milliseconds) makes the offset expire by itself.
     """
-    # Numbers that are only passed on stay objects: the compiled function would unpack each and make it anew.
-    wall: Any = now.wall
-    rows: list[Any] = topic.partitions
+    wall = now.wall
     # A sum beyond 63 bits means for ever; Kafka lets it overflow, and the offset is gone at once.
-    expire_timestamp: Any = (
+    expire_timestamp = (
         None if retention_time_ms == NO_RETENTION_TIME else min(wall + retention_time_ms, TIMESTAMP_MAX)
     )
     limit = config.offset_metadata_max_bytes
@@ -52,9 +50,9 @@ def commit_topic(
     metadata_bytes = 0
     answers = []
     missing = []
-    for row in rows:
-        metadata: str | None = row.committed_metadata
-        index: int = row.partition_index
+    for row in topic.partitions:
+        metadata = row.committed_metadata
+        index = row.partition_index
         if not 0 <= index < partition_count:
             missing.append(index)
             continue
@@ -84,7 +82,7 @@ def utf16_length(text: str) -> int:
 
 def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartitions:
     """The committed offset of one partition as OffsetFetch v8+ shows it; offset -1 where there is none."""
-    committed: Any = partitions.get(index)
+    committed = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartitions(index, INVALID_OFFSET, -1, "", 0)
     return OffsetFetchResponsePartitions(
@@ -94,7 +92,7 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
     """A committed offset as OffsetFetch up to v7 shows it."""
-    committed: Any = partitions.get(index)
+    committed = partitions.get(index)
     if committed is None:
         return OffsetFetchResponsePartition(index, INVALID_OFFSET, -1, "", 0)
     return OffsetFetchResponsePartition(
