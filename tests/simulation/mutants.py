@@ -182,7 +182,7 @@ MUTANTS: Final = (
     Mutant(
         "a member that is removed leaves its vote",
         "coordinator.groups.classic.metadata",
-        "            self._count_protocols(member, -1)\n            if member.awaiting_join",
+        "            self._vote(member, -1)\n            if member.awaiting_join",
         "            if member.awaiting_join",
     ),
     Mutant(

@@ -14,6 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.hot.sync_group import SyncGroupResponse
+from protocol.native import mypyc_attr
 from storage.format.records import GroupMetadataRecord, OffsetAndMetadata
 
 KIND: Final = "classic"
@@ -27,6 +28,7 @@ _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 """Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
 
 
+@mypyc_attr(acyclic=True)
 class ClassicGroup(GroupMetadata):
     """Kafka's ClassicGroup: the books of GroupMetadata, and what a partition asks of any group (`groups.group`).
 

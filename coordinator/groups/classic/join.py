@@ -6,7 +6,7 @@ The caller has checked what needs no group: the group id and the limits of the s
 
 from sys import intern
 
-from coordinator.groups.classic.member import MemberMetadata, protocols_bytes
+from coordinator.groups.classic.member import MemberMetadata, protocols_bytes, shared_protocols
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
     answer_join,
@@ -47,7 +47,7 @@ def unique_protocols(request: JoinGroupRequest) -> list[tuple[str, bytes]]:
     first: dict[str, bytes] = {}
     for protocol in request.protocols:
         first.setdefault(intern(protocol.name), protocol.metadata)
-    return list(first.items())
+    return shared_protocols(list(first.items()))
 
 
 class _Join:
@@ -140,9 +140,9 @@ class _Join:
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=intern(request.protocol_type),
             supported_protocols=self.protocols,
-            awaiting_join=self.caller,
             is_new=True,
         )
+        member.awaiting_join = self.caller
         error = new_member(self.env.config.limits, self.env.usage, group, member)
         if error is not ErrorCode.NONE:
             return self._refuse(error)

@@ -9,6 +9,7 @@ import msgspec
 from coordinator.groups.outcome import Caller
 from coordinator.groups.usage import text_bytes
 from protocol.names import MemberId
+from protocol.native import mypyc_attr
 
 NEVER: Final = 1 << 62  # a deadline that does not come
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
@@ -29,33 +30,78 @@ Protocols: TypeAlias = list[tuple[str, bytes]]
 """What a member offers, the preferred one first: names, and its metadata for each."""
 
 
+SHARED_PROTOCOLS_MAX: Final = 1_000
+SHARED_BYTES_MAX: Final = 512
+_shared_protocols: Final[dict[tuple[tuple[str, bytes], ...], Protocols]] = {}
+
+
+def shared_protocols(protocols: Protocols) -> Protocols:
+    """Equal protocols, one list for all members that offer these few bytes. They are replaced and never changed."""
+    if protocols_bytes(protocols) > SHARED_BYTES_MAX:
+        return protocols
+    if len(_shared_protocols) >= SHARED_PROTOCOLS_MAX:
+        _shared_protocols.clear()
+    return _shared_protocols.setdefault(tuple(protocols), protocols)
+
+
 def protocols_bytes(protocols: Protocols) -> int:
     """How many bytes a member's protocols take, with their metadata."""
     return sum([text_bytes(name) + len(metadata) for name, metadata in protocols])
 
 
-class MemberMetadata(msgspec.Struct):
+@mypyc_attr(acyclic=True)
+class MemberMetadata:
     """One member. `assignment` is hard state (it is in the log); the rest of the session is soft.
 
     `supported_protocols` keeps the member's order of preference. `session_deadline_ms` is monotonic; a heartbeat
     moves the number and no timer.
     """
 
-    member_id: MemberId
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
-    protocol_type: str
-    supported_protocols: Protocols
-    assignment: bytes = b""
-    awaiting_join: Caller | None = None
-    awaiting_sync: Caller | None = None
-    is_new: bool = False
-    session_deadline_ms: int = NEVER
-    counted_bytes: int = 0
-    """What the group's books have for this member."""
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "counted_bytes",
+        "group_instance_id",
+        "is_new",
+        "member_id",
+        "protocol_type",
+        "rebalance_timeout_ms",
+        "session_deadline_ms",
+        "session_timeout_ms",
+        "supported_protocols",
+    )
+
+    def __init__(
+        self,
+        member_id: MemberId,
+        group_instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocol_type: str,
+        supported_protocols: Protocols,
+        assignment: bytes = b"",
+        is_new: bool = False,
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocol_type = protocol_type
+        self.supported_protocols = supported_protocols
+        self.assignment = assignment
+        self.awaiting_join: Caller | None = None
+        self.awaiting_sync: Caller | None = None
+        self.is_new = is_new
+        self.session_deadline_ms = NEVER
+        self.counted_bytes = 0
+        """What the group's books have for this member."""
 
     @property
     def is_static_member(self) -> bool:

@@ -20,6 +20,7 @@ from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java import hash_map_order
 from protocol.names import GroupId, MemberId
+from protocol.native import mypyc_attr
 
 
 class GroupOverview(msgspec.Struct, frozen=True):
@@ -52,6 +53,15 @@ def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
     return max(hash_map_order(votes), key=lambda name: votes[name])
 
 
+def _count_protocols(votes: dict[str, int], member: MemberMetadata, step: int) -> None:
+    for name, _ in member.supported_protocols:
+        count = votes.get(name, 0) + step
+        if count:
+            votes[name] = count
+        else:
+            del votes[name]
+
+
 # Most groups have nothing of these. They share what is empty, which is replaced and never changed.
 NO_STATIC_MEMBERS: Final[dict[str, MemberId]] = {}
 NO_PENDING_MEMBERS: Final[dict[MemberId, int]] = {}
@@ -70,6 +80,7 @@ def shared(topics: frozenset[str]) -> frozenset[str]:
     return _shared_topics.setdefault(topics, topics)
 
 
+@mypyc_attr(acyclic=True)
 class GroupMetadata:
     """The members of one classic group (Kafka: GroupMetadata, today ClassicGroup).
 
@@ -78,6 +89,7 @@ class GroupMetadata:
     """
 
     __slots__ = (
+        "_votes",
         "current_state_timestamp",
         "extension_left_ms",
         "generation_id",
@@ -99,7 +111,6 @@ class GroupMetadata:
         "state",
         "static_members",
         "subscribed_topics",
-        "supported_protocols",
         "sync_deadline_ms",
         "ticket",
         "usage",
@@ -126,7 +137,7 @@ class GroupMetadata:
         )
         self.pending_sync_members: set[MemberId] = NOBODY
         self.num_members_awaiting_join = 0
-        self.supported_protocols: dict[str, int] = {}  # protocol -> how many members offer it
+        self._votes: dict[str, int] | None = None  # see `supported_protocols`
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
         self.member_bytes = 0  # what clients gave us to keep for the members, and ids that were given out
@@ -206,7 +217,7 @@ class GroupMetadata:
         self.members[member.member_id] = member
         self.usage.members += 1
         self._count_bytes(member)
-        self._count_protocols(member, 1)
+        self._vote(member, 1)
         if member.awaiting_join is not None:
             self.num_members_awaiting_join += 1
         self._forget_pending(member.member_id)
@@ -217,7 +228,7 @@ class GroupMetadata:
         if member is not None:
             self.usage.members -= 1
             self._add_member_bytes(-member.counted_bytes)
-            self._count_protocols(member, -1)
+            self._vote(member, -1)
             if member.awaiting_join is not None:
                 self.num_members_awaiting_join -= 1
             if member.group_instance_id is not None:
@@ -272,9 +283,9 @@ class GroupMetadata:
 
     def set_protocols(self, member: MemberMetadata, protocols: list[tuple[str, bytes]]) -> None:
         """Replace what a member offers and keep the votes right."""
-        self._count_protocols(member, -1)
+        self._vote(member, -1)
         member.supported_protocols = protocols
-        self._count_protocols(member, 1)
+        self._vote(member, 1)
         self._count_bytes(member)
 
     def set_assignment(self, member: MemberMetadata, assignment: bytes) -> None:
@@ -311,14 +322,24 @@ class GroupMetadata:
 
     # --- protocols ---
 
-    def _count_protocols(self, member: MemberMetadata, step: int) -> None:
-        counts = self.supported_protocols
-        for name, _ in member.supported_protocols:
-            count = counts.get(name, 0) + step
-            if count:
-                counts[name] = count
-            else:
-                del counts[name]
+    @property
+    def supported_protocols(self) -> dict[str, int]:
+        """How many members offer each protocol. A group has that from its first join on until it is Stable."""
+        votes = self._votes
+        if votes is None:
+            votes = self._votes = {}
+            for member in self.members.values():
+                _count_protocols(votes, member, 1)
+        return votes
+
+    def _vote(self, member: MemberMetadata, step: int) -> None:
+        votes = self._votes
+        if votes is not None:
+            _count_protocols(votes, member, step)
+
+    def forget_votes(self) -> None:
+        """The group is Stable: the votes are counted again when somebody joins, and take no memory until then."""
+        self._votes = None
 
     @property
     def candidate_protocols(self) -> set[str]:

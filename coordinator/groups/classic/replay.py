@@ -11,7 +11,7 @@ from sys import intern
 
 from msgspec import structs
 
-from coordinator.groups.classic.member import MemberMetadata
+from coordinator.groups.classic.member import MemberMetadata, shared_protocols
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from protocol.names import MemberId
@@ -111,6 +111,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     if group.state is not state:
         group.previous_state, group.state = group.state, state
     group.rebalance = None
+    group.forget_votes()
     group.subscribed_topics = group.compute_subscribed_topics()
 
 
@@ -133,7 +134,7 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
         rebalance_timeout_ms=_rebalance_timeout_ms(recorded),
         session_timeout_ms=recorded.session_timeout,
         protocol_type=intern(value.protocol_type),
-        supported_protocols=[(intern(value.protocol or ""), recorded.subscription)],
+        supported_protocols=shared_protocols([(intern(value.protocol or ""), recorded.subscription)]),
         assignment=recorded.assignment,
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coordinator.groups.usage import Usage, text_bytes
+from protocol.native import mypyc_attr
 from storage.format.records import OffsetAndMetadata, OffsetCommits
 
 _NONE: Final[dict[int, OffsetAndMetadata]] = {}
@@ -12,6 +13,7 @@ _NOTHING: Final[dict[str, dict[int, OffsetAndMetadata]]] = {}
 """What all groups without offsets share; it is replaced and never changed."""
 
 
+@mypyc_attr(acyclic=True)
 class CommittedOffsets:
     """What was committed, by topic and partition, and how much that is.
 
