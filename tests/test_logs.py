@@ -212,6 +212,25 @@ def test_a_flood_of_one_event_is_summed_up_and_the_others_are_written() -> None:
     assert len(limit._seen) <= EVENTS_MAX + 1, "and all the others together"
 
 
+def test_what_is_flooded_is_counted_without_a_line() -> None:
+    clock = Clock()
+    stream = io.StringIO()
+    logs.configure("json", stream=stream, now_s=clock)
+    log = logs.get_logger("groups")
+    written = 0
+    for _ in range(1_000):
+        if not logs.is_flooded("groups", "joined"):
+            log.info("joined")
+            written += 1
+    assert written == LINES_PER_PERIOD_MAX
+    assert not logs.is_flooded("groups", "left")
+    clock.now = PERIOD_S
+    assert not logs.is_flooded("groups", "joined"), "the period is over"
+    log.info("joined")
+    events = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    assert events == ["joined"] * LINES_PER_PERIOD_MAX + ["900 more like this", "joined"]
+
+
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_a_line_says_how_many_more_there_were(form: Any) -> None:
     clock = Clock()

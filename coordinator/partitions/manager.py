@@ -15,7 +15,7 @@ from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
-from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.logs import get_logger, is_flooded
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, Ticket
 from protocol.errors import ErrorCode
@@ -24,7 +24,8 @@ from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
 from storage.format.records import OffsetCommits, Record
 
-log = get_logger("groups")
+LOGGER: Final = "groups"
+log = get_logger(LOGGER)
 
 TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
@@ -246,7 +247,10 @@ class GroupMetadataManager:
         for reply in outcome.replies:
             self._deliver(reply, ticket)
         for event in outcome.events:
-            (self._log.info if event.notable else self._log.debug)(event.name, **event.fields)
+            if not event.notable:
+                self._log.debug(event.name, **event.fields)
+            elif not is_flooded(LOGGER, event.name):
+                self._log.info(event.name, **event.fields)
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1

@@ -79,6 +79,17 @@ class RateLimit:
             self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
             return False
 
+    def suppress(self, logger: str, event: str) -> bool:
+        """Whether a line would not be written, which then counts as suppressed: `admit` need not be asked for it."""
+        now_s = self._clock()
+        with self._lock:
+            seen = self._seen.get((logger, event))
+            if seen is None or seen.lines < LINES_PER_PERIOD_MAX or now_s - seen.began_s >= PERIOD_S:
+                return False
+            seen.suppressed += 1
+            self._due_s = min(self._due_s, seen.began_s + PERIOD_S)
+            return True
+
     def _add(self, logger: str, event: str, new: Seen) -> Seen:
         if len(self._seen) >= EVENTS_MAX and new.began_s - self._forgot_s >= PERIOD_S:
             self._forgot_s = new.began_s
