@@ -18,17 +18,17 @@ from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, schema_of
 
-Outcome = dict[str, Refusal | None]
+Grown = dict[str, Refusal | None]
 
 
 def handle(node: Node, request: CreatePartitionsRequest, ctx: RequestContext) -> Parked:
     """Let topics have more partitions, each by itself."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Steps[Outcome]:
+    def edit(catalogue: Topics) -> Steps[Grown]:
         return _grow_all(catalogue, request.topics, node.cluster)
 
-    def respond(outcome: Outcome) -> CreatePartitionsResponse:
+    def respond(outcome: Grown) -> CreatePartitionsResponse:
         results = (_result(name, refusal, version) for name, refusal in outcome.items())
         return CreatePartitionsResponse(version=version, results=streamed(results))
 
@@ -54,9 +54,9 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
     )
 
 
-def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Steps[Outcome]:
+def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Steps[Grown]:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
-    outcome: Outcome = {**(yield from repeated(topic.name for topic in wanted))}
+    outcome: Grown = {**(yield from repeated(topic.name for topic in wanted))}
     budget = most = catalogue.limits.partitions_per_request
     for topic in in_steps(wanted):
         if topic is None:

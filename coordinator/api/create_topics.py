@@ -32,17 +32,17 @@ CONFIGS_FROM: Final = 5
 REPLICATION_FACTOR: Final = 1
 UNSET: Final = -1
 
-Outcome = dict[str, Topic | Refusal]
+Created = dict[str, Topic | Refusal]
 
 
 def handle(node: Node, request: CreateTopicsRequest, ctx: RequestContext) -> Parked:
     """Create each topic by itself: what one of them lacks does not stop the others."""
     version = ctx.api_version
 
-    def edit(catalogue: Topics) -> Steps[Outcome]:
+    def edit(catalogue: Topics) -> Steps[Created]:
         return _create_all(node, catalogue, request.topics)
 
-    def respond(outcome: Outcome) -> CreateTopicsResponse:
+    def respond(outcome: Created) -> CreateTopicsResponse:
         results = (_result(name, outcome[name], version) for name in outcome)
         return CreateTopicsResponse(version=version, topics=streamed(results))
 
@@ -66,11 +66,11 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
     )
 
 
-def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[Outcome]:
+def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[Created]:
     """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
     refused = yield from repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
-    outcome: Outcome = {}
+    outcome: Created = {}
     most = catalogue.limits.partitions_per_request
     too_many = (yield from _all_partitions(wanted, default)) > most
     for topic in in_steps(wanted):

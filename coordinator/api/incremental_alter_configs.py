@@ -31,7 +31,7 @@ BROKER: Final = 4
 SET, DELETE, APPEND, SUBTRACT = range(4)
 CHANGES_OF_LISTS: Final[Mapping[int, str]] = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
-Outcome = list[Refusal]
+Altered = list[Refusal]
 """What became of each resource, in the order of the request."""
 
 
@@ -41,10 +41,10 @@ def handle(
     """Change the settings of each topic; all of one topic's, or none."""
     version = ctx.api_version
 
-    def edit(topics: Topics) -> Steps[Outcome]:
+    def edit(topics: Topics) -> Steps[Altered]:
         return _alter_all(topics, request.resources)
 
-    def respond(outcome: Outcome) -> IncrementalAlterConfigsResponse:
+    def respond(outcome: Altered) -> IncrementalAlterConfigsResponse:
         return _response(request, outcome, version)
 
     def refuse(error: ErrorCode) -> IncrementalAlterConfigsResponse:
@@ -62,7 +62,7 @@ def error_response(
     return response
 
 
-def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Outcome]:
+def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Altered]:
     times = yield from counted((each.resource_type, each.resource_name) for each in resources)
     outcome = []
     for each in in_steps(resources):
@@ -134,7 +134,7 @@ def _invalid(reason: str) -> Refusal:
 
 
 def _response(
-    request: IncrementalAlterConfigsRequest, outcome: Outcome, version: int
+    request: IncrementalAlterConfigsRequest, outcome: Altered, version: int
 ) -> IncrementalAlterConfigsResponse:
     kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(

@@ -34,7 +34,7 @@ from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
 from protocol.names import Offset
-from storage.partition.reader import NO_TIMESTAMP, Place, Sought, TimestampAndOffset
+from storage.partition.reader import NO_TIMESTAMP, OffsetSpec, Sought, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
 
 START: Final = Offset(0)
@@ -57,19 +57,19 @@ class Named(NamedTuple):
 
     since: int
     is_there: bool
-    in_log: Place | None = None
+    in_log: OffsetSpec | None = None
 
 
 PLACES: Final[Mapping[int, Named]] = {
-    END: Named(1, is_there=True, in_log=Place.END),
-    -2: Named(1, is_there=True, in_log=Place.START),
-    -3: Named(7, is_there=False, in_log=Place.NEWEST),
-    -4: Named(8, is_there=True, in_log=Place.START),  # of what is not only in tiered storage
+    END: Named(1, is_there=True, in_log=OffsetSpec.END),
+    -2: Named(1, is_there=True, in_log=OffsetSpec.START),
+    -3: Named(7, is_there=False, in_log=OffsetSpec.NEWEST),
+    -4: Named(8, is_there=True, in_log=OffsetSpec.START),  # of what is not only in tiered storage
     -5: Named(9, is_there=False),  # the end of tiered storage
     -6: Named(11, is_there=False),  # the start of what waits for tiered storage
 }
 
-IN_LOG_TIME: Final = Named(1, is_there=False, in_log=Place.TIME)
+IN_LOG_TIME: Final = Named(1, is_there=False, in_log=OffsetSpec.TIME)
 
 Asked = dict[str, list[Any]]
 """What is asked of the partitions of each topic."""
@@ -138,7 +138,7 @@ def _sought(
         return NOT_IN_LOG
     return Sought(
         partition=row.partition_index,
-        place=named.in_log,
+        spec=named.in_log,
         timestamp=row.timestamp,
         committed=request.isolation_level == READ_COMMITTED,
         leader_epoch=node.cluster.leader(topic, row.partition_index).epoch,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.groups.offsets.expiry import is_nothing
+from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.importer.source import CannotImport
 from coordinator.partitions.offline import read_shard
 from coordinator.partitions.shard import Shard
@@ -60,7 +60,7 @@ def take(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int)
 
 def _count(shard: Shard, num_partitions: int, survey: Survey) -> None:
     for kept in shard.groups.values():
-        if is_nothing(kept.group, kept.offsets):
+        if is_no_group(kept.group, kept.offsets):
             continue
         home = partition_for(kept.group_id, num_partitions)
         if home != shard.partition:

@@ -148,7 +148,7 @@ class GroupMetadataManager:
         shard.mark_other_groups()
         yield from shard.open_book()
         for kept in list(shard.groups.values()):
-            if expiry.is_nothing(kept.group, kept.offsets):
+            if expiry.is_no_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
                 self.load_group(kept)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who leads which partition of `__consumer_offsets`: a state machine without I/O.
 
-A partition has at most one *owner*, the node that may have its log open. It gets one by a `Lead`, under an
+A partition has at most one *owner*, the node that may have its log open. It gets one by a `LeadOrder`, under an
 epoch that was never used before, and is without one again only after that node has released it, or after its
 process has ended and its journal has been settled. Its caller must have its epochs on disk
-before it sends a `Lead`, and must be certain that a process has ended before it says `lost`.
+before it sends a `LeadOrder`, and must be certain that a process has ended before it says `lost`.
 
 Steps change the state; `commands` says which orders the nodes get then, and takes them for sent.
 """
@@ -18,7 +18,7 @@ from coordinator.topology.view import NOBODY, Leader
 from protocol.names import LeaderEpoch, Partition
 
 
-class Lead(NamedTuple):
+class LeadOrder(NamedTuple):
     """Order `node` to lead a partition."""
 
     node: int
@@ -26,7 +26,7 @@ class Lead(NamedTuple):
     epoch: LeaderEpoch
 
 
-class Resign(NamedTuple):
+class ResignOrder(NamedTuple):
     """Order `node` to release a partition that it leads under this epoch."""
 
     node: int
@@ -34,7 +34,7 @@ class Resign(NamedTuple):
     epoch: LeaderEpoch
 
 
-Command = Lead | Resign
+Command = LeadOrder | ResignOrder
 
 
 class Unmovable(ValueError):
@@ -161,10 +161,10 @@ class Assignment:
                     place.epoch = LeaderEpoch(place.epoch + 1)
                     place.owner, place.leads, place.target = node, True, None
                     loads[node] += 1
-                    given.append(Lead(node, partition, place.epoch))
+                    given.append(LeadOrder(node, partition, place.epoch))
             elif place.leads and (place.target is not None or place.owner in self.draining):
                 place.leads = False
-                given.append(Resign(place.owner, partition, place.epoch))
+                given.append(ResignOrder(place.owner, partition, place.epoch))
         return given
 
     def leaders(self) -> list[Leader]:

@@ -30,7 +30,7 @@ from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView, OwnNode
 from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
-from coordinator.workers.assignment import Assignment, Command, Lead
+from coordinator.workers.assignment import Assignment, Command, LeadOrder
 from coordinator.workers.deletions import Deletions
 from coordinator.workers.ends import Ends
 from coordinator.workers.gateways import Gateways
@@ -456,14 +456,14 @@ class Supervisor:
             self._send_next()
 
         batch, self._outbox = self._outbox, []
-        if any(isinstance(command, Lead) for command in batch):
+        if any(isinstance(command, LeadOrder) for command in batch):
             self.io.submit(write, written)
         else:
             written(None)
 
     def _send(self, command: Command) -> None:
         partition = command.partition
-        if isinstance(command, Lead):
+        if isinstance(command, LeadOrder):
             self.loaded.pop(partition, None)
             deleted = self._deletions.left(partition)
             for start in range(0, len(deleted), NAMES_PER_MESSAGE):

@@ -36,7 +36,7 @@ from storage.journal.journal_reader import JournalContents
 
 _VERSION: Final = 1
 _LOST: Final = "what was accepted since the last checkpoint may be only in it"
-_BESIDE_JOURNALS: Final = frozenset(
+_OTHER_FILES: Final = frozenset(
     {
         CLEANER_OFFSET_FILE,
         SPARE_JOURNAL,
@@ -210,7 +210,7 @@ def clear_journals(fs: FileSystem, directories: Iterable[Path], kept: Collection
         note_only(fs, directory, kept)
         for name in fs.listdir(directory):
             path = directory / name
-            if path not in kept and (parse_journal(name) is not None or name in _BESIDE_JOURNALS):
+            if path not in kept and (parse_journal(name) is not None or name in _OTHER_FILES):
                 fs.remove(path)
         if not fs.listdir(directory):
             fs.rmdir(directory)

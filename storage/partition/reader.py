@@ -71,7 +71,7 @@ class Found(Frozen, frozen=True):
     """Whether there is more that could have been read but for our own bounds."""
 
 
-class Place(enum.Enum):
+class OffsetSpec(enum.Enum):
     """What ListOffsets may ask for."""
 
     START = "start"
@@ -85,9 +85,9 @@ class Sought(Frozen, frozen=True):
     """What ListOffsets asks of one partition."""
 
     partition: Partition
-    place: Place
+    spec: OffsetSpec
     timestamp: int
-    """In milliseconds; counts for Place.TIME only."""
+    """In milliseconds; counts for OffsetSpec.TIME only."""
     committed: bool
     leader_epoch: LeaderEpoch
 
@@ -216,11 +216,11 @@ class LogReader:
                 return Missed.NOT_YET
             first_open = transactions.first_open
             bound = bound if first_open is None else first_open
-        if sought.place is Place.END:
+        if sought.spec is OffsetSpec.END:
             return TimestampAndOffset(NO_TIMESTAMP, bound, sought.leader_epoch)
-        if sought.place is Place.START:
+        if sought.spec is OffsetSpec.START:
             return _start(log, sought.leader_epoch)
-        found = _newest(log) if sought.place is Place.NEWEST else _at_time(log, sought.timestamp)
+        found = _newest(log) if sought.spec is OffsetSpec.NEWEST else _at_time(log, sought.timestamp)
         return found if found.offset < bound else NOWHERE
 
 

@@ -8,21 +8,19 @@ from typing import Any
 
 import pytest
 
-from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.net.long_work import LONG_AT_ONCE
 from coordinator.partitions.log_reads import SLICE_BYTES_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import iter_batches
 from tests.net import requests
 from tests.partitions.disk import READS
 from tests.partitions.running import GIVE_UP_S, Client, Running, commit_error, eventually, node
+from tests.support import reading
 from tests.support.idle import idle
 
 NONE = ErrorCode.NONE
 P = 1
-LATEST = -1
 
 
 @pytest.fixture
@@ -31,41 +29,13 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
         yield running
 
 
-def fetch(*offsets: tuple[int, int], wait_ms: int = 0, max_bytes: int = 50 << 20) -> bytes:
+def fetch(*offsets: tuple[int, int], **fields: Any) -> bytes:
     """A Fetch of (partition, offset)."""
-    rows = [
-        FetchRequest.FetchTopic.FetchPartition(
-            partition=partition,
-            current_leader_epoch=-1,
-            fetch_offset=offset,
-            last_fetched_epoch=-1,
-            log_start_offset=-1,
-            partition_max_bytes=1 << 20,
-        )
-        for partition, offset in offsets
-    ]
-    message = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        rack_id="",
-        topics=[FetchRequest.FetchTopic(topic=OFFSETS_TOPIC, partitions=rows)],
-        forgotten_topics_data=[],
-    )
-    return requests.request(ApiKey.FETCH, 11, message)
+    return requests.request(ApiKey.FETCH, 11, reading.fetch_request(dict(offsets), **fields))
 
 
 def list_offsets(timestamp: int) -> bytes:
-    kind = ListOffsetsRequest.ListOffsetsTopic
-    row = kind.ListOffsetsPartition(partition_index=P, current_leader_epoch=-1, timestamp=timestamp)
-    message = ListOffsetsRequest(
-        replica_id=-1, isolation_level=0, topics=[kind(name=OFFSETS_TOPIC, partitions=[row])]
-    )
-    return requests.request(ApiKey.LIST_OFFSETS, 5, message)
+    return requests.request(ApiKey.LIST_OFFSETS, 5, reading.list_request([P], timestamp))
 
 
 def fetched(frame: bytes) -> Any:
@@ -76,7 +46,7 @@ def fetched(frame: bytes) -> Any:
 
 
 async def end_of(client: Client) -> int:
-    frame = await client.ask(list_offsets(LATEST))
+    frame = await client.ask(list_offsets(reading.LATEST))
     (answer,) = requests.answer(ApiKey.LIST_OFFSETS, 5, frame).topics[0].partitions
     assert answer.error_code == NONE
     return int(answer.offset)
@@ -110,7 +80,7 @@ async def test_while_a_read_waits_for_the_disk_others_are_served(running: Runnin
     group = running.group_in(P)
     assert await writer.commit(group, 0, 1) is NONE
     await end_of(reader)
-    with running.disk.hold(READS, f"{OFFSETS_TOPIC}-{P}/"):
+    with running.disk.hold(READS, f"{reading.OFFSETS_TOPIC}-{P}/"):
         reader.send(fetch((P, 0)))
         await eventually(lambda: running.disk.waiting, "the read to reach the disk")
         for offset in range(2, 5):
@@ -157,7 +127,7 @@ async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(run
         assert await writer.commit(group, 0, offset, metadata="m" * 4_000) is NONE
     await end_of(writer)
     readers = [await running.client() for _ in range(LONG_AT_ONCE + 4)]
-    with running.disk.hold(READS, f"{OFFSETS_TOPIC}-{P}/"):
+    with running.disk.hold(READS, f"{reading.OFFSETS_TOPIC}-{P}/"):
         for each in readers:
             each.send(fetch((P, 0)))
         await eventually(

@@ -248,7 +248,7 @@ MUTANTS: Final = (
     Mutant(
         "nodes are told to lead before the epoch is on disk",
         "coordinator.workers.supervisor",
-        "if any(isinstance(command, Lead) for command in batch):",
+        "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
     ),
     Mutant(

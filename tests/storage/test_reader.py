@@ -23,7 +23,7 @@ from storage.partition.reader import (
     Found,
     LogReader,
     Missed,
-    Place,
+    OffsetSpec,
     Sought,
     TimestampAndOffset,
     Wanted,
@@ -87,7 +87,7 @@ class Reading:
                 offset = batch.next_offset
 
     def locate(
-        self, place: Place, timestamp: int = -1, *, committed: bool = False
+        self, place: OffsetSpec, timestamp: int = -1, *, committed: bool = False
     ) -> TimestampAndOffset | Missed:
         sought = Sought(Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH))
         return self.manager.look(Partition(0), lambda log: self.reader.locate(log, sought), fresh=True)
@@ -356,31 +356,31 @@ def with_times(*times: int) -> Reading:
 
 def test_the_ends_of_a_log() -> None:
     reading = with_epochs()
-    assert reading.locate(Place.START) == (-1, 0, 1)
-    assert reading.locate(Place.END) == (-1, 3, EPOCH)
+    assert reading.locate(OffsetSpec.START) == (-1, 0, 1)
+    assert reading.locate(OffsetSpec.END) == (-1, 3, EPOCH)
     empty = Reading()
-    assert empty.locate(Place.START) == empty.locate(Place.END) == (-1, 0, EPOCH)
+    assert empty.locate(OffsetSpec.START) == empty.locate(OffsetSpec.END) == (-1, 0, EPOCH)
 
 
 def test_the_end_for_who_reads_committed_data_is_where_the_first_open_transaction_begins() -> None:
     reading = with_transactions()
-    assert reading.locate(Place.END, committed=True) == (-1, 7, EPOCH)
-    assert reading.locate(Place.END) == (-1, 9, EPOCH)
-    assert reading.locate(Place.TIME, NOW, committed=True) == (NOW, 0, 0)
+    assert reading.locate(OffsetSpec.END, committed=True) == (-1, 7, EPOCH)
+    assert reading.locate(OffsetSpec.END) == (-1, 9, EPOCH)
+    assert reading.locate(OffsetSpec.TIME, NOW, committed=True) == (NOW, 0, 0)
 
 
 def test_a_record_of_an_open_transaction_is_not_found_by_who_reads_committed_data() -> None:
     reading = with_times(0)
     batch = build(1, [(b"k", b"v")], timestamp=NOW + 5, attributes=TRANSACTIONAL, producer_id=9)
     reading.manager.append([Entry(Partition(0), Offset(1), batch)], sync=True)
-    for place, timestamp in ((Place.NEWEST, -1), (Place.TIME, NOW + 1)):
+    for place, timestamp in ((OffsetSpec.NEWEST, -1), (OffsetSpec.TIME, NOW + 1)):
         assert reading.locate(place, timestamp) == (NOW + 5, 1, 0)
         assert reading.locate(place, timestamp, committed=True) == NOWHERE
 
 
 def test_the_newest_record_is_the_first_with_the_largest_timestamp() -> None:
-    assert Reading().locate(Place.NEWEST) == NOWHERE
-    assert with_times(5, 9, 9, 3).locate(Place.NEWEST) == (NOW + 9, 1, 0)
+    assert Reading().locate(OffsetSpec.NEWEST) == NOWHERE
+    assert with_times(5, 9, 9, 3).locate(OffsetSpec.NEWEST) == (NOW + 9, 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -396,9 +396,9 @@ def test_a_time_is_found_as_by_looking_at_every_record(seed: int) -> None:
             reading = Reading(reading.fs)
         for asked in [min(times), max(times), max(times) + 1, *rng.choices(range(-50, 1250), k=60)]:
             expected = next(((NOW + time, at, 0) for at, time in enumerate(times) if time >= asked), NOWHERE)
-            assert reading.locate(Place.TIME, NOW + asked) == expected
+            assert reading.locate(OffsetSpec.TIME, NOW + asked) == expected
         newest = times.index(max(times))
-        assert reading.locate(Place.NEWEST) == (NOW + max(times), newest, 0)
+        assert reading.locate(OffsetSpec.NEWEST) == (NOW + max(times), newest, 0)
 
 
 def test_damage_is_an_error_with_its_place() -> None:

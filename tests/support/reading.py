@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads partitions of `__consumer_offsets` with raw requests, as a consumer does, and what their records mean."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
-
+from protocol.messages import FetchRequest, ListOffsetsRequest
 from storage.format.batch import Batch, iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.records import OffsetCommitRecord, OffsetCommits
@@ -16,10 +15,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 EARLIEST, LATEST = -2, -1
 
 
-def fetch(
-    connection: RawConnection, offsets: dict[int, int], *, wait_ms: int = 0, version: int = 12, **more: Any
-) -> Any:
-    """One Fetch, from these offsets by partition; returns its answer."""
+def fetch_request(offsets: Mapping[int, int], *, wait_ms: int = 0, **more: Any) -> FetchRequest:
+    """A Fetch from these offsets by partition; `more` are other fields."""
     rows = [
         FetchRequest.FetchTopic.FetchPartition(
             partition=partition,
@@ -32,23 +29,26 @@ def fetch(
         for partition, offset in offsets.items()
     ]
     fields = {
+        "replica_id": -1,
+        "max_wait_ms": wait_ms,
         "min_bytes": 1,
         "max_bytes": 50 << 20,
         "isolation_level": 0,
         "session_id": 0,
         "session_epoch": -1,
+        "rack_id": "",
+        "topics": [FetchRequest.FetchTopic(topic=OFFSETS_TOPIC, partitions=rows)],
+        "forgotten_topics_data": [],
         **more,
     }
-    topic = FetchRequest.FetchTopic(topic=OFFSETS_TOPIC, partitions=rows)
-    request = FetchRequest(
-        replica_id=-1,
-        max_wait_ms=wait_ms,
-        topics=[topic],
-        forgotten_topics_data=[],
-        rack_id="",
-        **fields,
-    )
-    return connection.call(request, version)
+    return FetchRequest(**fields)
+
+
+def fetch(
+    connection: RawConnection, offsets: Mapping[int, int], *, wait_ms: int = 0, version: int = 12, **more: Any
+) -> Any:
+    """One Fetch, from these offsets by partition; returns its answer."""
+    return connection.call(fetch_request(offsets, wait_ms=wait_ms, **more), version)
 
 
 def read(
@@ -68,16 +68,26 @@ def read_all(connection: RawConnection, partition: int, offset: int = 0) -> Iter
         offset = batches[-1].next_offset
 
 
+def list_request(partitions: Iterable[int], timestamp: int, *, committed: bool = False) -> ListOffsetsRequest:
+    """A ListOffsets for one timestamp in these partitions."""
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    rows = [
+        kind.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=timestamp)
+        for partition in partitions
+    ]
+    topic = kind(name=OFFSETS_TOPIC, partitions=rows)
+    return ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=[topic])
+
+
 def list_offset(
     connection: RawConnection, partition: int, timestamp: int, *, version: int = 7, committed: bool = False
 ) -> Any:
     """ListOffsets of one partition; returns the partition's answer."""
-    kind = ListOffsetsRequest.ListOffsetsTopic
-    row = kind.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1, isolation_level=int(committed), topics=[kind(name=OFFSETS_TOPIC, partitions=[row])]
+    return (
+        connection.call(list_request([partition], timestamp, committed=committed), version)
+        .topics[0]
+        .partitions[0]
     )
-    return connection.call(request, version).topics[0].partitions[0]
 
 
 class Follower:

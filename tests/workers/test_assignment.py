@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.topology.view import NOBODY, Leader
-from coordinator.workers.assignment import Assignment, Lead, Resign, Unmovable
+from coordinator.workers.assignment import Assignment, LeadOrder, ResignOrder, Unmovable
 from protocol.names import LeaderEpoch, Partition
 
 PARTITIONS = 7
@@ -23,7 +23,7 @@ class Cluster:
         self.rng = random.Random(seed)
         self.machine = Assignment(last, NODES[:nodes])
         self.nodes = NODES[:nodes]
-        self.inboxes: dict[int, list[Lead | Resign]] = {}
+        self.inboxes: dict[int, list[LeadOrder | ResignOrder]] = {}
         self.has: dict[int, dict[int, int]] = {}
         self.dead: dict[int, list[Partition]] = {}
         self.epochs = [leader.epoch for leader in last]
@@ -33,7 +33,7 @@ class Cluster:
         """Take the commands, and see that they keep the rules."""
         for command in self.machine.commands():
             self.inboxes[command.node].append(command)
-            if isinstance(command, Lead):
+            if isinstance(command, LeadOrder):
                 assert command.epoch > self.epochs[command.partition], "an epoch was used twice"
                 self.epochs[command.partition] = command.epoch
                 assert command.partition not in self.failed
@@ -46,7 +46,7 @@ class Cluster:
             holders += [
                 node
                 for node, inbox in self.inboxes.items()
-                if any(isinstance(each, Lead) and each.partition == partition for each in inbox)
+                if any(isinstance(each, LeadOrder) and each.partition == partition for each in inbox)
                 and node not in holders
             ]
             holders += [node for node, had in self.dead.items() if partition in had]
@@ -65,7 +65,7 @@ class Cluster:
         if not self.inboxes.get(node):
             return
         command = self.inboxes[node].pop(0)
-        if isinstance(command, Lead):
+        if isinstance(command, LeadOrder):
             self.has[node][command.partition] = command.epoch
         else:
             assert self.has[node].pop(command.partition) == command.epoch
@@ -74,7 +74,7 @@ class Cluster:
     def die(self, node: int) -> None:
         if node in self.has:
             had = set(self.has.pop(node))
-            had |= {each.partition for each in self.inboxes.pop(node) if isinstance(each, Lead)}
+            had |= {each.partition for each in self.inboxes.pop(node) if isinstance(each, LeadOrder)}
             told = self.machine.lost(node)
             assert had <= set(told), "what a dead node had open must be settled"
             self.dead[node] = told
@@ -195,7 +195,7 @@ def test_a_move_waits_for_the_release_and_back_at_once_comes_under_a_new_epoch()
     cluster.follow()
     cluster.work(1)  # the resignation
     cluster.follow()
-    assert cluster.inboxes[1] == [Lead(1, Partition(partition), LeaderEpoch(2))]
+    assert cluster.inboxes[1] == [LeadOrder(1, Partition(partition), LeaderEpoch(2))]
     assert not cluster.inboxes[2]
 
 

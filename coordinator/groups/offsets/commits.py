@@ -22,7 +22,7 @@ INVALID_OFFSET: Final = Offset(-1)
 NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
 
-_TAKEN: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
+_WITHOUT_ERROR: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
 """By partition: what is answered for an offset that was taken. All commits share them."""
 
 
@@ -70,7 +70,9 @@ def commit_topic(
             wall,
             expire_timestamp,
         )
-        answers.append(_TAKEN[index] if index < len(_TAKEN) else OffsetCommitResponsePartition(index, 0))
+        answers.append(
+            _WITHOUT_ERROR[index] if index < len(_WITHOUT_ERROR) else OffsetCommitResponsePartition(index, 0)
+        )
     is_plain = not metadata_bytes and expire_timestamp is None
     return OffsetCommits(group_id, name, values, metadata_bytes, is_plain), answers, missing
 

@@ -47,7 +47,7 @@ def is_finished(group: Group, offsets: CommittedOffsets, expiring: int) -> bool:
     return group.is_empty and not group.is_worth_keeping and offsets.count == expiring
 
 
-def is_nothing(group: Group, offsets: CommittedOffsets) -> bool:
+def is_no_group(group: Group, offsets: CommittedOffsets) -> bool:
     """Whether a group that was loaded is none: all its offsets had tombstones, and it was never stored itself."""
     return group.generation_id == 0 and not offsets.count and not group.is_worth_keeping
 
