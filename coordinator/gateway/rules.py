@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from msgspec.structs import replace
-
 from coordinator.api.operations import Operation, Resource
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, NOBODY, Right
 from protocol.apis import ApiKey
@@ -38,6 +36,7 @@ from protocol.messages import (
     OffsetDeleteResponse,
 )
 from protocol.names import Offset
+from protocol.value import replaced
 
 May = Callable[[Right], bool]
 """Whether the client has a right that was asked about."""
@@ -157,8 +156,8 @@ class OffsetCommit(OneGroup):
         if not left:
             return Judged(answer=OffsetCommitResponse(topics=answered))
         return Judged(
-            request=replace(request, topics=left),
-            merge=lambda response: replace(response, topics=[*answered, *response.topics]),
+            request=replaced(request, topics=left),
+            merge=lambda response: replaced(response, topics=[*answered, *response.topics]),
         )
 
 
@@ -241,9 +240,9 @@ class OffsetFetch:
         if left == list(asked) and not any(sees_all):
             return PASSES
         changed = (
-            replace(request, groups=left)
+            replaced(request, groups=left)
             if version >= GROUPS_FROM
-            else replace(request, topics=left[0].topics)
+            else replaced(request, topics=left[0].topics)
         )
         return Judged(
             request=None if left == list(asked) else changed,
@@ -263,7 +262,7 @@ def _without(group: Any, version: int, may: May) -> Any:
     if group.topics is None:
         return group
     left = [topic for topic in group.topics if may(_topic(Operation.DESCRIBE, topic, version))]
-    return group if len(left) == len(group.topics) else replace(group, topics=left)
+    return group if len(left) == len(group.topics) else replaced(group, topics=left)
 
 
 def _with_refused(response: Any, request: Any, version: int, may: May) -> Any:
@@ -271,7 +270,7 @@ def _with_refused(response: Any, request: Any, version: int, may: May) -> Any:
     if version < GROUPS_FROM:
         if response.error_code:
             return response
-        return replace(response, topics=[*response.topics, *_refused_topics(request, version, may)])
+        return replaced(response, topics=[*response.topics, *_refused_topics(request, version, may)])
     answered = iter(response.groups)
     groups = []
     for group in request.groups:
@@ -280,9 +279,9 @@ def _with_refused(response: Any, request: Any, version: int, may: May) -> Any:
             continue
         said = next(answered)
         if not said.error_code:
-            said = replace(said, topics=[*said.topics, *_refused_topics(group, version, may)])
+            said = replaced(said, topics=[*said.topics, *_refused_topics(group, version, may)])
         groups.append(said)
-    return replace(response, groups=groups)
+    return replaced(response, groups=groups)
 
 
 def _refused_topics(group: Any, version: int, may: May) -> list[Any]:
@@ -327,13 +326,13 @@ def _kept(response: Any, version: int, may: May) -> Any:
     """Only topics that may be described."""
 
     def keep(group: Any) -> Any:
-        return replace(
+        return replaced(
             group, topics=[topic for topic in group.topics if may(_topic(Operation.DESCRIBE, topic, version))]
         )
 
     if version < GROUPS_FROM:
         return keep(response)
-    return replace(response, groups=[keep(group) for group in response.groups])
+    return replaced(response, groups=[keep(group) for group in response.groups])
 
 
 class DescribeGroups:

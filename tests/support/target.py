@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the client tests run against: Groupkeeper, or a real Kafka to prove the tests themselves.
 
-GROUPKEEPER_TEST_TARGET=groupkeeper|kafka chooses; the default is groupkeeper.
+GROUPKEEPER_TEST_TARGET=groupkeeper|kafka|gateway chooses; the default is groupkeeper. A gateway is Groupkeeper with a
+real Kafka behind it.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Protocol
 import pytest
 
 from tests.kafka.broker import KafkaBroker
+from tests.support.ports import free_port_run
 from tests.support.service import Service
 
 
@@ -48,10 +50,41 @@ class Target(Protocol):
         """End it."""
 
 
+class Gateway(Service):
+    """Groupkeeper in front of a Kafka of one broker; what is crashed and restarted is Groupkeeper."""
+
+    kind = "gateway"
+
+    def __init__(self, work: Path, settings: Mapping[str, str | int]) -> None:
+        self.broker = KafkaBroker(work / "kafka", settings)
+        ours = {name: value for name, value in settings.items() if name != "node.id"}
+        ours["upstream.bootstrap.servers"] = self.broker.bootstrap
+        ours["gateway.port.base"] = free_port_run(1) - int(settings.get("node.id", 1))
+        super().__init__(work, ours)
+
+    def start(self) -> None:
+        """Start Kafka, if it does not run yet, and Groupkeeper in front of it."""
+        if not self.broker.runs:
+            self.broker.start()
+        super().start()
+
+    def close(self) -> None:
+        """End both."""
+        super().close()
+        self.broker.close()
+
+
+KINDS: Mapping[str, type[KafkaBroker | Service]] = {
+    "groupkeeper": Service,
+    "kafka": KafkaBroker,
+    "gateway": Gateway,
+}
+
+
 def target_kind() -> str:
-    """Return `groupkeeper` or `kafka`, as the environment says."""
+    """Return `groupkeeper`, `kafka` or `gateway`, as the environment says."""
     kind = os.environ.get("GROUPKEEPER_TEST_TARGET") or "groupkeeper"
-    assert kind in {"groupkeeper", "kafka"}, f"GROUPKEEPER_TEST_TARGET is {kind!r}, not groupkeeper or kafka"
+    assert kind in KINDS, f"GROUPKEEPER_TEST_TARGET is {kind!r}, not one of {', '.join(KINDS)}"
     return kind
 
 
@@ -62,7 +95,7 @@ def running_target(work: Path, settings: Mapping[str, str | int] | None = None) 
     Unless `settings` say otherwise: no wait before a group's first rebalance, and topics get 12 partitions.
     """
     chosen = {"group.initial.rebalance.delay.ms": 0, "num.partitions": 12, **(settings or {})}
-    server: Target = KafkaBroker(work, chosen) if target_kind() == "kafka" else Service(work, chosen)
+    server: Target = KINDS[target_kind()](work, chosen)
     try:
         server.start()
         yield server
