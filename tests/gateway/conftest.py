@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.gateway.running import Gatewayed
+from tests.gateway.whole import Whole
 from tests.kafka.cluster import KafkaCluster
 
 
 @pytest.fixture(scope="module")
-def gatewayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatewayed]:
-    """One broker, one node of ours, and one process that forwards; each test has topics and groups of its own."""
-    work = tmp_path_factory.mktemp("gatewayed")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    """One broker behind `groupkeeper serve`; each test has topics and groups of its own."""
+    work = tmp_path_factory.mktemp("whole")
     cluster = KafkaCluster(work / "kafka")
-    running = Gatewayed(work, cluster)
+    running = Whole(work / "node", cluster)
     try:
         cluster.start()
         running.start()

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster behind a gateway, as its clients see both."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.kafka.cluster import KafkaCluster
+from tests.workers.fronting import Fronting
+
+
+class Whole(Fronting):
+    """`groupkeeper serve` in front of a cluster."""
+
+    def __init__(
+        self, work: Path, cluster: KafkaCluster, settings: Mapping[str, str | int] | None = None
+    ) -> None:
+        super().__init__(work, cluster.bootstrap(), settings)
+        self.cluster = cluster
+
+    def broker_port(self, node_id: int) -> int:
+        """Where clients find a broker."""
+        return self.broker_ports + node_id
+
+    @property
+    def brokers(self) -> str:
+        """What clients are given to begin with: the ports of the brokers."""
+        return ",".join(f"127.0.0.1:{self.broker_port(each)}" for each in self.cluster.brokers)
+
+    @property
+    def real_ports(self) -> set[int]:
+        """The ports of the brokers themselves, where no client should be."""
+        return {int(self.cluster.address(each).rpartition(":")[2]) for each in self.cluster.brokers}
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Create a topic in the cluster, and wait until a commit to it is taken here."""
+        self.cluster.create_topic(name, partitions)
+        self.commits_soon(f"{name}-probe", name, dict.fromkeys(range(partitions), 0))
+
+
+def descendants(pid: int) -> set[int]:
+    """A process and all that it has started, and they."""
+    children = {pid}
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in path.read_text().split():
+            children |= descendants(int(child))
+    return children
