@@ -5,7 +5,8 @@ As in KafkaApis of Kafka 4.3: what is refused of a request is taken out before t
 into its answer in the places where a broker has it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -236,8 +237,9 @@ class OffsetFetch:
         ]
         if not left:
             return Judged(NOT_FOR_GROUP)
-        sees_all = [group.topics is None for group in left]
-        if left == list(asked) and not any(sees_all):
+        sees_all = any(group.topics is None for group in left)
+        is_whole = len(left) == len(asked) and all(map(is_, left, asked))
+        if is_whole and not sees_all:
             return PASSES
         changed = (
             replaced(request, groups=left)
@@ -245,14 +247,14 @@ class OffsetFetch:
             else replaced(request, topics=left[0].topics)
         )
         return Judged(
-            request=None if left == list(asked) else changed,
+            request=None if is_whole else changed,
             merge=lambda response: _with_refused(response, request, version, may),
-            names=(lambda response: _seen(response, version)) if any(sees_all) else None,
-            keep=(lambda response, may_see: _kept(response, version, may_see)) if any(sees_all) else None,
+            names=(lambda response: _seen(response, version)) if sees_all else None,
+            keep=(lambda response, may_see: _kept(response, version, may_see)) if sees_all else None,
         )
 
 
-def _fetched(request: Any, version: int) -> Iterable[Any]:
+def _fetched(request: Any, version: int) -> Sequence[Any]:
     """The groups that are asked for, each with its topics."""
     return request.groups if version >= GROUPS_FROM else [request]
 
