@@ -5,13 +5,16 @@ They are given where a value is born: where it is computed, decoded, or read off
 compiles that costs nothing; elsewhere it is a call, which no loop over records should make.
 """
 
-from typing import NewType
+from typing import Final, NewType
 
 Partition = NewType("Partition", int)
 """Of the offsets topic, from 0 on; not one of a topic that a group reads."""
 
 GroupId = NewType("GroupId", str)
 """`group.id` of a consumer."""
+
+BOOK_PREFIX: Final = "__groupkeeper.adopted-"
+"""So begin the ids of groups that no client has: they hold marks of the other groups of their partition."""
 
 MemberId = NewType("MemberId", str)
 """`member.id`, which a coordinator gives out; empty in the request of a member that has none yet."""

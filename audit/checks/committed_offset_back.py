@@ -2,12 +2,13 @@
 """Committed offsets that went back."""
 
 from audit.checks.base import Check, by_partition, format_message, quoted
+from audit.checks.owners import NO_BOOK
 from audit.facts.facts import Facts
 
 
 def _query(_: Facts) -> str:
     return by_partition(
-        "select * except (file), back.file, back.position from offsets where backwards > 0",
+        f"select * except (file), back.file, back.position from offsets where backwards > 0 and {NO_BOOK}",
         format_message(
             "group %s committed less for %s-%s: %s",
             quoted("group"),

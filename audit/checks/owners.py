@@ -4,12 +4,17 @@
 from typing import Final
 
 from audit.facts.facts import Facts
+from protocol.names import BOOK_PREFIX
 
-OWNED: Final = """
+NO_BOOK: Final = f"not startswith(group, '{BOOK_PREFIX}')"
+"""Leaves out the marks of groups that were taken over from a cluster: offsets that do not expire, of no group."""
+
+OWNED: Final = f"""
     select live_offsets.*, last_position as position, state, protocol_type, state_timestamp from live_offsets
     left anti join other_groups using (partition, group)
     left join (select partition, group, state, protocol_type, state_timestamp from live_groups)
         using (partition, group)
+    where {NO_BOOK}
 """
 """The offsets that are there, with their group's `state` (null: not stored), `protocol_type`, `state_timestamp`.
 

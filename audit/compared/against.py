@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from audit.checks.owners import NO_BOOK
 from audit.compared.live import Live, LiveGroup, LiveOffset, OffsetKey
 from audit.facts.facts import Facts
 from audit.facts.inventory import Inventory
@@ -158,7 +159,7 @@ def _suspicious(facts: Facts, before: Live, after: Live) -> set[str]:
         "live_offset <=> committed_offset and live_epoch <=> leader_epoch"
         " and coalesce(live_metadata, '') = coalesce(metadata, '')"
     )
-    log = facts.live_offsets.select(*key, "committed_offset", "leader_epoch", "metadata")
+    log = facts.live_offsets.where(NO_BOOK).select(*key, "committed_offset", "leader_epoch", "metadata")
     differing = live.join(log, key, "full_outer").where(~same).select("group").distinct()
     suspects = {row["group"] for row in differing.collect()}
     suspects |= {key[0] for key in before.offsets.keys() ^ after.offsets.keys()}

@@ -11,10 +11,9 @@ partition. The number of the offset says what is true of the group.
 from functools import lru_cache
 from typing import Final
 
-from protocol.names import GroupId, Partition
+from protocol.names import BOOK_PREFIX, GroupId, Partition
 from protocol.placement import partition_for
 
-PREFIX: Final = "__groupkeeper.adopted-"
 ADOPTED: Final = 0
 """What is here of the group counts, and nothing is taken from the cluster any more."""
 UNDER_WAY: Final = 1
@@ -23,7 +22,7 @@ UNDER_WAY: Final = 1
 
 def is_book(group_id: GroupId) -> bool:
     """Whether this is the name of a book, which clients cannot use."""
-    return group_id.startswith(PREFIX)
+    return group_id.startswith(BOOK_PREFIX)
 
 
 def book_of(partition: Partition, num_partitions: int) -> GroupId:
@@ -42,7 +41,7 @@ class _Names:
     def of(self, partition: Partition) -> GroupId:
         assert 0 <= partition < self._num_partitions, f"partition {partition} of {self._num_partitions}"
         while partition not in self._found:
-            name = GroupId(f"{PREFIX}{self._tried}")
+            name = GroupId(f"{BOOK_PREFIX}{self._tried}")
             self._tried += 1
             self._found.setdefault(partition_for(name, self._num_partitions), name)
         return self._found[partition]

@@ -89,6 +89,7 @@ class ClusterFeed:
 
     async def connect(self) -> None:
         """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
+        self._tell_limits()
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(FIRST_LOOK_S):
@@ -104,6 +105,19 @@ class ClusterFeed:
             self._say("upstream.bootstrap.servers: no answer yet")
             log.warning("the cluster cannot be reached yet", reason="no answer")
         self._tasks = [loop.create_task(self._monitor.run()), loop.create_task(self._probe())]
+
+    def _tell_limits(self) -> None:
+        """What clients of this cluster cannot do through a gateway, which they would find out one by one."""
+        protocol = self._settings.upstream_security_protocol
+        if protocol.startswith("SASL_"):
+            log.info(
+                "GSSAPI (Kerberos) does not pass a gateway: its tickets are for the brokers' own names; "
+                "PLAIN, SCRAM and OAUTHBEARER do"
+            )
+        if protocol.endswith("SSL"):
+            log.info(
+                "client certificates do not pass a gateway: the cluster sees no client's, nor the gateway's own"
+            )
 
     def look_soon(self) -> None:
         """Look at once: a client names something that is not known."""

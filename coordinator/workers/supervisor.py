@@ -224,6 +224,8 @@ class Supervisor:
 
     def _exited(self, node: int, status: int) -> None:
         del self.workers[node]
+        if self.upstream is not None:
+            self.io.submit(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
         self._asked.pop(node, None)
         self.serving.pop(node, None)
@@ -345,6 +347,12 @@ class Supervisor:
         if self.assignment.released(node, message.partition, message.leader_epoch):
             log.debug("released", partition=message.partition, node=node)
             self.advance()
+
+    def _remove_socket(self, node: int) -> None:
+        """Commands ask at every socket that is there."""
+        path = private_path(self.settings.data_dir, node)
+        if node not in self.workers and self.fs.exists(path):
+            self.fs.remove(path)
 
     def _leader_of(self, group_id: GroupId) -> int | None:
         """The node that is to lead a group's partition, None while there is none."""

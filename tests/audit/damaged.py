@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import Struct
 
+from coordinator.partitions.book import book_of
 from protocol.names import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
@@ -249,11 +250,21 @@ def compacted(log: Log) -> None:
     log.add(commit(log.group, 4)).add(commit(log.group, 5))
 
 
+def taken_over(log: Log) -> None:
+    """Marks of two groups: one that was taken over in parts, and one that was given back and taken over again."""
+    book = book_of(Partition(log.partition), PARTITIONS)
+    healthy(log)
+    for topic, marks in {log.group: (1, 0), "other": (0, 1, None, 0)}.items():
+        for mark in marks:
+            log.add(commit(book, mark, topic=topic, at=NOW - 8 * DAY), at=NOW - 30 * MINUTE)
+
+
 MUST_PASS: Mapping[str, Callable[[Log], object]] = {
     "healthy": healthy,
     "whole again": whole_again,
     "compacted": compacted,
     "empty": lambda log: None,
+    "taken over": taken_over,
 }
 
 

@@ -12,13 +12,13 @@ from coordinator.api import private
 from coordinator.api.private import adopt_group, give_back_group
 from coordinator.api.table import Capabilities, declared
 from coordinator.partitions.adoption import AT_ONCE, Adoptions, Offset
-from coordinator.partitions.book import PREFIX, book_of, is_book
+from coordinator.partitions.book import book_of, is_book
 from coordinator.tickets import Waiting
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
-from protocol.names import GroupId, LeaderEpoch, Partition
+from protocol.names import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
 from storage.format.records import OffsetCommitRecord, decode_record
@@ -309,7 +309,7 @@ def test_each_partition_has_a_book_that_belongs_to_it(partitions: int) -> None:
     books = [book_of(Partition(partition), partitions) for partition in reversed(range(partitions))]
     assert [partition_for(book, partitions) for book in books] == list(reversed(range(partitions)))
     assert all(map(is_book, books))
-    assert book_of(Partition(0), 1) == f"{PREFIX}0"
+    assert book_of(Partition(0), 1) == f"{BOOK_PREFIX}0"
 
 
 class Story:
