@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, code, compaction, compare, instructions, report
+from bench import audit, code, compaction, compare, forwarding, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.filling import Filling
@@ -46,6 +46,7 @@ or against one that is started for it:
 `python -m bench attack --help`: what clients that ask for much do to others.
 `python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
+`python -m bench forwarding --help`: what passes through a gateway, and what that costs.
 `python -m bench instructions --help`: count what a request costs the compiled server.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
@@ -60,6 +61,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "code": code.main,
     "compaction": compaction.main,
     "compare": compare.main,
+    "forwarding": forwarding.main,
     "instructions": instructions.main,
 }
 
