@@ -11,7 +11,7 @@ from coordinator.api import heartbeat, join_group, leave_group, offset_commit, s
 from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
-from coordinator.groups.classic.metadata import NO_PENDING_MEMBERS, NO_STATIC_MEMBERS, NOBODY
+from coordinator.groups.classic.metadata import NO_MEMBERS, NO_PENDING_MEMBERS, NO_STATIC_MEMBERS
 from coordinator.groups.classic.replay import stored_value
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment, GroupConfig
@@ -295,7 +295,7 @@ class Cluster:
 
     def check_hard_state(self) -> None:
         """Nothing has changed but by the records that were appended, and nothing that groups share."""
-        for shared in (NO_STATIC_MEMBERS, NO_PENDING_MEMBERS, NOBODY):
+        for shared in (NO_STATIC_MEMBERS, NO_PENDING_MEMBERS, NO_MEMBERS):
             assert not shared
         if self.log.live is not None and not self.log.live.is_lost:
             assert_hard_state_is_stored(self.log.live, self.log.stored)

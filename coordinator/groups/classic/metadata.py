@@ -1,83 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """A group's books: its members, its generation and its votes."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
-
-import msgspec
 
 from coordinator.groups.classic.member import (
     NEVER,
     PROTOCOL_TYPE_CONSUMER,
     MemberMetadata,
-    MemberSummary,
     Protocols,
 )
 from coordinator.groups.classic.state import GroupState, IllegalTransition
+from coordinator.groups.classic.summary import GroupOverview, GroupSummary
+from coordinator.groups.classic.topic_sets import shared
+from coordinator.groups.classic.votes import count_protocols, winner
 from coordinator.groups.progress import RebalanceProgress
 from coordinator.groups.usage import Usage, text_bytes
 from protocol.embedded import subscribed_topics
 from protocol.errors import ErrorCode
-from protocol.java import hash_map_order
 from protocol.names import GroupId, MemberId
 from protocol.native import mypyc_attr
-
-
-class GroupOverview(msgspec.Struct, frozen=True):
-    """A group as ListGroups shows it."""
-
-    group_id: GroupId
-    protocol_type: str
-    state: str
-
-
-class GroupSummary(msgspec.Struct, frozen=True):
-    """A group as DescribeGroups shows it; `protocol` is empty until a generation has chosen one."""
-
-    state: str
-    protocol_type: str
-    protocol: str
-    members: list[MemberSummary]
-
-
-def _winner(offers: Iterable[Protocols], candidates: Collection[str]) -> str:
-    """The candidate with the most votes; each offer votes for the first candidate in it."""
-    votes: dict[str, int] = {}
-    for offer in offers:
-        for name, _ in offer:
-            if name in candidates:
-                votes[name] = votes.get(name, 0) + 1
-                break
-        else:
-            raise KeyError(f"none of {sorted(candidates)} is offered by all members")
-    return max(hash_map_order(votes), key=lambda name: votes[name])
-
-
-def _count_protocols(votes: dict[str, int], member: MemberMetadata, step: int) -> None:
-    for name, _ in member.supported_protocols:
-        count = votes.get(name, 0) + step
-        if count:
-            votes[name] = count
-        else:
-            del votes[name]
-
 
 # Most groups have nothing of these. They share what is empty, which is replaced and never changed.
 NO_STATIC_MEMBERS: Final[dict[str, MemberId]] = {}
 NO_PENDING_MEMBERS: Final[dict[MemberId, int]] = {}
-NOBODY: Final[set[MemberId]] = set()
-
-SHARED_TOPICS_MAX: Final = 1_000
-_shared_topics: Final[dict[frozenset[str], frozenset[str]]] = {}
-
-
-def shared(topics: frozenset[str]) -> frozenset[str]:
-    """An equal set, the same one for all groups with these few subscriptions."""
-    if len(topics) > 10:
-        return topics
-    if len(_shared_topics) >= SHARED_TOPICS_MAX:
-        _shared_topics.clear()
-    return _shared_topics.setdefault(topics, topics)
+NO_MEMBERS: Final[set[MemberId]] = set()
 
 
 @mypyc_attr(acyclic=True)
@@ -135,7 +82,7 @@ class GroupMetadata:
         self.pending_members: dict[MemberId, int] = (
             NO_PENDING_MEMBERS  # ids given out, not yet joined -> deadline
         )
-        self.pending_sync_members: set[MemberId] = NOBODY
+        self.pending_sync_members: set[MemberId] = NO_MEMBERS
         self.num_members_awaiting_join = 0
         self._votes: dict[str, int] | None = None  # see `supported_protocols`
         self.new_member_added = False
@@ -329,13 +276,13 @@ class GroupMetadata:
         if votes is None:
             votes = self._votes = {}
             for member in self.members.values():
-                _count_protocols(votes, member, 1)
+                count_protocols(votes, member, 1)
         return votes
 
     def _vote(self, member: MemberMetadata, step: int) -> None:
         votes = self._votes
         if votes is not None:
-            _count_protocols(votes, member, step)
+            count_protocols(votes, member, step)
 
     def forget_votes(self) -> None:
         """The group is Stable: the votes are counted again when somebody joins, and take no memory until then."""
@@ -366,13 +313,13 @@ class GroupMetadata:
         """
         assert self.members, f"group {self.group_id} has no member to vote"
         offers = [member.supported_protocols for member in self.members.values()]
-        return _winner(offers, self.candidate_protocols)
+        return winner(offers, self.candidate_protocols)
 
     def protocol_with(self, member: MemberMetadata, protocols: Protocols) -> str:
         """The protocol that would win if this member offered these; one of them must be supported by all others."""
         offers = [protocols if each is member else each.supported_protocols for each in self.members.values()]
         candidates = set.intersection(*[{name for name, _ in offer} for offer in offers])
-        return _winner(offers, candidates)
+        return winner(offers, candidates)
 
     @property
     def uses_consumer_group_protocol(self) -> bool:

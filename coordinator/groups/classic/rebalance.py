@@ -4,7 +4,7 @@
 from typing import Final
 
 from coordinator.groups.classic.member import NEVER, MemberMetadata
-from coordinator.groups.classic.metadata import NOBODY, GroupMetadata
+from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
 from coordinator.groups.classic.replay import empty_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
@@ -76,7 +76,7 @@ def prepare_rebalance(
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
         propagate_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
-    group.pending_sync_members = NOBODY
+    group.pending_sync_members = NO_MEMBERS
     group.sync_deadline_ms = NEVER
     initial = group.state is GroupState.EMPTY
     group.transition_to(GroupState.PREPARING_REBALANCE, now.wall)
@@ -163,7 +163,7 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """The last member is gone: applying the record makes the group Empty."""
     assert not out.records, f"group {group.group_id} becomes empty twice"
     group.check_transition_to(GroupState.EMPTY)
-    group.pending_sync_members = NOBODY
+    group.pending_sync_members = NO_MEMBERS
     out.records.append(empty_record(group, now.wall))
     out.starts_over = True
     if group.rebalance is not None:

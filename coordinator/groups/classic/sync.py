@@ -4,7 +4,7 @@
 from typing import Final
 
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.classic.metadata import NOBODY, GroupMetadata
+from coordinator.groups.classic.metadata import NO_MEMBERS, GroupMetadata
 from coordinator.groups.classic.rebalance import end_rebalance, reset_session
 from coordinator.groups.classic.replay import stable_record
 from coordinator.groups.classic.state import GroupState
@@ -66,7 +66,7 @@ def _validate(group: GroupMetadata, request: SyncGroupRequest) -> ErrorCode:
 def _no_longer_pending(group: GroupMetadata, member_id: MemberId) -> None:
     group.pending_sync_members.discard(member_id)
     if not group.pending_sync_members:
-        group.pending_sync_members = NOBODY
+        group.pending_sync_members = NO_MEMBERS
         group.sync_deadline_ms = NEVER
 
 

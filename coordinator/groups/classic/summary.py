@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A group as clients get to see it."""
+
+import msgspec
+
+from coordinator.groups.classic.member import MemberSummary
+from protocol.names import GroupId
+
+
+class GroupOverview(msgspec.Struct, frozen=True):
+    """A group as ListGroups shows it."""
+
+    group_id: GroupId
+    protocol_type: str
+    state: str
+
+
+class GroupSummary(msgspec.Struct, frozen=True):
+    """A group as DescribeGroups shows it; `protocol` is empty until a generation has chosen one."""
+
+    state: str
+    protocol_type: str
+    protocol: str
+    members: list[MemberSummary]
