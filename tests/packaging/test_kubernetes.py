@@ -49,6 +49,13 @@ def test_the_pod_fits_the_image() -> None:
     assert POD["spec"]["terminationGracePeriodSeconds"] > Settings().shutdown_timeout_ms / 1000
 
 
+def test_sigterm_is_the_drain_and_no_hook_delays_it() -> None:
+    """What a stop answers, refuses and leaves behind is shown by tests/net/test_stop.py."""
+    (container,) = POD["spec"]["containers"]
+    assert "lifecycle" not in container
+    assert IMAGE.values("STOPSIGNAL") == ["SIGTERM"]
+
+
 def test_clients_find_the_node_at_the_address_that_it_advertises() -> None:
     (container,) = POD["spec"]["containers"]
     service = NODE["Service"]
