@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from coordinator.api.operations import Resource
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.questions import Question, Right, questions
 from coordinator.gateway.rules import RULES, Judged, Rule
@@ -72,7 +73,15 @@ class Known:
 class Rights:
     """Judges what is bound for a coordinator; `gate` is what the routes ask."""
 
-    def __init__(self, mono_ms: Callable[[], int], cache_ms: int, adopt: Adopt = all_are_ours) -> None:
+    def __init__(
+        self,
+        mono_ms: Callable[[], int],
+        cache_ms: int,
+        adopt: Adopt = all_are_ours,
+        named: Callable[[Iterable[str | bytes]], None] | None = None,
+    ) -> None:
+        """`named` hears of the topics, by name or id, that a client asks for, before its request passes."""
+        self._named = named
         self._mono_ms = mono_ms
         self._cache_ms = cache_ms
         self._adopt = adopt
@@ -99,6 +108,8 @@ class Rights:
         missing = known.missing(pending.rights, pending.may, self._mono_ms())
         if missing:
             self._find_out(session, known, missing, pending)
+            if self._named is not None and len(missing) > 1:
+                self._named([right.name for right in missing if right.resource is Resource.TOPIC])
         return pending
 
     def _find_out(self, session: Session, known: Known, missing: list[Right], pending: Pending) -> None:

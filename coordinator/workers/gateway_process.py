@@ -2,7 +2,7 @@
 """A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -110,6 +110,7 @@ class GatewayProcess:
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
         try:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
+            self._parts.gateway.on_new_topics = self._topics_named
             self._show(welcome.view)
             self._parts.gateway.start()
         except (OSError, ValueError) as error:
@@ -135,6 +136,11 @@ class GatewayProcess:
 
     def _discovered(self, node_id: int, _address: Address) -> None:
         self.channel.send(messages.BrokerSeen(node_id))
+
+    def _topics_named(self, topics: Collection[str | bytes]) -> None:
+        names = tuple(topic for topic in topics if isinstance(topic, str))
+        ids = tuple(topic for topic in topics if isinstance(topic, bytes))
+        self.channel.send(messages.TopicsSeen(names, ids))
 
     async def _stop(self) -> None:
         if self._parts is not None:

@@ -41,11 +41,13 @@ class Gateways:
         loop: asyncio.AbstractEventLoop,
         launch: Launcher,
         on_broker_seen: Callable[[], None],
+        on_topics_seen: Callable[[messages.TopicsSeen], None],
     ) -> None:
         self._settings = settings
         self._loop = loop
         self._launch = launch
         self._on_broker_seen = on_broker_seen
+        self._on_topics_seen = on_topics_seen
         self._view = GatewayView()
         self.running: dict[int, WorkerProcess] = {}
         """The processes by their number, from 0."""
@@ -126,6 +128,8 @@ class Gateways:
                 self._started(index, GatewayFailed(message.reason))
             case messages.BrokerSeen():
                 self._on_broker_seen()
+            case messages.TopicsSeen():
+                self._on_topics_seen(message)
 
     def _started(self, index: int, error: GatewayFailed | None) -> None:
         starting = self._starting.get(index)

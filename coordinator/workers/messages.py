@@ -164,6 +164,13 @@ class GatewayServes(_Message, frozen=True):
     """The gateway listens on its ports."""
 
 
+class TopicsSeen(_Message, frozen=True):
+    """Clients name these topics, by name or id, for the first time."""
+
+    names: tuple[str, ...]
+    ids: tuple[bytes, ...]
+
+
 class BrokerSeen(_Message, frozen=True):
     """The cluster has named a broker to a client that is not in the view."""
 
@@ -278,7 +285,7 @@ FromWorker = (
     | EndsTold
 )
 ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
-FromGateway = GatewayServes | CannotServe | BrokerSeen
+FromGateway = GatewayServes | CannotServe | BrokerSeen | TopicsSeen
 
 
 def _enc_hook(value: object) -> str:

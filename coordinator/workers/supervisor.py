@@ -132,12 +132,21 @@ class Supervisor:
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
             self.upstream = self._follow_cluster()
-            self.gateways = Gateways(settings, loop, launch_gateway, self.upstream.look_soon)
+            self.gateways = Gateways(
+                settings, loop, launch_gateway, self.upstream.look_soon, self._topics_seen
+            )
 
     def _follow_cluster(self) -> "ClusterFeed":
         from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
 
         return ClusterFeed(self.settings, self.store, self.fs, self.io, self._upstream_changed)
+
+    def _topics_seen(self, seen: messages.TopicsSeen) -> None:
+        """Look at the cluster at once where clients name what is not in the catalogue."""
+        catalogue = self.store.catalogue
+        known = all(catalogue.get(name) is not None for name in seen.names)
+        if self.upstream is not None and not (known and all(catalogue.by_id(each) for each in seen.ids)):
+            self.upstream.look_soon()
 
     # --- life
 

@@ -14,6 +14,7 @@ from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
+from coordinator.gateway.rights import Adopt, all_are_ours
 from coordinator.gateway.routes import Gate, passes
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
@@ -51,7 +52,7 @@ class Peer:
 
     def answer(self, request: bytes, body: bytes) -> None:
         """Answer a request with these bytes behind a header without tags."""
-        self.send(encode_response(int.from_bytes(request[4:8], "big"), body, False))
+        self.send(encode_response(int.from_bytes(request[4:8], "big", signed=True), body, False))
 
     async def ended(self) -> bool:
         """Wait until the other side has closed; whether nothing came before."""
@@ -97,6 +98,11 @@ class Accepting:
         self._server: asyncio.Server | None = None
         self.port = 0
 
+    @property
+    def accepted(self) -> int:
+        """How many have connected so far."""
+        return len(self._all)
+
     async def start(self, path: Path | None = None) -> None:
         """Listen on a port, or at a path."""
         if path is None:
@@ -132,6 +138,7 @@ class House:
     """A gateway with one broker and one node of ours."""
 
     def __init__(self, work: Path, gate: Gate | None = passes, **chosen: Any) -> None:
+        self._adopt: Adopt = chosen.pop("adopt", all_are_ours)
         self.base = free_port_run(OURS_AT + 1)
         self.broker = Accepting()
         self.coordinator = Accepting()
@@ -151,7 +158,8 @@ class House:
 
     async def start(self) -> None:
         """Start all of it."""
-        self.gateway = Gateway(self.config, asyncio.get_running_loop(), real_machine(), gate=self._gate)
+        loop = asyncio.get_running_loop()
+        self.gateway = Gateway(self.config, loop, real_machine(), adopt=self._adopt, gate=self._gate)
         await self.broker.start()
         await self.coordinator.start(self._path)
         self.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", self.broker.port)})

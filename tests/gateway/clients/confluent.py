@@ -16,7 +16,7 @@ def main() -> None:
         "topic.metadata.refresh.interval.ms": options.refresh_ms,
         "metadata.max.age.ms": max(options.refresh_ms, 10) * 3,
     }
-    producer = ck.Producer({**common, "acks": "all"})
+    producer = ck.Producer({**common, "acks": "all", "enable.idempotence": True})
     consumer = ck.Consumer(
         {
             **common,

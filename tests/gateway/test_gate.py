@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has to be so before a request reaches a coordinator: rights, asked as the client, and that its group is ours."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from protocol.names import GroupId, MemberId
+from protocol.structs import Frozen
+from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
+from tests.gateway.test_relay import HEARTBEAT, proxied
+from tests.gateway.test_rewriting import frame_of
+from tests.partitions.running import eventually
+
+ALLOWED = int(ErrorCode.UNKNOWN_MEMBER_ID)
+"""What a broker says to a heartbeat of nobody where the group may be read."""
+DENIED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+def key_of(frame: bytes) -> int:
+    """The api of a request."""
+    return int.from_bytes(frame[:2], "big")
+
+
+async def heartbeat_of_nobody(broker: Peer, error: int) -> None:
+    """Answer the question whether the group may be read."""
+    question = await broker.frame()
+    assert key_of(question) == ApiKey.HEARTBEAT
+    assert read_request(question).member_id == ""
+    broker.answer(question, error.to_bytes(2, "big"))
+
+
+async def test_what_a_client_may_do_is_asked_on_its_own_connection_and_remembered(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client = await house.client(OUR_ID)
+        sent = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT)
+        client.send(sent)
+        broker = await house.broker.peer()
+        await heartbeat_of_nobody(broker, ALLOWED)
+        node = await proxied(house, client)
+        for _ in range(3):  # once, and twice more without a question
+            assert await node.frame() == sent[4:]
+            node.answer(sent[4:], bytes(6))
+            await client.frame()
+            client.send(sent)
+
+
+async def test_what_a_client_may_not_do_reaches_no_coordinator(tmp_path: Path) -> None:
+    async with housed(tmp_path, gate=None, authorization_cache_ms=0) as house:
+        client = await house.client(OUR_ID)
+        client.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) * 2)
+        broker = await house.broker.peer()
+        for _ in range(2):  # each time, where nothing is remembered
+            await heartbeat_of_nobody(broker, DENIED)
+            assert int.from_bytes((await client.frame())[8:10], "big") == DENIED
+        assert house.coordinator.accepted == 0
+
+
+class Adopting(Frozen, frozen=True):
+    """Takes groups over when the test says so."""
+
+    waiting: list[tuple[list[str], Callable[[ErrorCode], None]]]
+
+    def adopt(self, groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
+        """Not yet."""
+        self.waiting.append((groups, done))
+        return False
+
+
+async def heartbeat_before_adoption(house: House, adopting: Adopting) -> tuple[Peer, bytes]:
+    """A client whose heartbeat waits for its group."""
+    client = await house.client(OUR_ID)
+    sent = asked(ApiKey.HEARTBEAT, 3, HEARTBEAT)
+    client.send(sent)
+    await heartbeat_of_nobody(await house.broker.peer(), ALLOWED)
+    await eventually(lambda: adopting.waiting, "the question whether the group is ours")
+    assert adopting.waiting[0][0] == ["g"]
+    return client, sent
+
+
+async def test_a_request_waits_until_its_group_is_ours(tmp_path: Path) -> None:
+    adopting = Adopting([])
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
+        client, sent = await heartbeat_before_adoption(house, adopting)
+        adopting.waiting[0][1](ErrorCode.NONE)
+        node = await proxied(house, client)
+        assert await node.frame() == sent[4:]
+        assert len(adopting.waiting) == 1
+
+
+async def test_a_request_of_a_group_that_cannot_be_ours_hears_why(tmp_path: Path) -> None:
+    adopting = Adopting([])
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
+        client, _ = await heartbeat_before_adoption(house, adopting)
+        adopting.waiting[0][1](ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        answer = await client.frame()
+        assert int.from_bytes(answer[8:10], "big") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+async def test_a_client_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) -> None:
+    adopting = Adopting([])
+    async with housed(tmp_path, gate=None, adopt=adopting.adopt) as house:
+        client, _ = await heartbeat_before_adoption(house, adopting)
+        await client.close()
+        adopting.waiting[0][1](ErrorCode.NONE)
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+        adopting.waiting[0][1](ErrorCode.NONE)
+
+
+async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path) -> None:
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.on_new_topics = named.append
+        commit = OffsetCommitRequest(
+            group_id=GroupId("g"),
+            member_id=MemberId(""),
+            topics=[OffsetCommitRequestTopic(name="new", partitions=[])],
+        )
+        for _ in range(2):
+            client = await house.client(OUR_ID)
+            client.send(asked(ApiKey.OFFSET_COMMIT, 8, commit))
+            broker = await house.broker.peer()
+            await heartbeat_of_nobody(broker, ALLOWED)
+            question = await broker.frame()
+            (topic,) = read_request(question).topics
+            assert (key_of(question), topic.name) == (ApiKey.METADATA, "new")
+            topics = [
+                {
+                    "error_code": 0,
+                    "name": "new",
+                    "is_internal": False,
+                    "partitions": [],
+                    "authorized_operations": {3, 8},
+                }
+            ]
+            metadata = {
+                "throttle_time_ms": 0,
+                "brokers": [],
+                "cluster_id": None,
+                "controller_id": 1,
+                "topics": topics,
+                "authorized_operations": None,
+            }
+            frame = frame_of(ApiKey.METADATA, metadata, 8)
+            broker.send(frame[:4] + question[4:8] + frame[8:])
+            await (await proxied(house, client)).frame()
+    assert named == [{"new"}]
