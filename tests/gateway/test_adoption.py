@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which groups pass a gateway: those that are ours, once they are; with a coordinator and a cluster that are played."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import pytest
+
+from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
+from coordinator.gateway.coordinators import NotServed
+from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPartition
+from coordinator.upstream.errors import Unreachable
+from protocol.errors import ErrorCode
+from protocol.names import GroupId
+from tests.support.idle import idle
+
+NONE = ErrorCode.NONE
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+COMMITTED = {TopicPartition("t", 0): Offset(5)}
+LIVE = GroupState("classic", "Stable", 1)
+
+
+class Played:
+    """The coordinator here and the cluster there, with what goes wrong next; questions are counted."""
+
+    def __init__(self) -> None:
+        self.here: dict[str, Offsets] = {}
+        self.states: dict[str, GroupState] = {}
+        self.error: Exception | None = None
+        self.asked: Counter[str] = Counter()
+        self.at_once = self.most_at_once = 0
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    async def is_adopted(self, group: GroupId) -> bool:
+        self.asked[group] += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.may_answer.wait()
+        finally:
+            self.at_once -= 1
+        if self.error is not None:
+            raise self.error
+        return group in self.here
+
+    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
+        self.here[group] = offsets
+        return True
+
+    async def state(self, group: GroupId) -> GroupState:
+        return self.states.get(group, GroupState.none())
+
+    async def committed(self, group: GroupId) -> Offsets:
+        return COMMITTED
+
+    async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+        raise AssertionError("nothing is written to the cluster")
+
+
+class Process:
+    """A gateway's adoption, its clock, and what was answered."""
+
+    def __init__(self, played: Played, *, take_live: bool = False) -> None:
+        self.now_ms = 0
+        self.tasks: list[asyncio.Task[None]] = []
+        self.adoption = Adoption(played, played, self._spawn, lambda: self.now_ms, take_live=take_live)
+        self.answers: list[Any] = []
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        self.tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def ask(self, *groups: str) -> Any:
+        """True where all are ours at once; else what is answered, None if nothing is by now."""
+        answers: list[ErrorCode] = []
+        if self.adoption.adopt(list(groups), answers.append):
+            assert not answers
+            return True
+        await idle()
+        assert len(answers) <= 1, "an answer is given once"
+        return answers[0] if answers else None
+
+
+@pytest.fixture
+async def played() -> Played:
+    return Played()
+
+
+async def test_a_group_is_taken_over_once_and_then_known(played: Played) -> None:
+    process = Process(played)
+    assert await process.ask("g") is NONE
+    assert played.here == {"g": COMMITTED}
+    assert await process.ask("g") is True
+    assert played.asked["g"] == 1
+    assert await Process(played).ask("g") is NONE  # another process asks itself
+    assert played.asked["g"] == 2
+
+
+async def test_a_group_that_was_given_back_is_asked_for_again(played: Played) -> None:
+    process = Process(played)
+    await process.ask("g", "h")
+    process.adoption.forget(["g"])
+    del played.here["g"]
+    assert await process.ask("h") is True
+    assert await process.ask("g") is NONE
+    assert played.here["g"] == COMMITTED
+
+
+async def test_requests_for_a_group_wait_for_one_adoption(played: Played) -> None:
+    process = Process(played)
+    played.may_answer.clear()
+    answers: list[ErrorCode] = []
+    for _ in range(5):
+        assert not process.adoption.adopt(["g"], answers.append)
+    await idle()
+    assert answers == []
+    played.may_answer.set()
+    await idle()
+    assert answers == [NONE] * 5
+    assert played.asked["g"] == 1
+
+
+async def test_several_groups_of_a_request_pass_together_or_not_at_all(played: Played) -> None:
+    process = Process(played)
+    played.states["live"] = LIVE
+    assert await process.ask("a", "live", "b") is LOADING
+    assert await process.ask("a", "b") is True, "they were taken over beside it"
+    assert await process.ask("a", "c", "a") is NONE
+
+
+async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played: Played) -> None:
+    process = Process(played)
+    played.states["g"] = LIVE
+    assert await process.ask("g") is LOADING
+    del played.states["g"]
+    process.now_ms = REFUSED_MS - 1
+    assert await process.ask("g") is LOADING
+    assert played.asked["g"] == 1
+    process.now_ms = REFUSED_MS
+    assert await process.ask("g") is NONE
+
+
+async def test_a_live_group_is_taken_where_that_is_wanted(played: Played) -> None:
+    played.states["g"] = LIVE
+    assert await Process(played, take_live=True).ask("g") is NONE
+    assert played.here == {"g": COMMITTED}
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (Unreachable("kafka:9092", "gone"), LOADING),
+        (NotServed(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
+        (NotServed(LOADING), LOADING),
+        (ConnectionResetError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (TimeoutError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (NotServed(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
+    ],
+    ids=str,
+)
+async def test_what_goes_wrong_is_an_error_on_which_clients_try_again(
+    played: Played, error: Exception, answer: ErrorCode
+) -> None:
+    process = Process(played)
+    played.error = error
+    assert await process.ask("g") is answer
+    played.error = None
+    process.now_ms = REFUSED_MS
+    assert await process.ask("g") in (NONE, True)
+
+
+async def test_only_so_many_are_taken_over_at_a_time(played: Played) -> None:
+    process = Process(played)
+    played.may_answer.clear()
+    answers: list[ErrorCode] = []
+    for number in range(3 * AT_A_TIME):
+        process.adoption.adopt([f"g{number}"], answers.append)
+    await idle()
+    assert played.at_once == AT_A_TIME
+    played.may_answer.set()
+    await idle()
+    assert answers == [NONE] * 3 * AT_A_TIME
+    assert played.most_at_once == AT_A_TIME
+
+
+async def test_an_adoption_that_is_called_off_leaves_nobody_waiting(played: Played) -> None:
+    process = Process(played)
+    played.may_answer.clear()
+    answers: list[ErrorCode] = []
+    process.adoption.adopt(["g"], answers.append)
+    await idle()
+    for task in process.tasks:
+        task.cancel()
+    await idle()
+    assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
