@@ -124,7 +124,7 @@ def _refuse_flags_of_started(options: argparse.Namespace) -> None:
 
 
 def _reach(bootstrap: Address) -> None:
-    """Raises Unprepared where nobody listens: whoever waits for a server that starts does so before."""
+    """Raises Unprepared where no server listens; wait for one that starts before."""
     try:
         socket.create_connection(bootstrap, REACH_TIMEOUT_S).close()
     except OSError as error:

@@ -133,7 +133,7 @@ class Member:
         return member
 
     def join_request(self) -> hot.JoinGroupRequest:
-        """A leader that joins again starts a rebalance, and as nobody else has to come it ends at once."""
+        """A leader that joins again starts a rebalance, and as no other member has to come it ends at once."""
         return hot.JoinGroupRequest(
             group_id=GROUP,
             member_id=self.member_id,
@@ -296,7 +296,7 @@ def main() -> None:
     import coordinator.net.connection as counted
 
     print(json.dumps({"connection": str(counted.__file__), "rounds": ROUNDS}), flush=True)
-    logs.configure("json", "warning")  # lines are written by a thread, whose turns nobody can foretell
+    logs.configure("json", "warning")  # lines are written by a thread, whose turns cannot be foreseen
     loop = StandingLoop()
     with tempfile.TemporaryDirectory() as work:
         loop.run_until_complete(run(loop, Path(work)))

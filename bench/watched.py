@@ -48,7 +48,7 @@ class WatchedNode(Groupkeeper):
             "advertise": self.address,
             "data.dir": self.data,
             "metrics.listen": self.metrics,
-            "log.cleaner.enable": "false",  # it is told when
+            "log.cleaner.enable": "false",  # it runs on demand
             **self.settings,
         }
         chosen = [f"{key}={value}" for key, value in settings.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attackers, and the member of a group whose heartbeats tell what they do to others."""
+"""The attackers, and the member of a group whose heartbeats show what they do to others."""
 
 import socket
 import threading

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer as anybody would write it on confluent-kafka; it tells on standard output, in JSON, what it does.
+"""A consumer as anybody would write it on confluent-kafka; it says on standard output, in JSON, what it does.
 
     {"assigned": {partition: offset}}      it holds these partitions and goes on at these offsets
     {"sent": {partition: offset}}          it is about to commit
@@ -29,7 +29,7 @@ class Work:
         self._next: dict[int, int] = {}
 
     def assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Go on where the group has got to, whoever did the work before."""
+        """Go on where the group has got to, whichever member did the work before."""
         committed = consumer.committed(partitions, timeout=20)
         self._next = {each.partition: max(each.offset, 0) for each in committed}
         tell("assigned", self._next)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A consumer's process, and what it has told so far."""
+"""A consumer's process, and what it has reported so far."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ LINES_QUOTED: Final = 10
 
 
 class Member:
-    """A member of the group; its process tells the figures; a dict is replaced, never changed."""
+    """A member of the group; its process reports the figures; a dict is replaced, never changed."""
 
     def __init__(self, name: str, bootstrap: str, group: str, topic: str, session_ms: int, log: Path) -> None:
         """Start the process; what it writes to standard error goes to `log`."""
@@ -69,7 +69,7 @@ class Member:
         return self._process.pid
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye to the coordinator. Afterwards all that the process told has been read."""
+        """SIGKILL: no goodbye to the coordinator. Afterwards all that the process reported has been read."""
         self._process.kill()
         self._process.wait()
         self._reader.join()

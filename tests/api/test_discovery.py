@@ -23,7 +23,7 @@ def find(version: int, *keys: str, key_type: int = 0) -> FindCoordinatorRequest:
 
 
 def found(version: int, response: Any) -> list[tuple[int, tuple[int, str, int]]]:
-    """(error, place) for each key, in whichever way the version tells it."""
+    """(error, place) for each key, wherever the version has it."""
     answers = [response] if version < 4 else response.coordinators
     return [(each.error_code, (each.node_id, each.host, each.port)) for each in answers]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InitProducerId, at every version: an id for whoever has no transactions."""
+"""InitProducerId, at every version: an id for producers without transactions."""
 
 import pytest
 

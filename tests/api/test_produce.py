@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Produce, at every version: told of, and refused."""
+"""Produce, at every version: offered, and refused."""
 
 import uuid
 from typing import Any

@@ -102,7 +102,7 @@ def broken_key(log: Log) -> None:
 
 
 def broken_value(log: Log) -> None:
-    """The value of an offset has a version that nobody knows."""
+    """The value of an offset has an unknown version."""
     key = b"\x00\x01" + b"\x00\x01g" + b"\x00\x01t" + b"\x00\x00\x00\x00"
     healthy(log).add(UnknownRecord(1, key, b"\x00\x63"))
 
@@ -222,7 +222,7 @@ MUST_FLAG: Mapping[str, tuple[str, Callable[[Log], None]]] = {
     "flapping": ("members_flapping", flapping),
     "hot": ("hot_partition", hot),
 }
-"""By what was done: the check that must tell, and how it is done. They are in partitions 0, 1, 2..."""
+"""By what was done: the check that must find it, and how it is done. They are in partitions 0, 1, 2..."""
 
 ALSO: Mapping[str, set[str]] = {
     "should have expired": {"offsets_without_group"},

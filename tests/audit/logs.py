@@ -90,7 +90,7 @@ def resealed(batch: bytes) -> bytes:
 
 
 def patched(batch: bytes, at: int, new: bytes) -> bytes:
-    """The batch with other bytes at one place, and a checksum that does not tell."""
+    """The batch with other bytes at one place, and a checksum that fits them."""
     return resealed(batch[:at] + new + batch[at + len(new) :])
 
 

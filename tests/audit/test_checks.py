@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every check tells of the log that was damaged for it, and none of those that were not."""
+"""Every check finds the log that was damaged for it, and none of those that were not."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +27,7 @@ class Audited(msgspec.Struct):
     places: Mapping[str, int]
 
     def checks_in(self, name: str) -> set[str]:
-        """The checks that told of this log."""
+        """The checks that found this log."""
         return {finding.check for finding in self.report.findings if finding.partition == self.places[name]}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An audit that compacts a copy of each log tells what that changes, and nothing where it changes nothing."""
+"""An audit that compacts a copy of each log shows what that changes, and nothing where it changes nothing."""
 
 import errno
 import os
@@ -146,7 +146,7 @@ def forgets_aborts(file_system: FileSystem, job: Job) -> Result:
     return cleaner.run()
 
 
-# ------------------------------------------------------------------ what must be told
+# ------------------------------------------------------------------ what must be found
 
 
 def test_a_lost_key_is_told_with_its_place_and_both_values(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue on disk: nothing is told before it is there, and a crash leaves the old or the new."""
+"""The catalogue on disk: nothing is answered before it is there, and a crash leaves the old or the new."""
 
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What members are told while their group's partition is still being read from the log."""
+"""What members hear while their group's partition is still being read from the log."""
 
 import itertools
 import uuid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static members (KIP-345): a restart within the session is nobody else's business; two cannot be one."""
+"""Static members (KIP-345): a restart within the session does not concern the others; two cannot be one."""
 
 from tests.clients.group import ALL, Group
 from tests.clients.member import Member, MemberOptions

@@ -28,7 +28,7 @@ class Register:
         return len(self._states) - 1
 
     def certain(self, place: int) -> None:
-        """Note that somebody was told of the state at this place: from now on it may not be lost."""
+        """Note that a client has seen the state at this place: from now on it may not be lost."""
         self._certain = max(self._certain, place)
 
     def place_of(self, state: int) -> int:

@@ -35,7 +35,7 @@ OURS = {
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_no_acknowledged_offset_is_lost_or_goes_back_over_many_kills(own_target: Target) -> None:
-    """Every offset that anybody was told of, by an answer or by reading it, is there after every restart."""
+    """Every offset that a client has seen, in an answer or by reading it, is there after every restart."""
     seed = int(os.environ.get("GROUPKEEPER_CRASH_SEED") or random.SystemRandom().randrange(1 << 32))
     rounds = int(os.environ.get("GROUPKEEPER_CRASH_ROUNDS") or ROUNDS[own_target.kind])
     sys.stderr.write(f"replay with GROUPKEEPER_CRASH_SEED={seed}\n")

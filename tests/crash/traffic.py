@@ -60,7 +60,7 @@ class Committer(Traffic):
         self._index = index
         self._random = random.Random(seed)
         self._under_way: deque[dict[Key, int]] = deque()
-        # Offsets differ in all rounds and in all connections, so one that is read tells which commit it was.
+        # Offsets differ in all rounds and in all connections, so one that is read shows which commit it was.
         self._next_offset = seed << 20
 
     def work(self) -> None:

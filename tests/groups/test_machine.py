@@ -131,7 +131,7 @@ class GroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.shard.groups)
     @rule()
     def restart(self) -> None:
-        """The partition moves away and back: whoever waits hears of it, and the log has it all."""
+        """The partition moves away and back: those who wait hear of it, and the log has it all."""
         waiting = [
             member.awaiting_join or member.awaiting_sync
             for kept in self.cluster.shard.groups.values()

@@ -101,7 +101,7 @@ async def long_pause(work: Path) -> Recording:
         commits = committer(service)
         await recording.phase("before", BEFORE, commits)
         os.kill(service.pid, signal.SIGSTOP)
-        await asyncio.sleep(4.0)
+        await asyncio.sleep(4.0)  # the pause itself: rules look at real time
         os.kill(service.pid, signal.SIGCONT)
         await recording.phase("during", 30, commits)
         await recording.phase("after", 120, commits)
@@ -139,7 +139,7 @@ async def slow_disk(work: Path) -> Recording:
         async def slowly() -> None:
             with running.disk.hold():
                 committed = asyncio.ensure_future(commits())
-                await asyncio.sleep(0.8)
+                await asyncio.sleep(0.8)  # as long as a flush of a slow disk takes
             await committed
 
         await recording.phase("before", 40, commits)

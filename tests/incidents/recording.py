@@ -64,7 +64,7 @@ class Recording:
         await asyncio.sleep(self._next_s - now_s)
 
     def _scrape(self) -> Values | None:
-        """Every series that the rules ask for; None where nobody answers."""
+        """Every series that the rules ask for; None without an answer."""
         try:
             with urllib.request.urlopen(self._url, timeout=5) as answer:
                 text = answer.read().decode()

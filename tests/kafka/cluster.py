@@ -185,7 +185,7 @@ class KafkaCluster:
             admin.close()
 
     def metadata(self, node_id: int | None = None, topic: str | None = None) -> Any:
-        """confluent-kafka's cluster metadata, as one broker (or any) tells it."""
+        """confluent-kafka's cluster metadata, as one broker (or any) has it."""
         return self.admin(node_id).list_topics(topic, timeout=30)
 
     def create_topic(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever produces, or fetches, hears what is wrong: from the client as far as it shows a broker's words, and the log.
+"""Clients that produce, or fetch, hear what is wrong: from the client as far as it shows a broker's words, and the log.
 
 docs/differences.md has a table of what each client shows.
 """

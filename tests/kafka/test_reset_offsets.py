@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kafka-consumer-groups.sh --reset-offsets, forward and backward: what is written is what was told, or nothing.
+"""kafka-consumer-groups.sh --reset-offsets, forward and backward: what is written is what was said, or nothing.
 
 The same commands run against a real broker and against us: where a topic says where its work ends, they do the same
 as on a broker whose logs end there; where it does not, they do what they were told or end with an error.
@@ -69,7 +69,7 @@ def declared(ours: Service) -> Place:
 
 @pytest.fixture(scope="module", params=["no group named", "a group that has not committed"])
 def undeclared(ours: Service, request: pytest.FixtureRequest) -> Place:
-    """A topic of ours of which nobody says where it ends."""
+    """A topic of ours without declared ends."""
     topic = f"undeclared-{uuid.uuid4().hex[:8]}"
     named = request.param.startswith("a group")
     raw.create_topic(ours.bootstrap, topic, len(ENDS), configs={END_GROUP: "silent"} if named else {})

@@ -49,7 +49,7 @@ def topic_without(service: Service) -> str:
 
 
 def librdkafka(bootstrap: str, topic: str, reset: str) -> Mapping[int, int]:
-    """It tells that it has come to the end of a partition, and at which offset, with its first fetch."""
+    """It says that it has come to the end of a partition, and at which offset, with its first fetch."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,

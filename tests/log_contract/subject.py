@@ -71,11 +71,11 @@ class Subject(ABC):
 
     @abstractmethod
     async def plant(self, partition: Partition, batch: bytes) -> None:
-        """Put a batch at the end of a partition that nobody has claimed yet."""
+        """Put a batch at the end of a partition that was not claimed yet."""
 
     @abstractmethod
     def damage(self, partition: Partition) -> None:
-        """Change a byte in the middle of what a partition holds; nobody has claimed it since the start."""
+        """Change a byte in the middle of what a partition holds; it was not claimed since the start."""
 
     @abstractmethod
     async def restart(self) -> GroupLog:

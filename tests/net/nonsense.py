@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random input, the same for the same seed: from plain noise to well-formed requests with values nobody sends."""
+"""Random input, the same for the same seed: from noise to well-formed requests with values that no client sends."""
 
 import os
 import random

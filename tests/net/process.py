@@ -142,7 +142,7 @@ class Watch(threading.Thread):
 
 
 def resident_kib(service: Service) -> int | None:
-    """What the process holds in memory now; None where the system does not tell (only Linux does)."""
+    """What the process holds in memory now; None where the system does not say (only Linux does)."""
     status = Path(f"/proc/{service.pid}/status")
     if not status.exists():
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All connections together have a budget for answers that nobody takes, and peers that do not read are closed."""
+"""All connections together have a budget for answers that are not taken, and peers that do not read are closed."""
 
 import asyncio
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every api that is told of is served in every version that is told of: over a socket, with kafka-python's codec."""
+"""What ApiVersions names is served in every version that it names: over a socket, with kafka-python's codec."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

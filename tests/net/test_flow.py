@@ -30,7 +30,7 @@ def edge(tmp_path: Path) -> Edge:
 
 
 async def big_group(edge: Edge) -> int:
-    """A group whose offsets take some 80 KB to tell; returns how many bytes."""
+    """A group whose offsets take some 80 KB in an answer; returns how many bytes."""
     client = edge.connect()
     client.send(
         requests.commit("big", {partition: partition for partition in range(20)}, metadata="x" * 4_000)

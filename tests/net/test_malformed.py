@@ -144,14 +144,14 @@ async def test_the_largest_frame_is_taken(edge: Edge) -> None:
     assert client.correlation_ids() == [5]
 
 
-# --- what nobody thought of: random, but the same each time ---
+# --- random input, the same each time ---
 
 
 @pytest.mark.parametrize("make", nonsense.EVERY_KIND)
 async def test_random_input_ends_no_more_than_its_own_connection(
     edge: Edge, make: Callable[[random.Random], bytes]
 ) -> None:
-    """No handler raises, nobody else's connection closes, and a group that works goes on working."""
+    """No handler raises, no other connection closes, and a group that works goes on working."""
     rng = nonsense.generator()
     healthy = Healthy(edge)
     await healthy.start()

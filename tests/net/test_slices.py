@@ -516,7 +516,7 @@ async def test_a_long_request_is_told_that_its_partition_was_lost(tmp_path: Path
 
 
 class Neighbour:
-    """Another node, which tells its ends when the test lets it."""
+    """Another node, which sends its ends when the test lets it."""
 
     def __init__(self) -> None:
         self.asked: list[Callable[[EndsByTopic | None], None]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of other protocols, and producers: each is told what is wrong, and so is who reads the log."""
+"""Clients of other protocols, and producers: each hears what is wrong, and the log says so."""
 
 import http.client
 import json

@@ -335,7 +335,7 @@ EVERY_API: dict[str, tuple[Callable[..., Any], Any, int, Callable[[Any], Any]]] 
         lambda answer: answer.results[0].error_code,
     ),
 }
-# Nobody knows the member yet, and it is not to be disturbed (GroupCoordinatorService.heartbeat).
+# The member is not known yet, and it is not to be disturbed (GroupCoordinatorService.heartbeat).
 WHILE_LOADING = {"heartbeat": NONE}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No answer leaves before what it tells is on disk: writes and reads alike, in the mode `always`."""
+"""No answer leaves before what it says is on disk: writes and reads alike, in the mode `always`."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -189,7 +189,7 @@ async def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) ->
         assert [member.assignment for member in group.members.values()] == [b"all"]
 
 
-# --- that there is nothing is told as late as that there is something ---
+# --- that there is nothing is answered as late as that there is something ---
 
 GONE = {
     "fetch": requests.fetch_offsets("g"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A flush that fails: whoever waits hears so, memory goes back to what the log holds, and service goes on.
+"""A flush that fails: those who wait hear so, memory goes back to what the log holds, and service goes on.
 
 DESIGN.md's third rule: a failed append never rolls memory back; after a failed fsync nothing is retried and
 acknowledged.

@@ -56,7 +56,7 @@ async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(tmp
 
 
 async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: Path) -> None:
-    """What was accepted without a sync may be gone: then nobody goes on reading it from memory."""
+    """What was accepted without a sync may be gone: then it is not read from memory any more."""
     async with node(tmp_path / "data", log_flush="interval", log_flush_interval_ms=3_600_000) as running:
         client = await running.client()
         group, other = running.group_in(1), running.group_in(2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the offsets topic of a whole node: nothing is read before it is durable, and reading holds up nobody."""
+"""Reading the offsets topic of a whole node: nothing is read before it is durable, and reading holds nothing up."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -91,7 +91,7 @@ async def test_while_a_read_waits_for_the_disk_others_are_served(running: Runnin
 
 
 async def test_a_reader_that_takes_nothing_does_not_take_the_memory(running: Running) -> None:
-    """Answers that nobody takes are counted, and no more are made once they fill the budget."""
+    """Answers that are not taken are counted, and no more are made once they fill the budget."""
     unsent = running.app.unsent
     unsent.bytes_max = 1 << 20
     writer, reader = await running.client(), await running.client()

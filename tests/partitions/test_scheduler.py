@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic jobs: when they run, that none runs beside itself, and what they tell of it."""
+"""Periodic jobs: when they run, that none runs beside itself, and what they note of it."""
 
 import asyncio
 

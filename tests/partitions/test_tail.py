@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who waits at the end of a log is woken once it has moved, and nobody else is, and nobody twice."""
+"""Who waits at the end of a log is woken once it has moved, only then, and once."""
 
 from collections.abc import Callable
 from typing import Any

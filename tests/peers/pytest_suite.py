@@ -75,7 +75,7 @@ def read_report(path: Path) -> list[Outcome]:
         module = case.get("classname", "").rpartition("test_")[2]
         name = f"test_{module}::{case.get('name')}"
         outcome = _outcome(name, case)
-        # A test whose teardown fails is told of twice.
+        # A test whose teardown fails is reported twice.
         if name not in outcomes or outcome.verdict is Verdict.FAILED:
             outcomes[name] = outcome
     return list(outcomes.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of the Python clients' own suites that passed before still pass; README.md tells of the other peers."""
+"""The tests of the Python clients' own suites that passed before still pass; README.md has the other peers."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ class Broken(AssertionError):
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """A commit, or, with NOTHING, a deletion. `done` is None while nobody knows whether it took place."""
+    """A commit, or, with NOTHING, a deletion. `done` is None while it is not known whether it took place."""
 
     value: int
     began: float
@@ -92,7 +92,7 @@ class Register:
             return f"nothing is committed, but {self._newest(began)} was acknowledged"
         if len(self.deletions) == 1:
             self._seen(Sighting(fits[0][0], began, now))
-        # Which of them it saw, nobody knows.
+        # Which of them it saw is not known.
         return min(fits, key=lambda fit: fit[0].began)[0], max(until for _, until in fits)
 
     def _replaced(self, write: Write) -> tuple[float, int]:

@@ -35,7 +35,7 @@ Facts = tuple[object, ...]
 
 
 class Inspector:
-    """Looks into a world's nodes, from time to time; what it has seen before tells how long something takes."""
+    """Looks into a world's nodes, from time to time; what it has seen before shows how long something takes."""
 
     def __init__(self, world: "World") -> None:
         self._world = world
@@ -145,7 +145,7 @@ class Inspector:
                     try:
                         replayed = replay(app, partition)
                     except StorageError:
-                        continue  # it had failed, and nobody had noticed
+                        continue  # it had failed, unnoticed
                 self._world.history.counts["replays"] += 1
                 _same("replay(log) = replay(compacted log) = live state", partition, book, replayed)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log accepted, batch by batch, whoever wrote it: the truth that memory and compacted logs are compared with.
+"""What the log accepted, batch by batch, by any node: the truth that memory and compacted logs are compared with.
 
 It stands at the door of storage. A batch that was on its way when the disk failed or the process ended may be found in
 the log later, or not; the next one tells by its offset.
@@ -55,7 +55,7 @@ class PartitionBook:
     leader_epoch: int = -1
     groups: dict[str, GroupBook] = field(default_factory=dict)
     doubtful: list[Batch] = field(default_factory=list)
-    """Batches that may be in the log, in order: nobody has heard that they are."""
+    """Batches that may be in the log, in order: no client has heard that they are."""
 
 
 class Ledger:
@@ -175,7 +175,7 @@ class Ledger:
                 "an offset is given once",
                 f"partition {partition}: {batch.base_offset} after {book.end_offset}",
             )
-        # A node that is alone has nobody to be told from: its partitions move in simulations only.
+        # A node that is alone has no others beside it: its partitions move in simulations only.
         if batch.leader_epoch < book.leader_epoch and not self._world.is_alone:
             raise Broken(
                 "a leader epoch never goes back",

@@ -66,7 +66,7 @@ class Slowness:
 
 
 class SimulatedThread:
-    """Runs calls one after the other, each after a while, and tells of each after another while."""
+    """Runs calls one after the other, each after a while, and reports each after another while."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, slowness: Slowness) -> None:
         self._loop = loop

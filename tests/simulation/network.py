@@ -20,7 +20,7 @@ OUTSIDE: Final = Context()
 
 
 class Lost(Exception):
-    """The connection is gone, or nobody listens."""
+    """The connection is gone, or there is no listener."""
 
 
 class BoundSocket:

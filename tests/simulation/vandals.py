@@ -9,7 +9,7 @@ from tests.simulation.network import Lost
 
 
 class Vandal(Client):
-    """Does harm to nobody but itself."""
+    """Does harm only to itself."""
 
     async def run(self) -> None:
         while True:

@@ -121,11 +121,11 @@ class World:
         self._failure = self._failure or error
 
     def outside(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call soon, as nobody's doing."""
+        """Call soon, on behalf of no node."""
         self.loop.call_soon(call, *arguments, context=OUTSIDE)
 
     def later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call then, as nobody's doing."""
+        """Call then, on behalf of no node."""
         self.loop.call_later(seconds, call, context=OUTSIDE)
 
     def crashed(self, body: Body) -> None:
@@ -265,7 +265,7 @@ class World:
             self.fail(error)
 
     def _wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something was raised where nobody takes it."""
+        """Something was raised and not handled."""
         error = context.get("exception")
         if error is not None and not isinstance(error, asyncio.CancelledError | Crash):
             self.fail(error)

@@ -30,7 +30,7 @@ class Account:
     """What all machines share that drive log managers through steps that may fail at any moment."""
 
     def __init__(self, fs: FaultyFileSystem, seed: int) -> None:
-        """Nothing is accepted yet; `seed` is for whoever draws."""
+        """Nothing is accepted yet; `seed` is for drawing."""
         self.rng = random.Random(seed)
         self.fs = fs
         self.label = 0

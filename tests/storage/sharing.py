@@ -39,7 +39,7 @@ class SharingMachine(Account):
         self.start(nodes)
 
     def start(self, nodes: int) -> None:
-        """Start the nodes in a directory where nobody is, and compare."""
+        """Start the nodes in a directory without any, and compare."""
         self.shared, self.managers, self.owners = None, {}, {}
         if nodes == 1:
             self.managers[1] = LogManager.open(ROOT, SETTINGS, self.fs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compaction: what stays, what goes, and that nobody who replays the log can tell the difference."""
+"""Compaction: what stays, what goes, and that a replay of the log shows no difference."""
 
 import random
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's file: what was written is read back, from any prefix; damage is told from a torn end."""
+"""The journal's file: what was written is read back, from any prefix; damage is known from a torn end."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -157,7 +157,7 @@ def test_damage_to_the_header_is_reported() -> None:
     whole = bytes(fs.inode(path).data)
     for position in range(40):
         if 10 <= position < 16:
-            continue  # padding, read by nobody, but in the checksum as well
+            continue  # padding, which is not read, but in the checksum as well
         fs.inode(path).data[position] ^= 0x10
         with pytest.raises(CorruptLog):
             read_journal(fs, path, 1)

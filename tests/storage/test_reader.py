@@ -326,7 +326,7 @@ def with_epochs() -> Reading:
         (0, 0, None),
         (0, 1, (0, 0)),
         (3, 3, None),
-        (4, 3, Missed.OUT_OF_RANGE),  # nobody here knows it
+        (4, 3, Missed.OUT_OF_RANGE),  # it is not known here
     ],
 )
 def test_logs_that_diverge_are_told_where(

@@ -268,7 +268,7 @@ def delete_topic(bootstrap: str, topic: str) -> None:
 
 
 def end_offset(bootstrap: str, topic: str, partition: int) -> int:
-    """Return where a partition ends, once somebody can tell."""
+    """Return where a partition ends, once that is known."""
     cls = ListOffsetsRequest.ListOffsetsTopic
     part = cls.ListOffsetsPartition(partition_index=partition, current_leader_epoch=-1, timestamp=LATEST)
     request = ListOffsetsRequest(

@@ -200,7 +200,7 @@ def test_a_move_waits_for_the_release_and_back_at_once_comes_under_a_new_epoch()
 
 
 def test_a_release_that_comes_after_its_node_was_lost_frees_nothing() -> None:
-    """Its journal is being settled: whoever got the partition now would write beside that."""
+    """Its journal is being settled: a node that got the partition now would write beside that."""
     cluster = started(2)
     partition = min(cluster.has[1])
     cluster.machine.move(Partition(partition), 2)

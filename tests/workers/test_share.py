@@ -47,7 +47,7 @@ class Played:
         self.clients: list[Client] = []
 
     def lead(self, partition: int, *deleted_topics: str) -> None:
-        """Give a partition that is nobody's."""
+        """Give a partition that no node has."""
         assert partition not in self.led
         self.led.add(partition)
         self.epochs[partition] += 1
@@ -57,7 +57,7 @@ class Played:
         self.app.share.lead(messages.Lead(Partition(partition), LeaderEpoch(self.epochs[partition]), *known))
 
     def resign(self, partition: int) -> None:
-        """Take a partition; `released` tells when it is nobody's."""
+        """Take a partition; `released` says when no node has it."""
         self.app.share.resign(messages.Resign(Partition(partition), LeaderEpoch(self.epochs[partition])))
 
     async def released(self, partition: int) -> messages.Released:

@@ -113,7 +113,7 @@ def read(connection: raw.RawConnection, group: str) -> int | None:
 
 
 def committed(addresses: Sequence[str], group: str) -> int:
-    """The offset of a group, from whoever coordinates it."""
+    """The offset of a group, from its coordinator."""
     walker = Walker(group, addresses)
     found: list[int] = []
 

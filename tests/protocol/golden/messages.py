@@ -125,7 +125,7 @@ def _make(schema: Any, version: int, rng: random.Random) -> Values:
 
 def _make_field(field: Any, version: int, rng: random.Random) -> Any:
     if field.type_str == "records":
-        return None  # Kafka's JSON tells only how long they are
+        return None  # Kafka's JSON has only their length
     if field.nullable_for_version_q(version) and rng.random() < 0.3:
         return None
     if field.is_struct_array():
