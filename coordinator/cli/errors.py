@@ -48,6 +48,10 @@ def fail(message: str, exit_code: int) -> NoReturn:
 
 
 def say(message: str) -> None:
-    """Print one line on standard error."""
-    line = message if message.isprintable() else message.encode("unicode_escape").decode()
-    typer.echo(f"groupkeeper: {line}", err=True)
+    """Print one line on standard error that says what is wrong."""
+    tell(f"groupkeeper: {message}", err=True)
+
+
+def tell(line: str, *, err: bool = False) -> None:
+    """Print one line; of names that clients have chosen, control characters as escapes."""
+    typer.echo(line if line.isprintable() else line.encode("unicode_escape").decode(), err=err)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import typer
 
 from coordinator.cli.cluster import groups, offsets, topics
 from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
-from coordinator.cli.errors import CommandError
+from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.groups.changes import current_of
 from coordinator.cli.options import addresses, connect
 from coordinator.cli.takeover import Takeover, plan_takeover
@@ -163,9 +162,9 @@ def _print(plan: Takeover, source: Source, dry_run: bool) -> None:
         for group in source.active
     ]
     for line in done:
-        typer.echo(line)
+        tell(line)
     for line in notes:
-        typer.echo(line, err=True)
+        tell(line, err=True)
 
 
 def _some(places: Sequence[object]) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.cli.cluster import ends as ending
 from coordinator.cli.cluster import groups as asking
 from coordinator.cli.cluster import offsets as committing
-from coordinator.cli.cluster.model import CommittedOffset, GroupDetails
+from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, Place
 from coordinator.cli.errors import CommandError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -224,6 +225,9 @@ def test_what_clients_choose_cannot_steer_the_terminal(node: FakeNode, groupkeep
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Dead")
     outcome = groupkeeper("groups", "describe", "a\nb", "--bootstrap", node.bootstrap)
     assert outcome.stderr == "groupkeeper: group a\\nb not found\n"
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Empty")
+    outcome = groupkeeper("groups", "delete", "a\x1b]2;b", "--bootstrap", node.bootstrap)
+    assert outcome.stdout == "would be deleted: a\\x1b]2;b\n"
 
 
 def test_json_shows_no_text_that_steers_a_terminal(node: FakeNode, groupkeeper: Command) -> None:
@@ -273,6 +277,62 @@ def test_patience_ends_when_the_time_is_up(node: FakeNode, code: ErrorCode) -> N
         asking.describe(client, ["g"])
     assert str(caught.value) == f"describing group g: still {code.name} after 5 s"
     assert 3.0 < patience.now < 5.0
+
+
+def test_each_coordinator_is_asked_for_its_own_groups_and_only_again_for_what_was_not_ready(
+    node: FakeNode,
+) -> None:
+    with FakeNode() as other:
+        by_group = {"a": node, "b": other, "c": node}
+        loading = iter([True, False])
+
+        def find(request: Any, _version: int) -> Any:
+            rows = [coordinator(by_group[key]).coordinators[0] for key in request.coordinator_keys]
+            return FindCoordinatorResponse(throttle_time_ms=0, coordinators=rows)
+
+        def describe(request: Any, _version: int) -> Any:
+            groups = []
+            for group in request.groups:
+                late = group == "c" and next(loading)
+                groups += described(group, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if late else 0).groups
+            return DescribeGroupsResponse(throttle_time_ms=0, groups=groups)
+
+        node.answers[ApiKey.FIND_COORDINATOR] = find
+        for each in (node, other):
+            each.answers[ApiKey.DESCRIBE_GROUPS] = describe
+        with Patience().client(node) as client:
+            found = asking.describe(client, ["a", "b", "c"])
+        asked = [r.groups for of in (node, other) for h, r in of.asked if h.api_key == ApiKey.DESCRIBE_GROUPS]
+    assert {group: isinstance(answer, GroupDetails) for group, answer in found.items()} == dict.fromkeys(
+        "abc", True
+    )
+    assert asked == [["a", "c"], ["c"], ["b"]]
+
+
+def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) -> None:
+    with FakeNode() as other:
+        answer = metadata(node, other, topics={"orders": 2})
+        answer.topics[0].partitions[1].leader_id = 1
+        node.answers[ApiKey.METADATA] = lambda *_: answer
+        of_both = [("orders", 0), ("orders", 1)]
+        node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 5))
+        other.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 6))
+        with Patience().client(node) as client:
+            places = [Place("orders", 0), Place("orders", 1), Place("orders", 9)]
+            found = ending.offsets_at(client, places, ending.END)
+    assert found == {places[0]: 5, places[1]: 6, places[2]: "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_a_partition_without_a_leader_is_waited_for(node: FakeNode) -> None:
+    gone, there = metadata(node, topics={"orders": 1}), metadata(node, topics={"orders": 1})
+    gone.topics[0].partitions[0].leader_id = -1
+    answers = iter([gone, gone, there])
+    node.answers[ApiKey.METADATA] = lambda *_: next(answers)
+    node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, {("orders", 0): 5})
+    patience = Patience()
+    with patience.client(node) as client:
+        assert ending.offsets_at(client, [Place("orders", 0)], ending.END) == {Place("orders", 0): 5}
+    assert patience.pauses == 2
 
 
 def test_loading_is_waited_for_by_list_too(node: FakeNode) -> None:

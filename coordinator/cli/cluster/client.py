@@ -98,9 +98,11 @@ class Client:
     def connection(self, address: Address) -> Connection:
         """The connection to a node. Raises CommandError where there can be none."""
         if address not in self._connections:
-            left_s = max(0.001, self._deadline - self._clock())
-            self._connections[address] = Connection(address, left_s, self._security)
+            self._connections[address] = Connection(address, self._left_s, self._security)
         return self._connections[address]
+
+    def _left_s(self) -> float:
+        return max(0.001, self._deadline - self._clock())
 
     def first(self) -> Connection:
         """The connection to the first node of the bootstrap list that can be reached."""

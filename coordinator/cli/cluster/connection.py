@@ -4,6 +4,7 @@
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
@@ -29,14 +30,15 @@ class Versions(NamedTuple):
 
 
 class Connection:
-    """One connection; every wait in it ends with CommandError after `timeout_s`."""
+    """One connection; a wait in it ends with CommandError after what `left_s` says that is left then, in seconds."""
 
-    def __init__(self, address: Address, timeout_s: float, security: Security = PLAINTEXT) -> None:
+    def __init__(self, address: Address, left_s: Callable[[], float], security: Security = PLAINTEXT) -> None:
         self.address = address
+        self._left_s = left_s
         self.node_id = -1  # until an answer names it
         self._correlation_id = 0
         try:
-            self._socket = self._open(timeout_s, security)
+            self._socket = self._open(left_s(), security)
         except ssl.SSLError as error:
             raise CommandError(f"cannot connect to {self.name}: TLS: {error.reason or error}") from None
         except OSError as error:
@@ -96,6 +98,7 @@ class Connection:
         header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
         frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
         try:
+            self._socket.settimeout(self._left_s())
             self._socket.sendall(struct.pack(">i", len(frame)) + frame)
             response = self._receive()
         except OSError as error:

@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
 from coordinator.cli.cluster.model import CommittedOffset, Place
-from coordinator.cli.errors import CommandError
+from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.options import NOTHING_DONE
 from protocol.errors import ErrorCode
 
@@ -24,9 +23,14 @@ if TYPE_CHECKING:
 class Current(msgspec.Struct, frozen=True):
     """A group before the change; it need not exist, and has nothing then."""
 
-    has_members: bool
+    members: int
     exists: bool
     committed: Mapping[Place, CommittedOffset]
+
+    @property
+    def has_members(self) -> bool:
+        """Whether nobody else may set its offsets."""
+        return self.members > 0
 
     @property
     def offsets(self) -> dict[Place, int]:
@@ -57,7 +61,6 @@ def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
     from coordinator.cli.cluster import groups as asking
     from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import expect
-    from coordinator.cli.cluster.membership import is_active
 
     described = asking.describe(client, groups)
     committed = offsets.committed(client, groups)
@@ -65,9 +68,9 @@ def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
     for group in groups:
         answer = described[group]
         exists = answer is not asking.NOT_FOUND
-        has_members = exists and is_active(expect(answer, f"describing group {group}"))
+        members = len(expect(answer, f"describing group {group}").members) if exists else 0
         rows = expect(committed[group], f"reading the offsets of group {group}")
-        found[group] = Current(has_members, exists, {row.place: row for row in rows})
+        found[group] = Current(members, exists, {row.place: row for row in rows})
     return found
 
 
@@ -133,8 +136,12 @@ def report(
     sys.stdout.flush()
     for change in changes:
         if not change.current.exists and not execute:
-            typer.echo(f"group {change.group} does not exist yet", err=True)
+            tell(f"group {change.group} does not exist yet", err=True)
+        if change.current.has_members and not execute:
+            tell(
+                f"group {change.group} has {change.current.members} members, which --force removes", err=True
+            )
     if not execute:
-        typer.echo(NOTHING_DONE, err=True)
+        tell(NOTHING_DONE, err=True)
     if failed:
         raise CommandError("; ".join(failed))

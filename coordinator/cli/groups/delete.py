@@ -3,9 +3,7 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-
-from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.errors import CommandError, one_line_errors, tell
 from coordinator.cli.options import (
     DEFAULT_BOOTSTRAP,
     NOTHING_DONE,
@@ -54,9 +52,9 @@ def delete(
                 failed |= {name: answer for name, answer in answers.items() if answer is not None}
         for name in chosen:
             if name not in failed:
-                typer.echo(f"{'deleted' if execute else 'would be deleted'}: {name}")
+                tell(f"{'deleted' if execute else 'would be deleted'}: {name}")
         if not execute:
-            typer.echo(NOTHING_DONE, err=True)
+            tell(NOTHING_DONE, err=True)
         if failed:
             raise CommandError("; ".join(_why(name, answer) for name, answer in failed.items()))
 

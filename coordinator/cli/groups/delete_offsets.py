@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.options import (
     DEFAULT_BOOTSTRAP,
     NOTHING_DONE,
@@ -57,7 +57,7 @@ def delete_offsets(
         if gone:
             print_table(["TOPIC", "PARTITION", "DELETED" if execute else "WOULD BE DELETED"], gone)
         if not execute:
-            typer.echo(NOTHING_DONE, err=True)
+            tell(NOTHING_DONE, err=True)
         if refused:
             raise CommandError(_refused(refused))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import CommandError, one_line_errors
+from coordinator.cli.errors import CommandError, one_line_errors, say
 from coordinator.cli.options import (
     DEFAULT_BOOTSTRAP,
     AllGroups,
@@ -115,7 +115,7 @@ def known_ends(client: "Client", places: "set[Place]") -> "dict[Place, int]":
     try:
         return ends.known(ends.offsets_at(client, sorted(places), ends.END))
     except CommandError as error:
-        typer.echo(f"groupkeeper: no lag: {error}", err=True)
+        say(f"no lag: {error}")
         return {}
 
 

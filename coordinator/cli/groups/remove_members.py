@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.options import (
     DEFAULT_BOOTSTRAP,
     NOTHING_DONE,
@@ -58,13 +58,11 @@ def remove_members(
                 refused = membership.remove_members(client, group, leaving)
         for each in chosen:
             if membership.leaving(each) not in refused:
-                typer.echo(
-                    f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})"
-                )
+                tell(f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})")
         if not chosen:
-            typer.echo("no members", err=True)
+            tell("no members", err=True)
         if not execute:
-            typer.echo(NOTHING_DONE, err=True)
+            tell(NOTHING_DONE, err=True)
         if refused:
             each_why = ", ".join(f"{who} ({why})" for who, why in refused.items())
             raise CommandError(f"not removed: {each_why}")

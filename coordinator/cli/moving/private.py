@@ -37,7 +37,7 @@ class PrivateConnection(Connection):
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._path = path
-        super().__init__(Address(str(path), 0), timeout_s)
+        super().__init__(Address(str(path), 0), lambda: timeout_s)
 
     def _open(self, timeout_s: float, _security: Security) -> socket.socket:
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

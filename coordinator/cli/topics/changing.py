@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.options import (
     DEFAULT_BOOTSTRAP,
     NOTHING_DONE,
@@ -114,14 +114,14 @@ def delete(
         missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         answers |= {pattern: missing for pattern, found in chosen.items() if not found}
         if not execute:
-            typer.echo(NOTHING_DONE, err=True)
+            tell(NOTHING_DONE, err=True)
         _report("deleted" if execute else "would be deleted", "deleting", answers)
 
 
 def _report(done: str, doing: str, answers: "Answers") -> None:
     """Say what was done, and raise CommandError for what was not."""
     for name in sorted(name for name, answer in answers.items() if answer is None):
-        typer.echo(f"{done}: {name}")
+        tell(f"{done}: {name}")
     refused = [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
     if refused:
         raise CommandError("; ".join(refused))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Json, Timeout, Watch, connect
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_topics(
             elif found:
                 print_table(["TOPIC", "PARTITIONS"], [(each.topic, each.partitions) for each in found])
             else:
-                typer.echo("no topics", err=True)
+                tell("no topics", err=True)
 
         repeatedly(show, watch)
 
