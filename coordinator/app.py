@@ -64,6 +64,8 @@ from storage.format.compression import NAMES as COMPRESSIONS
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from coordinator.admin.http import AdminServer
 
 log = get_logger("node")
@@ -232,7 +234,7 @@ class App:
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
         await self.listener.start()
-        self._schedule()
+        self.schedule()
         metrics = await self._start_admin()
         self.loop_watch.start()  # after the imports, the one long pause, in which no client is served yet
         log.info(
@@ -358,6 +360,8 @@ class App:
             groups_top=self.settings.metrics_groups_top,
         )
         registry.register(collector)
+        for more in self.collectors():
+            registry.register(more)
         page = Page(registry, collector.count_groups, self.clock.nanos)
         admin = AdminServer(page, self.readiness, self._preview_expiry)
         try:
@@ -369,6 +373,10 @@ class App:
         self.admin = admin
         return f"http://{Address(address.host, port)}/metrics"
 
+    def collectors(self) -> "list[Collector]":
+        """What /metrics has beside the metrics of every node."""
+        return []
+
     async def _preview_expiry(self, within_ms: int) -> object:
         failed = self.leadership.failed_partitions
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
@@ -377,7 +385,8 @@ class App:
         """What /ready shows: `ready` while most partitions are served, `complete` while all can be written, too."""
         return self._readiness.shown()
 
-    def _schedule(self) -> None:
+    def schedule(self) -> None:
+        """Begin what is done by the clock."""
         settings, every = self.settings, self.scheduler.every
         every_until_ended = self.scheduler.every_until_ended
         every_until_ended("expire_offsets", settings.offsets_retention_check_interval_ms, self._expire)
@@ -393,7 +402,8 @@ class App:
 
     # --- periodic jobs ---
 
-    def _spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+        """Run something beside the rest, until the node stops."""
         task = self.loop.create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -403,7 +413,7 @@ class App:
         if not self.wall_clock.confirmed():
             end(False)
             return
-        task = self._spawn(delete_expired_offsets(self.manager, self.clock))
+        task = self.spawn(delete_expired_offsets(self.manager, self.clock))
         task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
     def _close_idle(self) -> None:

@@ -2,7 +2,7 @@
 """What Prometheus sees: every metric of a node, in base units, made from `Stats` when it is asked for.
 
 No label holds a group, a member or a topic, since what clients name is not bounded; but for the few groups that
-`metrics.groups.top` asks for.
+`metrics.groups.top` asks for, and, in front of a cluster, for the lag (`lag_metrics.py`), whose rows are bounded.
 """
 
 import platform

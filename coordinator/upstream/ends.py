@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from coordinator.upstream.adoption import TopicPartition
@@ -19,7 +19,12 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 NO_LEADER: Final = -1
 _MOVED: Final = frozenset(
-    {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH}
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
 )
 
 
@@ -50,12 +55,9 @@ class UpstreamEnds:
             found |= again
         return found
 
-    def forget(self, keep: Iterable[TopicPartition]) -> None:
-        """Drop what is known of all partitions but these."""
-        kept = set(keep)
-        self._leaders = {place: leader for place, leader in self._leaders.items() if place in kept}
-
-    async def _find_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+    async def _find_leaders(self, partitions: Collection[TopicPartition]) -> None:
+        for place in partitions:
+            self._leaders.pop(place, None)
         topics = sorted({place.topic for place in partitions})
         for start in range(0, len(topics), 500):
             response = await self._cluster.metadata(topics[start : start + 500])

@@ -19,9 +19,11 @@ from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
 from coordinator.topology.gateway_view import BrokerState, UpstreamState
+from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import Broker, UpstreamCluster
 from coordinator.upstream.config import config_from
 from coordinator.upstream.differences import Difference, SeenTopic
+from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.workers import known_cluster
@@ -81,6 +83,7 @@ class ClusterFeed:
             on_topics=self._topics_changed,
             on_brokers=self._brokers_changed,
         )
+        self._ends = UpstreamEnds(self._cluster)
         self.brokers: tuple[view.Broker, ...] = ()
         """The cluster's, by id."""
         self.state = UpstreamState(self._noted)
@@ -122,6 +125,23 @@ class ClusterFeed:
     def look_soon(self) -> None:
         """Look at once: a client names something that is not known."""
         self._monitor.look_soon()
+
+    async def ends_of(
+        self, partitions: Mapping[str, tuple[int, ...]]
+    ) -> dict[str, dict[int, tuple[int, int]]] | None:
+        """By topic and partition the high watermark and the last stable offset; None if the cluster cannot be asked."""
+        wanted = [TopicPartition(topic, each) for topic, indexes in partitions.items() for each in indexes]
+        try:
+            high = await self._ends.ends(wanted)
+            stable = await self._ends.ends(high, read_committed=True)
+        except UpstreamError as error:
+            log.debug("the cluster does not say where its partitions end", reason=str(error))
+            return None
+        found: dict[str, dict[int, tuple[int, int]]] = {}
+        for place, end in high.items():
+            if place in stable:
+                found.setdefault(place.topic, {})[place.partition] = (max(end, stable[place]), stable[place])
+        return found
 
     async def close(self) -> None:
         """Follow it no more."""

@@ -120,6 +120,16 @@ class EndsAnswer(_Message, frozen=True):
     ends: EndsByTopic | None
 
 
+class ClusterEnds(_Message, frozen=True):
+    """The answer to an AskClusterEnds: by topic and partition the high watermark and the last stable offset.
+
+    What the cluster does not say now is left out; None if it cannot be asked.
+    """
+
+    request: int
+    ends: dict[str, dict[int, tuple[int, int]]] | None
+
+
 class Stop(_Message, frozen=True):
     """Give back everything and end."""
 
@@ -250,6 +260,13 @@ class AskEnds(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
+class AskClusterEnds(_Message, frozen=True):
+    """Where do these partitions, by topic, end in the cluster that a gateway stands before?"""
+
+    request: int
+    partitions: dict[str, tuple[int, ...]]
+
+
 class EndsTold(_Message, frozen=True):
     """The answer to an EndsWanted; None where the node does not serve the group."""
 
@@ -269,6 +286,7 @@ FromSupervisor = (
     | EndsWanted
     | EndsAnswer
     | UpstreamSeen
+    | ClusterEnds
     | Stop
 )
 FromWorker = (
@@ -282,6 +300,7 @@ FromWorker = (
     | LookAgain
     | GivenBack
     | AskEnds
+    | AskClusterEnds
     | EndsTold
 )
 ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop

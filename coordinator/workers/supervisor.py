@@ -328,6 +328,16 @@ class Supervisor:
                 self.gateways.forget(message.group_id)
             case messages.LookAgain() if self.upstream is not None:
                 self.upstream.look_soon()
+            case messages.AskClusterEnds() if self.upstream is not None:
+                self._spawn(self._tell_cluster_ends(self.upstream, node, message))
+
+    async def _tell_cluster_ends(
+        self, upstream: "ClusterFeed", node: int, asked: messages.AskClusterEnds
+    ) -> None:
+        ends = await upstream.ends_of(asked.partitions)
+        worker = self.workers.get(node)
+        if worker is not None:
+            worker.send(messages.ClusterEnds(asked.request, ends))
 
     def _serves(self, node: int, message: messages.Serves) -> None:
         self.serving[node] = message

@@ -7,7 +7,8 @@
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from coordinator.api.ends import ends_of
 from coordinator.app import App
@@ -16,21 +17,28 @@ from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
+from coordinator.jobs.committed_offsets import all_committed
 from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import all_durable
+from coordinator.runtime.scheduler import End
 from coordinator.runtime.sockets import private_path
 from coordinator.tickets import Waiting
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
+from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
+from coordinator.workers.lag_watch import LagWatch
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
 from protocol.apis import Offer
 from protocol.names import GroupId
 from storage.errors import StorageError
 from storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 0.1
@@ -85,6 +93,31 @@ class WorkerApp(App):
             self.leadership, self.group_log, self.stats, send, lambda: self.catalogue_store.version
         )
         self.ends = RemoteEnds(send)
+        self.lag = LagBook(settings.metrics_lag)
+        self.lag_watch = LagWatch(self.lag, partial(all_committed, self.manager), self.clock, send)
+
+    def schedule(self) -> None:
+        """As of a node that is alone; behind a gateway also the lag of the groups."""
+        super().schedule()
+        if self._knows_lag:
+            interval_ms = self.settings.metrics_lag_interval_ms
+            self.scheduler.every_until_ended("measure_lag", interval_ms, self._measure_lag)
+
+    def collectors(self) -> "list[Collector]":
+        """The lag, of groups behind a gateway."""
+        if not self._knows_lag:
+            return []
+        from coordinator.admin.lag_metrics import LagCollector
+
+        return [LagCollector(self.lag, self.settings.metrics_lag, lambda: self.clock.wall_ms() / 1000)]
+
+    @property
+    def _knows_lag(self) -> bool:
+        return self.settings.is_gateway and self.settings.metrics_lag != "off"
+
+    def _measure_lag(self, end: End) -> None:
+        task = self.spawn(self.lag_watch.run())
+        task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
 
     def see_upstream(self, state: UpstreamState) -> None:
         """This is how the cluster is."""
@@ -213,14 +246,22 @@ class Worker:
                 app.share.deleted_meanwhile(message)
             case messages.AllTopics() | messages.TopicsChanged() | messages.Changed():
                 app.catalogue_store.got(message)
+            case messages.Stop():
+                self._task = self._loop.create_task(self._stop(app))
+            case _:
+                self._hear(app, message)
+
+    def _hear(self, app: WorkerApp, message: Any) -> None:
+        """What other nodes, or the cluster, want or have said."""
+        match message:
             case messages.EndsWanted():
                 self._tell_ends(app, message)
             case messages.EndsAnswer():
                 app.ends.answered(message)
             case messages.UpstreamSeen():
                 app.see_upstream(message.state)
-            case messages.Stop():
-                self._task = self._loop.create_task(self._stop(app))
+            case messages.ClusterEnds():
+                app.lag_watch.answered(message)
 
     def _welcome(self, welcome: messages.Welcome) -> None:
         settings = welcome.settings

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far groups are behind the ends of their partitions, and since when. Pure: no I/O, no clock.
+
+Lag is the end offset less the committed one, never below 0. There are two ends: the high watermark, and the last stable
+offset, which a reader with isolation level read_committed does not go beyond. A group that keeps up with a busy topic
+is always a little behind, so what counts as *since when* is not how long there has been any lag, but when the end was
+seen that the group has not reached yet.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
+
+from protocol.names import GroupId
+
+Detail = Literal["off", "group", "topic", "partition"]
+"""How fine the metrics are (`metrics.lag`)."""
+ROWS_MAX: Final = 10_000
+"""How many groups, topics of groups and partitions of groups are kept of each, those with the largest lag."""
+
+
+OFFSETS_PER_STEP: Final = 200
+"""So many are looked at before others get a chance: some 500 microseconds."""
+
+
+class End(NamedTuple):
+    """Where a partition ends: the high watermark, and the last stable offset."""
+
+    high: int
+    stable: int
+
+
+Ends = Mapping[str, Mapping[int, End]]
+"""By topic and partition; a partition whose end is not known now is not in it."""
+Committed = tuple[GroupId, Iterable[tuple[str, int, int]]]
+"""A group with its committed offsets: topic, partition, offset."""
+
+
+class GroupLag(NamedTuple):
+    """One group: records behind the ends of all its partitions, and behind the stable ends.
+
+    `since_ms` is when the oldest end was seen that it has not reached, in Unix milliseconds; 0 where there is none.
+    """
+
+    lag: int
+    stable_lag: int
+    since_ms: int
+    group: GroupId
+
+
+class TopicLag(NamedTuple):
+    """One topic of a group: the sums over its partitions."""
+
+    lag: int
+    stable_lag: int
+    offsets: int
+    group: GroupId
+    topic: str
+
+
+class PartitionLag(NamedTuple):
+    """One partition of a group."""
+
+    lag: int
+    stable_lag: int
+    offset: int
+    end: int
+    group: GroupId
+    topic: str
+    partition: int
+
+
+@dataclass(slots=True)
+class Lags:
+    """What one measurement found; each list has the rows with the largest lag, largest first."""
+
+    groups: list[GroupLag] = field(default_factory=list)
+    topics: list[TopicLag] = field(default_factory=list)
+    partitions: list[PartitionLag] = field(default_factory=list)
+    left_out: int = 0
+    """Rows beyond ROWS_MAX of a kind, which are in no list."""
+    unknown: int = 0
+    """Committed offsets in partitions whose end is not known now; they count in no sum."""
+
+
+Row = TypeVar("Row", GroupLag, TopicLag, PartitionLag)
+
+
+class _NotReached(NamedTuple):
+    end: int
+    seen_ms: int
+
+
+Place = tuple[GroupId, str, int]
+
+
+class LagBook:
+    """The lag of a node's groups, measured again and again; `newest` is what the last whole measurement found."""
+
+    def __init__(self, detail: Detail, rows_max: int = ROWS_MAX) -> None:
+        """Keep rows as fine as `detail` says."""
+        self._detail = detail
+        self._rows_max = rows_max
+        self._not_reached: dict[Place, _NotReached] = {}
+        self.newest = Lags()
+
+    def measure(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
+        """Measure all groups at the moment `now_ms` (Unix milliseconds), giving way every OFFSETS_PER_STEP offsets."""
+        measuring = _Measuring(self._detail, self._rows_max, ends, now_ms, self._not_reached)
+        for group, offsets in groups:
+            yield from measuring.add(group, offsets)
+        self._not_reached = measuring.not_reached
+        self.newest = measuring.found()
+
+
+class _Measuring:
+    def __init__(
+        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: Mapping[Place, _NotReached]
+    ) -> None:
+        self._detail = detail
+        self._ends = ends
+        self._now_ms = now_ms
+        self._before = before
+        self._groups: _Largest[GroupLag] = _Largest(rows_max)
+        self._topics: _Largest[TopicLag] = _Largest(rows_max)
+        self._partitions: _Largest[PartitionLag] = _Largest(rows_max)
+        self._unknown = 0
+        self.not_reached: dict[Place, _NotReached] = {}
+
+    def add(self, group: GroupId, offsets: Iterable[tuple[str, int, int]]) -> Iterator[None]:
+        lag = stable_lag = since_ms = known = 0
+        topics: dict[str, list[int]] = {}
+        for number, (topic, partition, offset) in enumerate(offsets):
+            if number % OFFSETS_PER_STEP == 0:
+                yield
+            end = self._ends.get(topic, _NOTHING).get(partition)
+            if end is None:
+                self._unknown += 1
+                continue
+            row = PartitionLag(
+                max(0, end.high - offset),
+                max(0, end.stable - offset),
+                offset,
+                end.high,
+                group,
+                topic,
+                partition,
+            )
+            known += 1
+            lag += row.lag
+            stable_lag += row.stable_lag
+            since_ms = _earlier(since_ms, self._since(row))
+            if self._detail != "group":
+                _sum(topics.setdefault(topic, [0, 0, 0]), row)
+            if self._detail == "partition":
+                self._partitions.offer(row)
+        if known:
+            self._groups.offer(GroupLag(lag, stable_lag, since_ms, group))
+        for topic, sums in topics.items():
+            self._topics.offer(TopicLag(sums[0], sums[1], sums[2], group, topic))
+
+    def found(self) -> Lags:
+        parts = (self._groups, self._topics, self._partitions)
+        return Lags(
+            self._groups.largest_first(),
+            self._topics.largest_first(),
+            self._partitions.largest_first(),
+            sum(each.left_out for each in parts),
+            self._unknown,
+        )
+
+    def _since(self, row: PartitionLag) -> int:
+        """When the end was seen that the group has not reached in this partition; 0 where it has reached all."""
+        if not row.lag:
+            return 0
+        place = (row.group, row.topic, row.partition)
+        before = self._before.get(place)
+        if before is None or row.offset >= before.end:
+            before = _NotReached(row.end, self._now_ms)
+        self.not_reached[place] = before
+        return before.seen_ms
+
+
+_NOTHING: Final[Mapping[int, End]] = {}
+
+
+def _earlier(one_ms: int, other_ms: int) -> int:
+    return min(one_ms, other_ms) if one_ms and other_ms else one_ms or other_ms
+
+
+def _sum(sums: list[int], row: PartitionLag) -> None:
+    sums[0] += row.lag
+    sums[1] += row.stable_lag
+    sums[2] += row.offset
+
+
+class _Largest(Generic[Row]):
+    """The rows with the largest lag of those that were offered."""
+
+    def __init__(self, rows_max: int) -> None:
+        self._rows_max = rows_max
+        self._smallest_first: list[Row] = []
+        self.left_out = 0
+
+    def offer(self, row: Row) -> None:
+        if len(self._smallest_first) < self._rows_max:
+            heapq.heappush(self._smallest_first, row)
+        else:
+            heapq.heappushpop(self._smallest_first, row)
+            self.left_out += 1
+
+    def largest_first(self) -> list[Row]:
+        return sorted(self._smallest_first, reverse=True)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker measures the lag of its groups: the supervisor asks the cluster where the partitions end."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.slices import Slices
+from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, End, Ends, LagBook
+from coordinator.workers import messages
+
+log = get_logger("lag")
+
+PARTITIONS_PER_QUESTION: Final = 20_000
+"""A question and its answer come to some hundred KB then."""
+
+
+class LagWatch:
+    """Asks for ends in pieces, one after the other, and measures once all are there."""
+
+    def __init__(
+        self,
+        book: LagBook,
+        committed: Callable[[], Iterator[Committed]],
+        clock: Clock,
+        send: Callable[[Any], None],
+    ) -> None:
+        """Measure all groups that `committed` has into `book`; `send` is the way to the supervisor."""
+        self._book = book
+        self._committed = committed
+        self._clock = clock
+        self._send = send
+        self._request = 0
+        self._waiting: asyncio.Future[Ends | None] | None = None
+
+    async def run(self) -> None:
+        """Measure once. What was measured before stays if the cluster cannot be asked."""
+        ends: dict[str, dict[int, End]] = {}
+        for piece in _pieces(await self._wanted()):
+            answer = await self._ask(piece)
+            if answer is None:
+                return
+            for topic, partitions in answer.items():
+                ends.setdefault(topic, {}).update(partitions)
+        slices = Slices(self._clock.nanos)
+        for _ in self._book.measure(self._committed(), ends, self._clock.wall_ms()):
+            if slices.over:
+                await slices.give_way()
+
+    def answered(self, answer: messages.ClusterEnds) -> None:
+        """The supervisor has asked the cluster."""
+        if self._waiting is not None and answer.request == self._request and not self._waiting.done():
+            self._waiting.set_result(None if answer.ends is None else _typed(answer.ends))
+
+    async def _ask(self, piece: dict[str, tuple[int, ...]]) -> Ends | None:
+        self._request += 1
+        self._waiting = asyncio.get_running_loop().create_future()
+        self._send(messages.AskClusterEnds(self._request, piece))
+        return await self._waiting
+
+    async def _wanted(self) -> dict[str, set[int]]:
+        """All partitions that a group here has committed offsets in."""
+        wanted: defaultdict[str, set[int]] = defaultdict(set)
+        slices = Slices(self._clock.nanos)
+        for _, offsets in self._committed():
+            for number, (topic, partition, _) in enumerate(offsets):
+                wanted[topic].add(partition)
+                if number % OFFSETS_PER_STEP == 0 and slices.over:
+                    await slices.give_way()
+        return wanted
+
+
+def _typed(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> Ends:
+    return {topic: {part: End(*end) for part, end in each.items()} for topic, each in ends.items()}
+
+
+def _pieces(wanted: dict[str, set[int]]) -> Iterator[dict[str, tuple[int, ...]]]:
+    piece: dict[str, tuple[int, ...]] = {}
+    size = 0
+    for topic, partitions in wanted.items():
+        if size and size + len(partitions) > PARTITIONS_PER_QUESTION:
+            yield piece
+            piece, size = {}, 0
+        piece[topic] = tuple(sorted(partitions))
+        size += len(partitions)
+    if piece:
+        yield piece

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far groups are behind, and since when."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+
+from coordinator.admin.lag_metrics import LagCollector
+from coordinator.upstream.lag import (
+    OFFSETS_PER_STEP,
+    Detail,
+    End,
+    GroupLag,
+    LagBook,
+    Lags,
+    PartitionLag,
+    TopicLag,
+)
+from protocol.names import GroupId
+
+ROOT = Path(__file__).parents[2]
+G, H = GroupId("g"), GroupId("h")
+Offsets = Mapping[tuple[str, int], int]
+
+
+def measure(
+    book: LagBook, groups: Mapping[GroupId, Offsets], ends: Mapping[tuple[str, int], End], now_ms: int = 1_000
+) -> Lags:
+    by_topic: dict[str, dict[int, End]] = {}
+    for (topic, partition), end in ends.items():
+        by_topic.setdefault(topic, {})[partition] = end
+    committed = [
+        (group, [(topic, part, offset) for (topic, part), offset in offsets.items()])
+        for group, offsets in groups.items()
+    ]
+    for _ in book.measure(committed, by_topic, now_ms):
+        pass
+    return book.newest
+
+
+ENDS = {("t", 0): End(10, 8), ("t", 1): End(5, 5), ("u", 0): End(7, 7)}
+
+
+def test_each_detail_has_what_the_coarser_ones_have() -> None:
+    groups = {G: {("t", 0): 4, ("t", 1): 5, ("u", 0): 9}}
+    for_groups = [GroupLag(6, 4, 1_000, G)]
+    for_topics = [TopicLag(6, 4, 9, G, "t"), TopicLag(0, 0, 9, G, "u")]
+    for_partitions = [
+        PartitionLag(6, 4, 4, 10, G, "t", 0),
+        PartitionLag(0, 0, 9, 7, G, "u", 0),
+        PartitionLag(0, 0, 5, 5, G, "t", 1),
+    ]
+    assert measure(LagBook("group"), groups, ENDS) == Lags(for_groups)
+    assert measure(LagBook("topic"), groups, ENDS) == Lags(for_groups, for_topics)
+    assert measure(LagBook("partition"), groups, ENDS) == Lags(for_groups, for_topics, for_partitions)
+
+
+def test_a_partition_whose_end_is_unknown_counts_in_no_sum() -> None:
+    groups = {G: {("t", 0): 4, ("elsewhere", 0): 4}, H: {("elsewhere", 0): 1}}
+    assert measure(LagBook("group"), groups, ENDS) == Lags([GroupLag(6, 4, 1_000, G)], unknown=2)
+
+
+def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
+    book = LagBook("group")
+
+    def since(offset: int, end: int, now_ms: int) -> int:
+        lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): End(end, end)}, now_ms)
+        return lags.groups[0].since_ms
+
+    assert since(10, 10, 1_000) == 0
+    assert since(10, 20, 2_000) == 2_000
+    assert since(15, 30, 3_000) == 2_000, "the end of then, 20, is not reached"
+    assert since(20, 40, 4_000) == 4_000, "a group that keeps up is behind by one measurement"
+    assert since(20, 40, 5_000) == 4_000
+    assert since(40, 40, 6_000) == 0
+    assert since(40, 41, 7_000) == 7_000
+    assert since(0, 41, 8_000) == 7_000, "it was set back"
+
+
+def test_it_gives_way_within_a_large_group() -> None:
+    offsets = [("t", number, 0) for number in range(10 * OFFSETS_PER_STEP)]
+    book = LagBook("group")
+    steps = sum(1 for _ in book.measure([(G, offsets), (H, offsets[:1])], {"t": {0: End(1, 1)}}, 1_000))
+    assert steps == 11
+    assert {row.group for row in book.newest.groups} == {G, H}
+
+
+def test_only_the_largest_rows_are_kept() -> None:
+    groups = {GroupId(f"g{number}"): {("t", 0): 10 - number} for number in range(5)}
+    lags = measure(LagBook("partition", rows_max=2), groups, ENDS)
+    assert [row.group for row in lags.groups] == ["g4", "g3"]
+    assert [row.group for row in lags.partitions] == ["g4", "g3"]
+    assert lags.left_out == 9
+
+
+OFFSETS = st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), st.integers(0, 20), max_size=6)
+
+
+@given(st.dictionaries(st.sampled_from([G, H]), OFFSETS), OFFSETS)
+def test_the_sums_are_those_of_the_partitions(groups: dict[GroupId, Offsets], ends: Offsets) -> None:
+    lags = measure(LagBook("partition"), groups, {place: End(end, end // 2) for place, end in ends.items()})
+    for group in lags.groups:
+        rows = [row for row in lags.partitions if row.group == group.group]
+        assert (group.lag, group.stable_lag) == (sum(r.lag for r in rows), sum(r.stable_lag for r in rows))
+        assert bool(group.since_ms) == bool(group.lag)
+    for topic in lags.topics:
+        rows = [row for row in lags.partitions if (row.group, row.topic) == (topic.group, topic.topic)]
+        assert (topic.lag, topic.offsets) == (sum(r.lag for r in rows), sum(r.offset for r in rows))
+    known = sum(place in ends for offsets in groups.values() for place in offsets)
+    assert (len(lags.partitions), lags.unknown) == (known, sum(map(len, groups.values())) - known)
+
+
+def page(detail: Detail) -> str:
+    book = LagBook(detail)
+    measure(book, {G: {("t", 0): 4}}, ENDS)
+    registry = CollectorRegistry()
+    registry.register(LagCollector(book, detail, lambda: 31.0))
+    return generate_latest(registry).decode()
+
+
+def test_the_metrics_have_kafka_exporters_names() -> None:
+    coarse, middle, fine = page("group"), page("topic"), page("partition")
+    for each in (coarse, middle, fine):
+        assert 'groupkeeper_group_lag{consumergroup="g"} 6.0' in each
+        assert 'groupkeeper_group_stable_lag{consumergroup="g"} 4.0' in each
+        assert 'groupkeeper_group_lag_seconds{consumergroup="g"} 30.0' in each
+    assert 'kafka_consumergroup_lag_sum{consumergroup="g",topic="t"} 6.0' in middle
+    assert 'kafka_consumergroup_current_offset_sum{consumergroup="g",topic="t"} 4.0' in middle
+    assert 'kafka_consumergroup_lag{consumergroup="g",partition="0",topic="t"} 6.0' in fine
+    assert 'kafka_consumergroup_current_offset{consumergroup="g",partition="0",topic="t"} 4.0' in fine
+    assert "topic=" not in coarse
+    assert "partition=" not in middle
+
+
+def test_the_page_of_metrics_explains_them() -> None:
+    section = (ROOT / "docs" / "metrics.md").read_text().partition("## In front of a Kafka cluster")[2]
+    explained = set(re.findall(r"`((?:groupkeeper|kafka)_\w+)`", section.partition("\n## ")[0]))
+    shown = set(re.findall(r"^# TYPE (\w+) gauge$", page("partition"), re.MULTILINE))
+    assert explained == shown
