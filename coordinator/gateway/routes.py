@@ -2,9 +2,9 @@
 """What becomes of each api: on the port of a broker, and on that of a node of ours.
 
 The first table has what passes to a broker, in the versions that Kafka 4.3 has, so far as a gateway can pass them on:
-the answers to Fetch from v16 on have addresses at their end, and DescribeQuorum from v2 on those of controllers. The
-other tables have what is done with some of them on the way. An api that is in none of them is not offered, and ends
-its connection, as in Kafka.
+the answers to Fetch from v16 on have addresses at their end. (Those to DescribeQuorum have the controllers', to which
+no client of a broker connects.) The other tables have what is done with some of them on the way. An api that is in none
+of them is not offered, and ends its connection, as in Kafka.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: VersionRange(0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: VersionRange(0, 0),
-    ApiKey.DESCRIBE_QUORUM: VersionRange(0, 1),
+    ApiKey.DESCRIBE_QUORUM: VersionRange(0, 2),
     ApiKey.UPDATE_FEATURES: VersionRange(0, 2),
     ApiKey.DESCRIBE_CLUSTER: VersionRange(0, 2),
     ApiKey.DESCRIBE_PRODUCERS: VersionRange(0, 0),

@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.peers.fetching import UnavailableError, gently, locked, require, run_command
 from tests.peers.outcome import Outcome, Report, Verdict
-from tests.support.target import running_target
+from tests.support.target import keeps_records, running_target
 
 NAME: Final = "franz-go"
 MODULE: Final = Path(__file__).with_name("franz_go_module")
@@ -77,6 +77,8 @@ SKIPPED: Final = {
     "Test848RegexBrokerResolves": "the consumer protocol of KIP-848, which is not coordinated here",
 }
 ASKS_NOBODY: Final = "asks no server"
+WITH_RECORDS: Final = tuple(name for name, reason in SKIPPED.items() if reason == DATA)
+"""Those that are run as well where there are records."""
 
 _RESULT: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\w+) \(([\d.]+)s\)$", re.MULTILINE)
 _VERDICTS: Final = {"PASS": Verdict.PASSED, "FAIL": Verdict.FAILED, "SKIP": Verdict.SKIPPED}
@@ -92,7 +94,7 @@ def run(work: Path) -> Report:
     ]
     with running_target(work / "server", SETTINGS) as server:
         env = {**os.environ, "KGO_SEEDS": server.bootstrap, "KGO_TEST_RF": "1", "KGO_LOG_LEVEL": "none"}
-        chosen = f"^({'|'.join(ASKING)})$"
+        chosen = f"^({'|'.join(_asking())})$"
         command = [str(binary), "-test.v", "-test.run", chosen, "-test.timeout", f"{RUN_TIMEOUT_S:g}s"]
         done = subprocess.run(
             gently(command),
@@ -124,9 +126,13 @@ def _built() -> tuple[str, Path, Path]:
         return version, binary, Path(source)
 
 
+def _asking() -> tuple[str, ...]:
+    return (*ASKING, *WITH_RECORDS) if keeps_records() else ASKING
+
+
 def _outcomes(output: str) -> Iterator[Outcome]:
     found = {match[2]: match for match in _RESULT.finditer(output)}
-    for name in ASKING:
+    for name in _asking():
         if name not in found:
             yield Outcome(name, Verdict.FAILED, f"it did not end: {output[-300:]}")
             continue
@@ -145,5 +151,5 @@ def _skipped(listed: list[str]) -> Iterator[Outcome]:
             f"it has no tests {', '.join(sorted(missing))}: another version than was looked at?"
         )
     for name in listed:
-        if name not in ASKING:
+        if name not in _asking():
             yield Outcome(name, Verdict.SKIPPED, SKIPPED.get(name, ASKS_NOBODY))

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.peers.fetching import UnavailableError, gently, locked, npm_package, require, run_command
-from tests.peers.librdkafka_tests import NOT_RUN, RULES, RUN, Chosen
+from tests.peers.librdkafka_tests import CONFIGS, DATA, NOT_RUN, RULES, RUN, Chosen
 from tests.peers.outcome import Outcome, Report, Verdict
-from tests.support.target import running_target
+from tests.support.target import keeps_records, running_target
 
 NAME: Final = "librdkafka"
 TOPICS_TOOL: Final = Path(__file__).with_name("kafka_topics.py")
@@ -36,6 +36,9 @@ AT_A_TIME: Final = 6  # they mostly wait
 BUILD_TIMEOUT_S: Final = 1_200.0
 TEST_TIMEOUT_S: Final = 180.0
 
+WITH_RECORDS: Final = (DATA, CONFIGS)
+"""Reasons that are none where there are records."""
+
 _LISTED: Final = re.compile(r"^\s*_TEST\((\w+),\s*([^,)]+)", re.MULTILINE)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -52,6 +55,10 @@ def run(work: Path) -> Report:
     """Run the tests against servers under `work`. Raises UnavailableError."""
     version, tests = _built()
     skipped = list(_skipped(tests))
+    chosen = RUN
+    if keeps_records():
+        chosen = (*RUN, *(_chosen(outcome.name) for outcome in skipped if outcome.reason in WITH_RECORDS))
+        skipped = [outcome for outcome in skipped if outcome.reason not in WITH_RECORDS]
     with (
         running_target(work / "default", SETTINGS["default"]) as default,
         running_target(work / "noautocreate", SETTINGS["noautocreate"]) as noautocreate,
@@ -59,7 +66,7 @@ def run(work: Path) -> Report:
         bootstraps = {"default": default.bootstrap, "noautocreate": noautocreate.bootstrap}
         suite = _Suite(tests, work, _tools(work / "tools"), bootstraps)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            outcomes = [each for found in pool.map(lambda chosen: _run(suite, chosen), RUN) for each in found]
+            outcomes = [each for found in pool.map(lambda each: _run(suite, each), chosen) for each in found]
     return Report(NAME, version, [*outcomes, *skipped])
 
 
@@ -156,6 +163,12 @@ def _skipped(tests: Path) -> Iterator[Outcome]:
     for name, reason in NOT_RUN.items():
         if "/" in name:
             yield Outcome(name, Verdict.SKIPPED, reason)
+
+
+def _chosen(name: str) -> Chosen:
+    """A test that was skipped, or a part of one, to be run."""
+    test, _, part = name.partition("/")
+    return Chosen(test, part)
 
 
 def _reason(tests: Path, name: str, flags: str) -> str:

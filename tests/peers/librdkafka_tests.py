@@ -82,6 +82,7 @@ RUN: Final[Sequence[Chosen]] = (
 )
 
 DATA: Final = "needs produced data"
+CONFIGS: Final = "alters settings of topics, which is not served"
 ACLS: Final = "ACLs, which are not served"
 
 NOT_RUN: Final[Mapping[str, str]] = {
@@ -92,8 +93,8 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "0081_admin/do_test_DeleteRecords": DATA,
     "0081_admin/do_test_ListOffsets": DATA,
     "0081_admin/do_test_DescribeConfigs_groups": "settings of groups, which Kafka has for its new protocols",
-    "0081_admin/do_test_AlterConfigs": "alters settings of topics, which is not served",
-    "0081_admin/do_test_IncrementalAlterConfigs": "alters settings of topics, which is not served",
+    "0081_admin/do_test_AlterConfigs": CONFIGS,
+    "0081_admin/do_test_IncrementalAlterConfigs": CONFIGS,
     "0081_admin/do_test_DescribeConsumerGroups_with_authorized_ops": ACLS,
     "0081_admin/do_test_CreateAcls": ACLS,
     "0081_admin/do_test_DescribeAcls": ACLS,

@@ -88,6 +88,11 @@ def target_kind() -> str:
     return kind
 
 
+def keeps_records() -> bool:
+    """Whether the chosen server has records of topics, itself or behind it."""
+    return target_kind() != "groupkeeper"
+
+
 @contextmanager
 def running_target(work: Path, settings: Mapping[str, str | int] | None = None) -> Iterator[Target]:
     """Run the chosen server under `work`.
