@@ -97,7 +97,7 @@ format: $(DEV_STAMP) ## format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash, told step by step
+demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash; and (with Java) a real Kafka behind it, told step by step
 	@exec $(BIN)/python -m bench.demo $(ARGS)
 
 bench: $(DEV_STAMP) ## measure a node (bench/ says how)

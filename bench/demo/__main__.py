@@ -8,6 +8,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from bench.demo import second_act
 from bench.demo.screen import Screen
 from bench.demo.story import SERVICE_SETTINGS, play
 from bench.servers import Groupkeeper
@@ -19,10 +20,10 @@ def main() -> int:
     """Play the story in a directory of its own, which is gone afterwards. Returns the exit status."""
     for number in ENDING:
         signal.signal(number, stop)
-    with tempfile.TemporaryDirectory(prefix="groupkeeper-demo-") as work:
-        return play(
-            Path(work), Groupkeeper("groupkeeper", Path(work) / "service", SERVICE_SETTINGS), Screen()
-        )
+    with tempfile.TemporaryDirectory(prefix="groupkeeper-demo-") as directory:
+        work, screen = Path(directory), Screen()
+        status = play(work, Groupkeeper("groupkeeper", work / "service", SERVICE_SETTINGS), screen)
+        return status or second_act.play(work, screen)
 
 
 def stop(number: int, _: FrameType | None) -> None:
