@@ -24,6 +24,8 @@ class GatewayConfig:
     """connections.max.idle.ms"""
     request_bytes_max: int
     """socket.request.max.bytes"""
+    message_bytes_max: int = 1024 * 1024
+    """message.max.bytes of our nodes, by which requests of groups may be longer."""
     connect_timeout_ms: int = 10_000
     """How long a connection to a broker may take, with its TLS handshake."""
     authorization_cache_ms: int = 5_000

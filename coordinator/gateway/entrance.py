@@ -47,8 +47,9 @@ class Entrance:
         self._house = house
         self._machine = machine
         self._config = config
-        self._broker_routes = PortRoutes(house.book, gate, ours=False)
-        self._our_routes = PortRoutes(house.book, gate, ours=True)
+        bytes_max = config.message_bytes_max
+        self._broker_routes = PortRoutes(house.book, gate, ours=False, message_bytes_max=bytes_max)
+        self._our_routes = PortRoutes(house.book, gate, ours=True, message_bytes_max=bytes_max)
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
         self._listening: dict[int, Listening] = {}  # by the node's id
         self._tls = client_context(config)

@@ -89,8 +89,11 @@ Gate = Callable[[Session, Route, bytes], Verdict | None]
 class PortRoutes:
     """The routes of one kind of port."""
 
-    def __init__(self, book: Book, gate: Gate, *, ours: bool) -> None:
-        """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker."""
+    def __init__(self, book: Book, gate: Gate, *, ours: bool, message_bytes_max: int) -> None:
+        """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
+
+        `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups.
+        """
         self._book = book
         self._gate = gate
         self._ours = ours
@@ -107,7 +110,7 @@ class PortRoutes:
         for api in answers.COORDINATED:
             for version in range(api.versions.min, api.versions.max + 1):
                 ask = self._ask_about_groups(api.key)
-                self._put(Route(api.key, version, ask=ask, bytes_max=api.frame.of(NEWEST_HEADER_BYTES_MAX)))
+                self._put(Route(api.key, version, ask=ask, bytes_max=api.frame.of(message_bytes_max)))
 
     def unrouted(self, api_key: int, version: int) -> Route | None:
         """ApiVersions is answered in every version, as in Kafka; what else is not offered is not."""

@@ -51,6 +51,7 @@ def gateway_config(settings: Settings) -> GatewayConfig:
         max_connections_per_ip=settings.max_connections_per_ip,
         idle_ms=settings.connections_max_idle_ms,
         request_bytes_max=settings.socket_request_max_bytes,
+        message_bytes_max=settings.message_max_bytes,
         authorization_cache_ms=settings.gateway_authorization_cache_ms,
         certificate=settings.gateway_ssl_certificate_location,
         key=settings.gateway_ssl_key_location,

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster behind a gateway, as its clients see both."""
 
+import socket
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from tests.kafka.cluster import KafkaCluster
+from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
 
 
@@ -16,6 +19,20 @@ class Whole(Fronting):
     ) -> None:
         super().__init__(work, cluster.bootstrap(), settings)
         self.cluster = cluster
+
+    def start(self) -> None:
+        """Start it, and return once the port of every broker is bound."""
+        super().start()
+        for node_id in self.cluster.brokers:
+            wait_until(
+                partial(self._accepts_at, self.broker_port(node_id)),
+                what=lambda: f"the ports of all brokers:\n{self.log_text()[-2000:]}",
+            )
+
+    @staticmethod
+    def _accepts_at(port: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
 
     def broker_port(self, node_id: int) -> int:
         """Where clients find a broker."""

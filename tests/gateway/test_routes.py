@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of each api: everything that a broker offers was thought of, and nothing else has a way in."""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from coordinator.gateway import answers
+from coordinator.gateway.book import Book
+from coordinator.gateway.routes import FORWARDED, PortRoutes, passes
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.headers import RequestHeader, encode_request_header, route
+from protocol.messages import ApiVersionsRequest, SaslHandshakeRequest
+from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed
+from tests.gateway.whole import Whole
+from tests.support.raw import RawConnection
+
+MIB: Final = 1024 * 1024
+NOT_OFFERED: Final = {
+    ApiKey.ADD_OFFSETS_TO_TXN: "the transaction's end would not reach our groups",
+    ApiKey.TXN_OFFSET_COMMIT: "as above",
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: "groups of KIP-848 are not coordinated here",
+    ApiKey.CONSUMER_GROUP_DESCRIBE: "as above",
+    ApiKey.ADD_RAFT_VOTER: "for those who run the cluster, at the cluster",
+    ApiKey.REMOVE_RAFT_VOTER: "as above",
+    **{
+        key: "share and streams groups are not coordinated here"
+        for key in ApiKey
+        if key.name.startswith(("SHARE_", "STREAMS_")) or "_SHARE_GROUP_" in key.name
+    },
+}
+
+
+def routes(*, ours: bool) -> PortRoutes:
+    """Of one kind of port, where all is allowed."""
+    book = Book(lambda _: None, lambda *_: None)
+    return PortRoutes(book, passes, ours=ours, message_bytes_max=MIB)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_every_api_of_a_broker_has_a_way_or_a_reason_for_none(whole: Whole) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    with RawConnection(whole.cluster.address(1)) as connection:
+        theirs = {each.api_key: each for each in connection.call(request, 4).api_keys}
+    with RawConnection(f"127.0.0.1:{whole.broker_port(1)}") as connection:
+        told = {each.api_key: each for each in connection.call(request, 4).api_keys}
+    with RawConnection(whole.bootstrap) as connection:
+        told_by_ours = {each.api_key for each in connection.call(request, 4).api_keys}
+    assert set(theirs) - set(told) == set(map(int, NOT_OFFERED))
+    assert told_by_ours == set(told) - {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+    for key, offer in told.items():
+        assert offer.max_version <= theirs[key].max_version, f"api {key}"
+    assert told[ApiKey.FETCH].max_version == 15
+    assert told[ApiKey.PRODUCE].min_version == 0
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
+    port = routes(ours=ours)
+    for offered in (port.offered.forwarded, port.offered.here):
+        for key, versions in offered.items():
+            assert all(route(key, each) in port.found for each in range(versions.min, versions.max + 1)), key
+
+
+@pytest.mark.parametrize("ours", [False, True])
+@pytest.mark.parametrize("key", [*sorted(NOT_OFFERED), 30_001, 30_002])
+def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
+    port = routes(ours=ours)
+    assert all(port.found.get(route(key, version)) is None for version in range(20))
+    assert port.unrouted(key, 0) is None
+
+
+def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
+    book = Book(lambda _: None, lambda *_: None)
+    port = PortRoutes(book, passes, ours=True, message_bytes_max=100 * MIB)
+    for api in answers.COORDINATED:
+        found = port.found[route(api.key, api.versions.max)]
+        assert found.bytes_max == api.frame.of(100 * MIB)
+
+
+def test_what_passes_is_no_group_api() -> None:
+    assert not {api.key for api in answers.COORDINATED} & set(FORWARDED)
+
+
+@pytest.mark.parametrize("node_id", [BROKER_ID, OUR_ID])
+async def test_newer_api_versions_are_answered_in_version_0(
+    tmp_path_factory: pytest.TempPathFactory, node_id: int
+) -> None:
+    async with housed(tmp_path_factory.mktemp("house")) as house:
+        client = await house.client(node_id)
+        header = RequestHeader(ApiKey.API_VERSIONS, 9, 5, "newer")
+        frame = encode_request_header(header, flexible=True) + b"what is to come"
+        client.send(len(frame).to_bytes(4, "big") + frame)
+        answer = await client.frame()
+        assert answer[:4] == (5).to_bytes(4, "big")
+        assert int.from_bytes(answer[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+        assert answer[6:] == bytes([0, 0, 0, 1, 0, 18, 0, 0, 0, 4]), "it, and the versions of it"
+
+
+@pytest.mark.parametrize(("mechanism", "error"), [("GSSAPI", 33), ("PLAIN", 0)])
+async def test_kerberos_is_refused_in_the_handshake(tmp_path: Path, mechanism: str, error: int) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(BROKER_ID)
+        broker: Peer = await house.broker.peer()
+        sent = asked(ApiKey.SASL_HANDSHAKE, 1, SaslHandshakeRequest(mechanism=mechanism))
+        client.send(sent)
+        assert await broker.frame() == sent[4:]
+        broker.answer(sent[4:], bytes([0, 0, 0, 0, 0, 2, 0, 5]) + b"PLAIN" + bytes([0, 6]) + b"GSSAPI")
+        answer = await client.frame()
+        assert answer[4:] == bytes([0, error, 0, 0, 0, 1, 0, 5]) + b"PLAIN"
