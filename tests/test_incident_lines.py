@@ -6,6 +6,8 @@ from pathlib import Path
 
 from coordinator.telemetry.incidents import REMIND_MS, Incidents
 from coordinator.telemetry.logs import get_logger
+from storage.cleaner.work import Job, Result, clean
+from storage.disk.filesystem import RealFileSystem
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, eventually, node
 from tests.support.log_lines import LogLines, captured
@@ -79,6 +81,36 @@ async def test_segments_that_cannot_be_written_have_one_line(tmp_path: Path) -> 
     (over,) = lines.fields("writing to disk succeeds again")
     assert over["what"] == "segments"
     assert over["times"] > 2
+
+
+async def test_a_compaction_that_goes_on_failing_has_one_line_and_one_when_it_succeeds(
+    tmp_path: Path,
+) -> None:
+    full = True
+
+    def compact(job: Job) -> Result:
+        if full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return clean(RealFileSystem(), job)
+
+    with captured() as lines:
+        async with node(
+            tmp_path,
+            compact=compact,
+            offsets_topic_segment_bytes=1_024,
+            journal_checkpoint_interval_ms=100,
+            log_cleaner_backoff_ms=20,
+            min_cleanable_dirty_ratio=0.0,
+        ) as running:
+            client = await running.client()
+            for offset in range(50):
+                await client.commit("group", 0, offset)
+            stats = running.app.stats
+            await eventually(lambda: stats.cleaning_failures > TRIES, "compactions to fail")
+            full = False
+            await eventually(lambda: stats.cleanings, "a compaction")
+    assert errors(lines) == ["compaction failed"]
+    assert lines.fields("compaction succeeds again")[0]["times"] > TRIES
 
 
 async def test_a_partition_that_cannot_be_read_for_a_while_has_one_line(tmp_path: Path) -> None:

@@ -32,6 +32,6 @@ CHECK = Check(
     name="compaction_overdue",
     severity="warning",
     about="More of a log waits for compaction than min.cleanable.dirty.ratio allows: the cleaner does not run.",
-    todo="Look for 'compaction failed' in the node's log, and at groupkeeper_log_uncleanable_partitions.",
+    todo="Look for lines of the cleaner in the node's log, and at groupkeeper_log_uncleanable_partitions.",
     query=_query,
 )

@@ -11,9 +11,10 @@ from coordinator.config import Settings
 from coordinator.config.settings import RATE_MAX
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import Thread
+from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from storage.cleaner.log_cleaner import Cleaning, LogCleaner
+from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
 from storage.log_manager import LogManager
 
@@ -51,6 +52,7 @@ class CleanerTask:
         self._stats = stats
         self._on_log_failed = on_log_failed
         self._thread = thread
+        self._incidents = Incidents(log, clock.mono_ms)
         self._busy = False
         self._began_ms = 0
         self._closed = False
@@ -78,10 +80,14 @@ class CleanerTask:
         stats.uncleanable_partitions = len(self._cleaner.uncleanable)
         if isinstance(result, BaseException):
             stats.cleaning_failures += 1
-            log.error("compaction failed", reason=str(result))
+            if isinstance(result, CleaningFailed):
+                log.error("a log cannot be compacted", reason=str(result))
+            else:  # it is tried again
+                self._incidents.fails(self, "compaction failed", reason=str(result))
             if self._log.failed is not None:
                 self._on_log_failed()
         elif result is not None:
+            self._incidents.is_over(self, "compaction succeeds again")
             stats.cleanings += 1
             stats.cleaned_bytes_freed += result.bytes_before - result.bytes_after
             stats.last_cleaned_ms = self._clock.wall_ms()

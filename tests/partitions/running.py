@@ -17,6 +17,7 @@ from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
+from storage.cleaner.log_cleaner import Runner
 from tests.net import requests
 from tests.partitions.disk import READS, Disk
 
@@ -187,6 +188,7 @@ async def node(
     held_partition: int | None = None,
     unreadable_partition: int | None = None,
     clock: Clock | None = None,
+    compact: Runner | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
     """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows.
@@ -207,7 +209,7 @@ async def node(
         "shutdown_timeout_ms": 2_000,
         **settings,
     }
-    machine = Machine(disk, clock or SystemClock())
+    machine = Machine(disk, clock or SystemClock(), compact=compact)
     app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
     app.leadership.retry_s = app.group_log.retry_s = 0.01
     if held_partition is not None:
