@@ -25,6 +25,7 @@ from coordinator.api.table import Handled
 from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
 from coordinator.net.owed import Owed
+from coordinator.net.refusals import code_of_failure, count_refused, error_response
 from coordinator.net.server import Server
 from coordinator.partitions.append_errors import group_error
 from coordinator.partitions.door import RequestRefused
@@ -32,11 +33,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import Ticket
 from protocol.errors import (
     ErrorCode,
-    FrameTooLarge,
-    MessageTooLarge,
     ProtocolError,
-    TooManyItems,
-    UnsupportedVersion,
 )
 from protocol.framing import FrameReader
 from protocol.headers import decode_request_header, encode_response, response_head, route_of
@@ -203,15 +200,6 @@ class Connection:
         if failure is not None:
             self._break_behind(failure)
 
-    def _count_refused(self, error: ProtocolError) -> None:
-        stats = self._server.stats
-        if isinstance(error, UnsupportedVersion):
-            stats.unsupported_requests += 1
-        elif isinstance(error, FrameTooLarge | TooManyItems):
-            stats.oversized_requests += 1
-        else:
-            stats.malformed_requests += 1
-
     # --- requests ---
 
     def _keep(self, frames: list[bytes]) -> None:
@@ -260,7 +248,7 @@ class Connection:
             if not is_large:
                 request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except ProtocolError as error:
-            self._count_refused(error)
+            count_refused(self._server.stats, error)
             self._break_here(error)
             return None
         ctx = RequestContext(
@@ -290,7 +278,7 @@ class Connection:
             return None
         except Exception:
             log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
-            response = self._error_response(ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+            response = error_response(self._server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is not PARKED:
             self._encode(ctx, response)
         return ctx if self._handled(ctx, out) else None
@@ -385,28 +373,18 @@ class Connection:
         if isinstance(error, ProtocolError):
             self._end_with(ctx, error)
             return
-        api: Handled = ctx.api
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-        if isinstance(error, RequestRefused):
-            code = error.code
-        elif isinstance(error, MessageTooLarge):
-            self._server.stats.oversized_answers += 1
-            log.warning("an answer is too long", api=api.name, peer=self.peer, reason=str(error))
-            code = ErrorCode.POLICY_VIOLATION
-        else:
-            log.error(
-                "a request failed", api=api.name, version=ctx.api_version, peer=self.peer, exc_info=error
-            )
+        code = code_of_failure(self._server.stats, ctx, error, self.peer)
         if ctx.is_large and not isinstance(error, RequestRefused):
+            api: Handled = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
-        self._encode(ctx, self._error_response(ctx, code))
+        self._encode(ctx, error_response(self._server.stats, ctx, code))
         self._go_on_behind(ctx)
 
     def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
         """End the connection at the parked request, which is not answered."""
         if ctx.request is None:
-            self._count_refused(error)
+            count_refused(self._server.stats, error)
         self._parked = None
         if self._replies and self._replies[-1] is ctx:
             self._replies.pop()
@@ -508,7 +486,7 @@ class Connection:
             if ctx.is_large:
                 response = yield from error_in_steps(self._server.stats, ctx, error)
             else:
-                response = self._error_response(ctx, error)
+                response = error_response(self._server.stats, ctx, error)
             self._encode(ctx, response)
             yield
 
@@ -522,14 +500,6 @@ class Connection:
             elif turns.nanos() >= ends_ns:
                 self.go_on_soon(again=True)
                 break
-
-    def _error_response(self, ctx: RequestContext, error: ErrorCode) -> Any:
-        """The answer to a request whose handler has failed, or whose flush did."""
-        api: Handled = ctx.api
-        response = api.error_response(ctx.request, error, ctx.api_version)
-        if api.counts_part_errors:
-            count_part_errors(self._server.stats, api.key, api.error_parts, response)
-        return response
 
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:
@@ -643,7 +613,7 @@ class Connection:
     def _break_behind(self, error: ProtocolError) -> None:
         """Break behind all requests that were read, unless one of them has broken the protocol before."""
         if self._failure is None:
-            self._count_refused(error)
+            count_refused(self._server.stats, error)
             self._break(error)
             self._after_sending()
 

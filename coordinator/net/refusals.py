@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is answered, counted and logged where a request cannot be handled."""
+
+from typing import Any
+
+from coordinator.api.context import RequestContext
+from coordinator.api.part_errors import count_part_errors
+from coordinator.api.table import Handled
+from coordinator.partitions.door import RequestRefused
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from protocol.errors import (
+    ErrorCode,
+    FrameTooLarge,
+    MessageTooLarge,
+    ProtocolError,
+    TooManyItems,
+    UnsupportedVersion,
+)
+
+log = get_logger("connection")
+
+
+def count_refused(stats: Stats, error: ProtocolError) -> None:
+    """Count a request that breaks the protocol, which ends its connection."""
+    if isinstance(error, UnsupportedVersion):
+        stats.unsupported_requests += 1
+    elif isinstance(error, FrameTooLarge | TooManyItems):
+        stats.oversized_requests += 1
+    else:
+        stats.malformed_requests += 1
+
+
+def error_response(stats: Stats, ctx: RequestContext, error: ErrorCode) -> Any:
+    """The answer to a request whose handler has failed, or whose flush did."""
+    api: Handled = ctx.api
+    response = api.error_response(ctx.request, error, ctx.api_version)
+    if api.counts_part_errors:
+        count_part_errors(stats, api.key, api.error_parts, response)
+    return response
+
+
+def code_of_failure(stats: Stats, ctx: RequestContext, error: Exception, peer: str) -> ErrorCode:
+    """The code for a request whose work has ended with this; what is no refusal goes to the log."""
+    api: Handled = ctx.api
+    if isinstance(error, RequestRefused):
+        return error.code
+    if isinstance(error, MessageTooLarge):
+        stats.oversized_answers += 1
+        log.warning("an answer is too long", api=api.name, peer=peer, reason=str(error))
+        return ErrorCode.POLICY_VIOLATION
+    log.error("a request failed", api=api.name, version=ctx.api_version, peer=peer, exc_info=error)
+    return ErrorCode.UNKNOWN_SERVER_ERROR
