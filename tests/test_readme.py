@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from bench.installed import groupkeeper
+from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
 from tests.support.ports import free_ports
 from tests.support.service import Service
@@ -22,6 +24,10 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ADDRESS = "127.0.0.1:9092"
 RESET = "groups reset orders --topic work:0 --to-offset 7 --unchecked"
+GATEWAY = (
+    ".venv/bin/groupkeeper serve --listen 127.0.0.1:9093 --data-dir gateway-data "
+    f"--set upstream.bootstrap.servers={ADDRESS}"
+)
 AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
 
@@ -61,6 +67,7 @@ def test_the_commands_are_those_that_are_run_here() -> None:
         ".venv/bin/groupkeeper groups describe orders",
         f".venv/bin/groupkeeper {RESET}",
         AUDIT,
+        GATEWAY,
     }
     assert set(commands()) <= run_elsewhere | run_here
 
@@ -131,6 +138,36 @@ def test_the_code_commits_and_the_commands_show_it(service: Service, printed: st
     assert "orders" in shown["groups", "list"]
     assert "42" in shown["groups", "describe", "orders"]
     assert shown[tuple(RESET.split())].split()[-4:] == ["work", "0", "42", "7"]
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path / "kafka")
+    port, metrics, of_broker = free_ports(3)
+    places = {"127.0.0.1:9093": f"127.0.0.1:{port}", "gateway-data": str(tmp_path / "data")}
+    words = [places.get(word, word).replace(ADDRESS, broker.bootstrap) for word in GATEWAY.split()[1:]]
+    environment = {
+        **os.environ,
+        "GROUPKEEPER_METRICS_LISTEN": f"127.0.0.1:{metrics}",
+        "GROUPKEEPER_GATEWAY_PORT_BASE": str(of_broker - 1),
+    }
+    try:
+        broker.start()
+        AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30)
+        with (tmp_path / "output").open("wb") as output:
+            running = subprocess.Popen(
+                [*groupkeeper(), *words], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
+        try:
+            admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+            brokers = admin.list_topics(timeout=60).brokers.values()
+            assert {of_broker, port} == {each.port for each in brokers}
+        finally:
+            running.terminate()
+            assert running.wait(30) == 0, (tmp_path / "output").read_text()
+    finally:
+        broker.close()
 
 
 @pytest.mark.slow
