@@ -15,9 +15,13 @@ class Whole(Fronting):
     """`groupkeeper serve` in front of a cluster."""
 
     def __init__(
-        self, work: Path, cluster: KafkaCluster, settings: Mapping[str, str | int] | None = None
+        self,
+        work: Path,
+        cluster: KafkaCluster,
+        settings: Mapping[str, str | int] | None = None,
+        protocol: str = "PLAINTEXT",
     ) -> None:
-        super().__init__(work, cluster.bootstrap(), settings)
+        super().__init__(work, cluster.bootstrap(protocol), settings)
         self.cluster = cluster
 
     def start(self) -> None:
