@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from typing import Any, Final
+from uuid import UUID
 
 import pytest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -13,10 +14,11 @@ from protocol.messages import (
     DescribeGroupsRequest,
     FindCoordinatorRequest,
     ListGroupsRequest,
+    MetadataRequest,
     OffsetDeleteRequest,
     classes,
 )
-from tests.gateway.running import OURS_AT, Gatewayed
+from tests.gateway.whole import Whole
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support.raw import RawConnection, wait_for_coordinator
 
@@ -30,28 +32,42 @@ GROUPS = (READS, NO_GROUP, DESCRIBES, DELETES)
 
 
 @pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gatewayed]:
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """A broker where rights are asked for, behind a gateway: alice may do some things, bob none, admin all."""
     work = tmp_path_factory.mktemp("secured")
     cluster = KafkaCluster(work / "kafka", protocols=(PROTOCOL,), acls=True)
-    running = Gatewayed(work, cluster)
+    password = work / "password"
+    password.write_text(USERS["admin"])
+    settings: dict[str, str | int] = {
+        "upstream.security.protocol": PROTOCOL,
+        "upstream.sasl.mechanism": "PLAIN",
+        "upstream.sasl.username": "admin",
+        "upstream.sasl.password.file": str(password),
+        "gateway.adopt": "off",  # what the groups are at the cluster is what ours are compared with
+    }
+    running = Whole(work / "node", cluster, settings, PROTOCOL)
     try:
         cluster.start()
-        running.start(PROTOCOL)
         for topic in (MAY_READ, MAY_DESCRIBE, NO_TOPIC):
-            running.create_topic(topic, 2)
-        cluster.allow("alice", "READ", "TOPIC", MAY_READ)
-        cluster.allow("alice", "DESCRIBE", "TOPIC", MAY_DESCRIBE)
-        cluster.allow("alice", "READ", "TOPIC", UNKNOWN)
-        cluster.allow("alice", "READ", "GROUP", READS)
-        cluster.allow("alice", "DESCRIBE", "GROUP", DESCRIBES)
-        cluster.allow("alice", "DELETE", "GROUP", DELETES)
+            cluster.create_topic(topic, 2)
+        allow(cluster)
         for group in GROUPS:
             wait_for_coordinator(cluster.address(1), group)
+        running.start()
         yield running
     finally:
         running.close()
         cluster.close()
+
+
+def allow(cluster: KafkaCluster) -> None:
+    """What alice may do."""
+    cluster.allow("alice", "READ", "TOPIC", MAY_READ)
+    cluster.allow("alice", "DESCRIBE", "TOPIC", MAY_DESCRIBE)
+    cluster.allow("alice", "READ", "TOPIC", UNKNOWN)
+    cluster.allow("alice", "READ", "GROUP", READS)
+    cluster.allow("alice", "DESCRIBE", "GROUP", DESCRIBES)
+    cluster.allow("alice", "DELETE", "GROUP", DELETES)
 
 
 def logged_in(bootstrap: str, user: str) -> RawConnection:
@@ -151,7 +167,37 @@ def find(version: int, group: str = NO_GROUP) -> Any:
     return FindCoordinatorRequest(version=version, key=group, key_type=0, coordinator_keys=list(GROUPS))
 
 
-def asked() -> list[tuple[str, Any, int]]:
+def topic_ids(whole: Whole) -> list[UUID]:
+    """The ids of the topics, and one of none."""
+    with RawConnection(whole.cluster.address(1)) as connection:
+        answer = connection.call(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+    found = {topic.name: topic.topic_id for topic in answer.topics}
+    return [found.get(name, UUID(int=77)) for name in TOPICS]
+
+
+def by_id(group: str, ids: list[UUID]) -> list[tuple[str, Any, int]]:
+    """A commit and a fetch that name topics by their ids."""
+    commits, fetches = classes(ApiKey.OFFSET_COMMIT)[0], classes(ApiKey.OFFSET_FETCH)[0]
+    committed, asked_for = commits.OffsetCommitRequestTopic, fetches.OffsetFetchRequestGroup
+    partition = committed.OffsetCommitRequestPartition(partition_index=1, committed_offset=6)
+    commit_request = commits(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[committed(topic_id=each, partitions=[partition]) for each in ids],
+    )
+    named = asked_for.OffsetFetchRequestTopics
+    fetch_request = fetches(
+        groups=[
+            asked_for(group_id=group, topics=[named(topic_id=each, partition_indexes=[1]) for each in ids]),
+            asked_for(group_id=READS, topics=None),
+        ],
+        require_stable=False,
+    )
+    return [("commit by id", commit_request, 10), ("fetch by id", fetch_request, 10)]
+
+
+def asked(ids: list[UUID]) -> list[tuple[str, Any, int]]:
     """What is asked, in this order, and in which version."""
     everything: list[tuple[str, Any, int]] = []
     for group in GROUPS:
@@ -161,6 +207,7 @@ def asked() -> list[tuple[str, Any, int]]:
             ("fetch", fetch(group, topics), version) for topics in (TOPICS, (), None) for version in (2, 5, 7)
         ]
         everything += [("fetch v1", fetch(group, TOPICS), 1)]
+        everything += by_id(group, ids)
         everything += [("join", join(group), version) for version in (0, 4, 9)]
         everything += [
             (
@@ -210,11 +257,11 @@ def shown(value: Any) -> Any:
     return plain
 
 
-def answers_of(bootstrap: str, user: str) -> list[Any]:
+def answers_of(bootstrap: str, user: str, ids: list[UUID]) -> list[Any]:
     """What this user hears to each request, or that the connection was closed."""
     heard = []
     connection = logged_in(bootstrap, user)
-    for _, request, version in asked():
+    for _, request, version in asked(ids):
         try:
             heard.append(shown(connection.call(request, version)))
         except ConnectionError:
@@ -226,12 +273,13 @@ def answers_of(bootstrap: str, user: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("user", ["admin", "alice", "bob"])
-def test_each_principal_hears_what_kafka_says(secured: Gatewayed, user: str) -> None:
-    theirs = answers_of(secured.cluster.address(1, PROTOCOL), user)
-    ours = answers_of(f"127.0.0.1:{secured.base + OURS_AT}", user)
+def test_each_principal_hears_what_kafka_says(secured: Whole, user: str) -> None:
+    ids = topic_ids(secured)
+    theirs = answers_of(secured.cluster.address(1, PROTOCOL), user, ids)
+    ours = answers_of(secured.bootstrap, user, ids)
     differing = [
         f"{name} v{version}\n  kafka {kafka}\n  ours  {mine}"
-        for (name, _, version), kafka, mine in zip(asked(), theirs, ours, strict=True)
+        for (name, _, version), kafka, mine in zip(asked(ids), theirs, ours, strict=True)
         if kafka != mine
     ]
     assert "closed" not in ours, secured.log_text()[-4000:]
