@@ -7,7 +7,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import heartbeat
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
@@ -18,7 +18,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
     """Prolong a session; the answer says when the member must rejoin."""
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, (KeptGroup, Absent)):
         if kept is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             # The member is not known yet, and is not to be disturbed (GroupCoordinatorService.heartbeat).
             return HeartbeatResponse(error_code=0)

@@ -12,7 +12,7 @@ from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.join import join
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
@@ -40,7 +40,7 @@ def handle(node: Node, request: JoinGroupRequest, ctx: RequestContext) -> JoinGr
     kept = door.enter_classic(ctx, request.group_id)
     if isinstance(kept, Absent):
         kept = ErrorCode.UNKNOWN_MEMBER_ID if request.member_id else door.begin(kept)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, KeptGroup):
         return error_response(request, kept, ctx.api_version)
     door.run(ctx, kept, join(door.env, kept.classic, request, ctx, door.clock.now()))
     return PARKED

@@ -10,7 +10,7 @@ from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.membership import leave
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
@@ -32,7 +32,7 @@ def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> Leave
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, (KeptGroup, Absent)):
         return error_response(request, kept, ctx.api_version)
     if ctx.api_version < BATCHED_FROM:
         request = replaced(request, members=[MemberIdentity(member_id=request.member_id)])

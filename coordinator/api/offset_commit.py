@@ -128,7 +128,7 @@ def _commit_parts(
 ) -> Generator[None, None, Answers]:
     """Store part by part, up to the first that the group does not let."""
     found = _find_group(node, request, ctx)
-    error = found if isinstance(found, ErrorCode) else _NONE
+    error = _NONE if isinstance(found, KeptGroup) else found
     if error is _NONE:
         error = yield from fit_together(node.settings, [decided.stored for decided, _ in decisions])
     answers = Answers()
@@ -156,7 +156,7 @@ def _commit(
 ) -> ErrorCode:
     """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
     kept = _find_group(node, request, ctx)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, KeptGroup):
         return kept
     env = node.door.env
     if not has_ample_room(env.config.limits, env.usage):
@@ -170,7 +170,7 @@ def _commit(
 def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, if it lets the request commit now; else the error that every partition hears."""
     kept = _group(node, request, ctx)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, KeptGroup):
         return kept
     error = kept.group.validate_commit(request)
     return kept if error is _NONE else error
@@ -215,7 +215,7 @@ def _decide(
 ) -> None:
     """Decide the commit of one topic."""
     key, known = _find(node, topic, version)
-    if isinstance(known, ErrorCode):
+    if not isinstance(known, Topic):
         node.catalogue_store.on_missed()
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)

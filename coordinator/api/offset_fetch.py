@@ -12,7 +12,7 @@ from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition, fetch_partition_v7
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS_AT_ONCE
 from protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
                 break
         return OffsetFetchResponse(groups=[_group(node, wanted, ctx) for wanted in request.groups])
     kept = node.door.enter(ctx, request.group_id)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, (KeptGroup, Absent)):
         if ctx.api_version < TOP_ERROR_FROM:
             node.stats.error(ApiKey.OFFSET_FETCH, kept)  # where it stands on top it is counted as such
         return error_response(request, kept, ctx.api_version)
@@ -92,7 +92,7 @@ def handle_in_steps(
 
 def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> OffsetFetchResponseGroup:
     kept = node.door.enter(ctx, wanted.group_id)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, (KeptGroup, Absent)):
         node.stats.error(ApiKey.OFFSET_FETCH, kept)
         return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=kept)
     node.stats.offset_fetches += 1

@@ -10,7 +10,7 @@ from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.groups.classic.sync import sync
 from coordinator.node import Node
-from coordinator.partitions.door import Absent
+from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGr
         return error_response(request, ErrorCode.INVALID_GROUP_ID, ctx.api_version)
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)
-    if isinstance(kept, ErrorCode):
+    if not isinstance(kept, (KeptGroup, Absent)):
         return error_response(request, kept, ctx.api_version)
     if isinstance(kept, Absent):
         return error_response(request, ErrorCode.UNKNOWN_MEMBER_ID, ctx.api_version)

@@ -21,6 +21,9 @@ from protocol.names import GroupId, MemberId
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
+_NONE: Final = (
+    ErrorCode.NONE
+)  # looked up here once: finding a member of an enum takes hundreds of instructions
 
 REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
 """More than the metadata of one commit can take: its frame is shorter."""
@@ -51,14 +54,14 @@ def new_group(limits: Limits, usage: Usage, group_id: GroupId) -> ErrorCode:
         return _refuse(usage, "max.groups")
     if usage.group_id_bytes + text_bytes(group_id) > limits.max_group_ids_bytes:
         return _refuse(usage, "max.group.ids.bytes")
-    return ErrorCode.NONE
+    return _NONE
 
 
 def new_offsets(limits: Limits, usage: Usage, count: int) -> ErrorCode:
     """Whether there is room for so many more offsets: NONE, or COORDINATOR_NOT_AVAILABLE."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
-    return ErrorCode.NONE
+    return _NONE
 
 
 def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> ErrorCode:
@@ -67,7 +70,7 @@ def new_pending_member(limits: Limits, usage: Usage, member_id: MemberId) -> Err
         return _refuse(usage, "max.pending.members")
     if usage.member_bytes + text_bytes(member_id) > limits.max_members_bytes:
         return _refuse(usage, "max.members.bytes")
-    return ErrorCode.NONE
+    return _NONE
 
 
 def new_member(limits: Limits, usage: Usage, group: GroupMetadata, member: MemberMetadata) -> ErrorCode:
@@ -83,12 +86,12 @@ def new_member(limits: Limits, usage: Usage, group: GroupMetadata, member: Membe
 def more_member_bytes(limits: Limits, usage: Usage, group: GroupMetadata, more_bytes: int) -> ErrorCode:
     """Whether members of a group may take so many bytes more; fewer are always welcome."""
     if more_bytes <= 0:
-        return ErrorCode.NONE
+        return _NONE
     if group.member_bytes + more_bytes > limits.group_members_max_bytes:
         return _refuse(usage, "group.members.max.bytes", ErrorCode.GROUP_MAX_SIZE_REACHED)
     if usage.member_bytes + more_bytes > limits.max_members_bytes:
         return _refuse(usage, "max.members.bytes")
-    return ErrorCode.NONE
+    return _NONE
 
 
 def has_ample_room(limits: Limits, usage: Usage) -> bool:
@@ -132,5 +135,5 @@ class OffsetRoom:
             commits.metadata_bytes -= text_bytes(commits.values.pop(partition).metadata)
         for at, answer in enumerate(answers):
             error = refused.get(answer.partition_index)
-            if error is not None and answer.error_code == ErrorCode.NONE:
+            if error is not None and answer.error_code == _NONE:
                 answers[at] = OffsetCommitResponsePartition(answer.partition_index, error)

@@ -67,7 +67,9 @@ class Door:
         the principal of the request may do to this group what its api does.
         """
         shard = self._manager.shard_for(group_id)
-        if isinstance(shard, ErrorCode):
+        if not isinstance(
+            shard, Shard
+        ):  # a class that is compiled: asking for it is quicker than for ErrorCode
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:

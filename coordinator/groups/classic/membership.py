@@ -17,8 +17,11 @@ from protocol.names import MemberId
 
 _NONE: Final = ErrorCode.NONE
 _DEAD: Final = GroupState.DEAD
+_STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
+_COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 """Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+
 
 _ALIVE: Final = Outcome(_NONE)
 _REJOIN: Final = Outcome(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -66,16 +69,14 @@ def leave(env: Environment, group: GroupMetadata, request: LeaveGroupRequest, no
         )
         for leaving in request.members
     ]
-    left = [answer.member_id for answer in answers if answer.error_code == ErrorCode.NONE]
+    left = [answer.member_id for answer in answers if answer.error_code == _NONE]
     if left:
         reason = f"members left: {', '.join(left)}"
-        match group.state:
-            case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
-                prepare_or_complete(env, group, RebalanceCause.MEMBER_LEFT, reason, now, out)
-            case GroupState.PREPARING_REBALANCE:
-                maybe_complete_join(group, now, out)
-            case _:
-                pass
+        state = group.state
+        if state is _STABLE or state is _COMPLETING:
+            prepare_or_complete(env, group, RebalanceCause.MEMBER_LEFT, reason, now, out)
+        elif state is _PREPARING:
+            maybe_complete_join(group, now, out)
     out.answer = answers
     return out
 
@@ -93,14 +94,14 @@ def _leave_one(group: GroupMetadata, leaving: MemberIdentity, out: Outcome) -> E
     elif member_id in group.pending_members:
         group.remove(member_id)
         out.note("pending member left", group=group.group_id, member=member_id)
-        return ErrorCode.NONE
+        return _NONE
     else:
         error = group.validate_member(member_id, leaving.group_instance_id)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return error
     remove_member(group, member_id, out)
     out.report("member left", group=group.group_id, member=member_id, reason=leaving.reason or "not provided")
-    return ErrorCode.NONE
+    return _NONE
 
 
 def remove_member(group: GroupMetadata, member_id: MemberId, out: Outcome) -> None:

@@ -21,6 +21,14 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId, MemberId
 from protocol.native import mypyc_attr
 
+_NONE: Final = ErrorCode.NONE
+_UNKNOWN: Final = ErrorCode.UNKNOWN_MEMBER_ID
+_EMPTY: Final = GroupState.EMPTY
+_DEAD: Final = GroupState.DEAD
+_STABLE: Final = GroupState.STABLE
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+
 # Most groups have nothing of these. They share what is empty, which is replaced and never changed.
 NO_STATIC_MEMBERS: Final[dict[str, MemberId]] = {}
 NO_PENDING_MEMBERS: Final[dict[MemberId, int]] = {}
@@ -68,8 +76,8 @@ class GroupMetadata:
         """A group without anything; what it will hold counts into `usage`, the node's books."""
         self.group_id = group_id
         self.usage = Usage() if usage is None else usage
-        self.state = GroupState.EMPTY
-        self.previous_state = GroupState.EMPTY
+        self.state = _EMPTY
+        self.previous_state = _EMPTY
         self.current_state_timestamp: int | None = None  # wall clock, in the log
         self.of_other_protocol = False
         """Whether a broker's log has it as a group of a protocol that is not served here (KIP-848, streams)."""
@@ -105,7 +113,7 @@ class GroupMetadata:
     @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance may start now: the state is a valid predecessor of PreparingRebalance."""
-        return self.state in GroupState.PREPARING_REBALANCE.valid_previous_states
+        return self.state in _PREPARING.valid_previous_states
 
     def transition_to(self, state: GroupState, wall_ms: int) -> None:
         """Enter `state`. Raises IllegalTransition, and changes nothing, when the table forbids it."""
@@ -139,10 +147,10 @@ class GroupMetadata:
         if group_instance_id is not None:
             owner = self.static_members.get(group_instance_id)
             if owner is None:
-                return ErrorCode.UNKNOWN_MEMBER_ID
+                return _UNKNOWN
             if owner != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+        return _NONE if member_id in self.members else _UNKNOWN
 
     def add(self, member: MemberMetadata) -> None:
         """Take a member in: it may become leader, its protocols count, its pending id is used up."""
@@ -299,7 +307,7 @@ class GroupMetadata:
 
         An empty group takes any type; another one only its own, with a protocol that all the members share.
         """
-        if self.state is GroupState.EMPTY:
+        if self.state is _EMPTY:
             return bool(protocol_type) and bool(names)
         size = len(self.members)
         return self.protocol_type == protocol_type and any(
@@ -371,7 +379,7 @@ class GroupMetadata:
 
     def leave_memory(self) -> None:
         """The group has left the cache: it is Dead, and neither it nor its members count any more."""
-        self.previous_state, self.state = self.state, GroupState.DEAD
+        self.previous_state, self.state = self.state, _DEAD
         usage, self.usage = self.usage, Usage()
         usage.groups -= 1
         usage.group_id_bytes -= text_bytes(self.group_id)
@@ -387,7 +395,7 @@ class GroupMetadata:
 
     def summary(self) -> GroupSummary:
         """What DescribeGroups shows; member metadata only once Stable, as in Kafka (ClassicGroup.describe)."""
-        stable = self.state is GroupState.STABLE
+        stable = self.state is _STABLE
         shown = self.protocol_name if stable else None
         return GroupSummary(
             state=self.state.value,

@@ -15,6 +15,11 @@ from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
 from protocol.names import MemberId
 
+_EMPTY: Final = GroupState.EMPTY
+_PREPARING: Final = GroupState.PREPARING_REBALANCE
+_COMPLETING: Final = GroupState.COMPLETING_REBALANCE
+"""Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
+
 STORE_AGAIN_MS: Final = 60_000
 """After so long a group that the log did not take as Empty is stored again: `message.max.bytes` is too small for it."""
 
@@ -74,12 +79,12 @@ def prepare_rebalance(
     An empty group waits `group.initial.rebalance.delay.ms` for more members (KIP-134); another one until all
     members came, at most for the largest rebalance timeout among them.
     """
-    if group.state is GroupState.COMPLETING_REBALANCE:
+    if group.state is _COMPLETING:
         propagate_error(group, ErrorCode.REBALANCE_IN_PROGRESS, now, out)
     group.pending_sync_members = NO_MEMBERS
     group.sync_deadline_ms = NEVER
-    initial = group.state is GroupState.EMPTY
-    group.transition_to(GroupState.PREPARING_REBALANCE, now.wall)
+    initial = group.state is _EMPTY
+    group.transition_to(_PREPARING, now.wall)
     if group.rebalance is None:
         group.rebalance = RebalanceProgress(cause, now.mono)
     else:
@@ -125,11 +130,7 @@ def prepare_or_complete(
 
 def maybe_complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """Form the generation once everybody came, but not before the initial delay has passed."""
-    if (
-        group.state is GroupState.PREPARING_REBALANCE
-        and group.previous_state is not GroupState.EMPTY
-        and group.has_all_members_joined
-    ):
+    if group.state is _PREPARING and group.previous_state is not _EMPTY and group.has_all_members_joined:
         complete_join(group, now, out)
 
 
@@ -162,7 +163,7 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     """The last member is gone: applying the record makes the group Empty."""
     assert not out.records, f"group {group.group_id} becomes empty twice"
-    group.check_transition_to(GroupState.EMPTY)
+    group.check_transition_to(_EMPTY)
     group.pending_sync_members = NO_MEMBERS
     out.records.append(empty_record(group, now.wall))
     out.starts_over = True
@@ -182,11 +183,11 @@ def end_rebalance(group: GroupMetadata, now: Instant, out: Outcome) -> None:
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     if group.rebalance is not None:
-        group.rebalance.formed(now.mono, waited=group.previous_state is not GroupState.EMPTY)
+        group.rebalance.formed(now.mono, waited=group.previous_state is not _EMPTY)
     group.generation_id += 1
     group.protocol_name = protocol = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
-    group.transition_to(GroupState.COMPLETING_REBALANCE, now.wall)
+    group.transition_to(_COMPLETING, now.wall)
     group.pending_sync_members = set(group.members)
     group.sync_deadline_ms = now.mono + group.rebalance_timeout_ms
     group.wake_at(group.sync_deadline_ms)
