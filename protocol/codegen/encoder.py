@@ -118,17 +118,18 @@ class Encoder:
         line, block = self._source.line, self._source.block
         line(f"{item}_values: list[Any] = []")
         with block(f"if len({items}) >= {ONE_PACK_FROM_ITEMS}:"):
+            width = len(layout.before.fields) + 1 + len(layout.after.fields)
+            line(f"{item}_values = [{self._empty_length()[1]}] * ({width} * len({items}))")
+            line("at = 0")
             with block(f"for {item}_row in {items}:"):
                 with block(f'if {item}_row.{layout.string.name} != "":'):
                     line(f"{item}_values.clear()")
                     line("break")
-                values = [f"{item}_row.{field.name}" for field in layout.before.fields]
-                values += [
-                    self._empty_length()[1],
-                    *(f"{item}_row.{field.name}" for field in layout.after.fields),
-                ]
-                for value in values:
-                    line(f"{item}_values.append({value})")
+                before = len(layout.before.fields)
+                places = [*range(before), *range(before + 1, width)]
+                for place, field in zip(places, layout.before.fields + layout.after.fields, strict=True):
+                    line(f"{item}_values[at + {place}] = {item}_row.{field.name}")
+                line(f"at += {width}")
             with block(f"if {item}_values:"):
                 fmt = layout.before.fmt + self._empty_length()[0] + layout.after.fmt
                 fmt += "x" if self._flexible else ""
@@ -144,10 +145,12 @@ class Encoder:
         with block(f"if len({items}) < {ONE_PACK_FROM_ITEMS}:"), block(f"for {item} in {items}:"):
             line(f"out.append({self._pack(run, item, last=True)})")
         with block("else:"):
-            line(f"{item}_values: list[Any] = []")
+            line(f"{item}_values: list[Any] = [0] * ({len(run.fields)} * len({items}))")
+            line("at = 0")
             with block(f"for {item}_row in {items}:"):
-                for field in run.fields:
-                    line(f"{item}_values.append({item}_row.{field.name})")
+                for place, field in enumerate(run.fields):
+                    line(f"{item}_values[at + {place}] = {item}_row.{field.name}")
+                line(f"at += {len(run.fields)}")
             fmt = run.fmt + ("x" if self._flexible else "")
             line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
 

@@ -689,13 +689,15 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (3 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(0)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                at += 3
             if partition_values:
                 out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -727,13 +729,15 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (3 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(0)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                at += 3
             if partition_values:
                 out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -759,14 +763,16 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(0)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                at += 4
             if partition_values:
                 out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -793,14 +799,16 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(0)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                at += 4
             if partition_values:
                 out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -835,14 +843,16 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [1] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(1)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                at += 4
             if partition_values:
                 out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -881,14 +891,16 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [1] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.committed_metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(1)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                at += 4
             if partition_values:
                 out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -1634,10 +1646,12 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[Any] = []
+            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.error_code
+                at += 2
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1655,10 +1669,12 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[Any] = []
+            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.error_code
+                at += 2
             out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
@@ -1692,10 +1708,12 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[Any] = []
+            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.error_code
+                at += 2
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
@@ -1720,10 +1738,12 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
         else:
-            partition_values: list[Any] = []
+            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.error_code
+                at += 2
             out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")

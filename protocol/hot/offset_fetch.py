@@ -2001,14 +2001,16 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(0)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 3] = partition_row.error_code
+                at += 4
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2032,14 +2034,16 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(0)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 3] = partition_row.error_code
+                at += 4
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2065,14 +2069,16 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (4 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(0)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 3] = partition_row.error_code
+                at += 4
             if partition_values:
                 out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2101,15 +2107,17 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
         out.append(PACK_INT32(len(topic_partitions)))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [0] * (5 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(0)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                partition_values[at + 4] = partition_row.error_code
+                at += 5
             if partition_values:
                 out.append(repeated("iqihh", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2139,15 +2147,17 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         partition_values: list[Any] = []
         if len(topic_partitions) >= 8:
+            partition_values = [1] * (5 * len(topic_partitions))
+            at = 0
             for partition_row in topic_partitions:
                 if partition_row.metadata != "":
                     partition_values.clear()
                     break
-                partition_values.append(partition_row.partition_index)
-                partition_values.append(partition_row.committed_offset)
-                partition_values.append(partition_row.committed_leader_epoch)
-                partition_values.append(1)
-                partition_values.append(partition_row.error_code)
+                partition_values[at + 0] = partition_row.partition_index
+                partition_values[at + 1] = partition_row.committed_offset
+                partition_values[at + 2] = partition_row.committed_leader_epoch
+                partition_values[at + 4] = partition_row.error_code
+                at += 5
             if partition_values:
                 out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
         if not partition_values:
@@ -2188,15 +2198,17 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             partition_values: list[Any] = []
             if len(topic_partitions) >= 8:
+                partition_values = [1] * (5 * len(topic_partitions))
+                at = 0
                 for partition_row in topic_partitions:
                     if partition_row.metadata != "":
                         partition_values.clear()
                         break
-                    partition_values.append(partition_row.partition_index)
-                    partition_values.append(partition_row.committed_offset)
-                    partition_values.append(partition_row.committed_leader_epoch)
-                    partition_values.append(1)
-                    partition_values.append(partition_row.error_code)
+                    partition_values[at + 0] = partition_row.partition_index
+                    partition_values[at + 1] = partition_row.committed_offset
+                    partition_values[at + 2] = partition_row.committed_leader_epoch
+                    partition_values[at + 4] = partition_row.error_code
+                    at += 5
                 if partition_values:
                     out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
             if not partition_values:
@@ -2236,15 +2248,17 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             partition_values: list[Any] = []
             if len(topic_partitions) >= 8:
+                partition_values = [1] * (5 * len(topic_partitions))
+                at = 0
                 for partition_row in topic_partitions:
                     if partition_row.metadata != "":
                         partition_values.clear()
                         break
-                    partition_values.append(partition_row.partition_index)
-                    partition_values.append(partition_row.committed_offset)
-                    partition_values.append(partition_row.committed_leader_epoch)
-                    partition_values.append(1)
-                    partition_values.append(partition_row.error_code)
+                    partition_values[at + 0] = partition_row.partition_index
+                    partition_values[at + 1] = partition_row.committed_offset
+                    partition_values[at + 2] = partition_row.committed_leader_epoch
+                    partition_values[at + 4] = partition_row.error_code
+                    at += 5
                 if partition_values:
                     out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
             if not partition_values:

@@ -296,16 +296,15 @@ def _run_of_plain_records(names: bytes, offsets: list[tuple[int, OffsetAndMetada
     size = len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES
     head = size_field(size) + NO_TIMESTAMP_DELTA
     between = _AFTER_EPOCH.pack(0, offsets[0][1].commit_timestamp, 0) + head
-    values: list[Any] = []
+    values: list[Any] = [names, names, names, _VALUE_HEAD, names, names, between] * len(offsets)
+    at = 0
     for partition, value in offsets:
         # One by one: a compiled function would make a tuple of them first.
-        values.append(packed_delta(delta))
-        values.append(names)
-        values.append(partition)
-        values.append(_VALUE_HEAD)
-        values.append(value.offset)
-        values.append(value.leader_epoch)
-        values.append(between)
+        values[at] = packed_delta(delta)
+        values[at + 2] = partition
+        values[at + 4] = value.offset
+        values[at + 5] = value.leader_epoch
+        at += 7
         delta += 1
     packed = _plain_run(delta_format(delta - 1), len(names), len(between), len(offsets)).pack(*values)
     return head + packed[: len(packed) - len(head)]
