@@ -67,6 +67,10 @@ def import_broker(
     with one_line_errors():
         if (from_log_dirs is None) == (from_bootstrap is None):
             raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
+        if from_bootstrap is not None and data_dir is not None:
+            raise CommandError("--from-bootstrap brings all to --bootstrap: leave out --data-dir", EXIT_USAGE)
+        if from_log_dirs is not None and (group or topic or from_command_config):
+            raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
         if from_bootstrap is not None:
             from coordinator.cli.import_cluster import Wanted, import_cluster
 

@@ -123,8 +123,8 @@ def test_describe_shows_state_members_and_offsets(node: FakeNode, groupkeeper: C
         request, {("orders", 5): 57, ("orders", 0): 3}
     )
     assert groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap).rows == [
-        ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"],
-        ["g", "Stable", "2", "classic", "consumer", "range", f"127.0.0.1:{node.port} (node 7)"],
+        ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "LAG", "COORDINATOR"],
+        ["g", "Stable", "2", "classic", "consumer", "range", "7", f"127.0.0.1:{node.port} (node 7)"],
         [],
         ["MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS", "ASSIGNMENT"],
         ["m-1", "-", "app", "/10.0.0.1", "5", "audit 1; orders 0-2,5"],

@@ -94,6 +94,8 @@ def test_groups_with_members_are_named_on_both_sides(
     [
         ((), "expected --from-log-dirs or --from-bootstrap"),
         (("--from-log-dirs", "d", "--from-bootstrap", "h:1"), "expected --from-log-dirs or --from-bootstrap"),
+        (("--from-bootstrap", "h:1", "--data-dir", "d"), "leave out --data-dir"),
+        (("--from-log-dirs", "d", "--topic", "t"), "leave out --group and --topic"),
         (("--from-bootstrap", "h"), "--from-bootstrap h: expected HOST:PORT"),
     ],
 )

@@ -85,7 +85,7 @@ class CommittedOffset(msgspec.Struct, frozen=True, order=True):
 
 
 class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The group in one line."""
+    """The group in one line; `lag` is of all partitions together of which it is known, None where it is of none."""
 
     state: str
     members: int
@@ -96,6 +96,7 @@ class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
     coordinator: str
     epoch: int | None = None
     assignment_epoch: int | None = None
+    lag: int | None = None
 
 
 class OffsetView(msgspec.Struct, frozen=True):
@@ -125,8 +126,9 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     offsets: list[OffsetView] | None = None
 
 
-def state_view(details: GroupDetails) -> StateView:
-    """The group in one line."""
+def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateView:
+    """The group in one line, with the lag of these partitions."""
+    lags = [each.lag for each in offsets if each.lag is not None]
     return StateView(
         details.state,
         len(details.members),
@@ -137,6 +139,7 @@ def state_view(details: GroupDetails) -> StateView:
         details.coordinator,
         details.epoch,
         details.assignment_epoch,
+        sum(lags) if lags else None,
     )
 
 

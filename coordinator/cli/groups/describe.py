@@ -127,9 +127,10 @@ def _view(
 ) -> "Description":
     from coordinator.cli.cluster import model
 
+    offsets = model.offset_views(details, committed, ends) if committed is not None else None
     return model.Description(
         details.group,
-        state=model.state_view(details) if parts.state else None,
+        state=model.state_view(details, offsets or ()) if parts.state else None,
         members=details.members if parts.members else None,
-        offsets=model.offset_views(details, committed, ends) if committed is not None else None,
+        offsets=offsets,
     )

@@ -42,11 +42,16 @@ def _print(columns: Sequence[str], rows: Sequence[Row], first: int, none: str) -
     if not rows:
         sys.stdout.write(f"{none}\n")
         return
-    wanted = [at for at in range(first, len(columns)) if columns[at] not in _RARE or any(r[at] for r in rows)]
+    rare = _RARE | {"LAG"} if columns is _STATE else _RARE
+    wanted = [
+        at
+        for at in range(first, len(columns))
+        if columns[at] not in rare or any(row[at] not in (None, "") for row in rows)
+    ]
     print_table([columns[at] for at in wanted], [[row[at] for at in wanted] for row in rows])
 
 
-_STATE = ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "COORDINATOR"]
+_STATE = ["GROUP", "STATE", "MEMBERS", "TYPE", "PROTOCOL TYPE", "PROTOCOL", "LAG", "COORDINATOR"]
 _MEMBER = [
     "GROUP",
     "MEMBER",
@@ -69,7 +74,7 @@ def _state(described: Description) -> Row:
     assert state is not None
     coordinator = f"{state.coordinator} (node {state.coordinator_id})"
     row = (described.group, state.state, state.members, state.type, state.protocol_type, state.protocol)
-    return (*row, coordinator)
+    return (*row, state.lag, coordinator)
 
 
 def _member(member: Member) -> Row:
