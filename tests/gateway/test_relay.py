@@ -2,7 +2,9 @@
 """A gateway's sockets: what it opens for whom, how full and closed sides are passed on, and who is let in."""
 
 import asyncio
+import gc
 import socket
+import weakref
 from pathlib import Path
 from struct import pack
 
@@ -301,3 +303,19 @@ async def test_a_port_too_high_for_a_broker_is_no_reason_to_fail(tmp_path: Path)
         )
         assert set(house.gateway.ports) == {BROKER_ID, OUR_ID}
         assert house.gateway.ports[OUR_ID] == house.base + OURS_AT
+
+
+async def test_a_connection_that_is_over_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        client.send(asked(ApiKey.FETCH, 4, FETCH) + asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
+        broker = await house.broker.peer()
+        await broker.frame()
+        await (await proxied(house, client)).frame()
+        relay = weakref.ref(next(iter(house.gateway.relays)))
+        gc.disable()
+        try:
+            await client.close()
+            await eventually(lambda: relay() is None, "the connection to be freed")
+        finally:
+            gc.enable()
