@@ -29,8 +29,9 @@ class AdminServer:
         self,
         page: Page,
         readiness: Callable[[], dict[str, Any]],
-        expiring: Callable[[int], Awaitable[object]],
+        expiring: Callable[[int], Awaitable[object]] | None = None,
     ) -> None:
+        """Without `expiring` there is nothing to say of groups."""
         self._readiness = readiness
         self._expiring = expiring
         self.page = page
@@ -38,7 +39,8 @@ class AdminServer:
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
-        app.router.add_get("/groups/expiring", self._groups_expiring)
+        if expiring is not None:
+            app.router.add_get("/groups/expiring", self._groups_expiring)
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=SHUTDOWN_S, lingering_time=0.0, max_headers=64
         )
@@ -105,6 +107,7 @@ class AdminServer:
         text = request.query.get("within_ms", "")
         if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= WITHIN_MS_MAX):
             raise web.HTTPBadRequest(text=f"within_ms: expected milliseconds up to {WITHIN_MS_MAX}\n")
+        assert self._expiring is not None, "without it there is no such route"
         found = await self._expiring(int(text))
         return web.Response(body=msgspec.json.encode(found), content_type="application/json")
 

@@ -51,8 +51,14 @@ class _Checks:
         settings = self._settings
         for key in ("listen", "advertise", "metrics.listen"):
             address = getattr(settings, key.replace(".", "_"))
-            if address and address.port and address.port + settings.workers - 1 > PORT_MAX:
+            if address and address.port and address.port + self._count(key) - 1 > PORT_MAX:
                 raise ConfigError(f"{self._shown(key)} leaves no ports for {self._shown('workers')}")
+
+    def _count(self, key: str) -> int:
+        """How many ports there are from this address on: metrics have gateways, too."""
+        settings = self._settings
+        gateways = settings.gateway_workers if settings.is_gateway and key == "metrics.listen" else 0
+        return settings.workers + gateways
 
     def _told_address(self) -> None:
         settings = self._settings
@@ -93,7 +99,7 @@ class _Checks:
         brokers = range(settings.gateway_port_base, settings.gateway_port_base + BROKERS)
         for key in ("listen", "metrics.listen"):
             address = getattr(settings, key.replace(".", "_"))
-            if address and any(address.port + index in brokers for index in range(settings.workers)):
+            if address and any(address.port + index in brokers for index in range(self._count(key))):
                 shown, base = self._shown(key), self._shown("gateway.port.base")
                 raise ConfigError(f"{shown} is among the {BROKERS} ports of brokers from {base}")
 

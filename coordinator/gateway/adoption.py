@@ -7,6 +7,7 @@ answer) is refused with an error on which clients try again, and is looked at ag
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
 from typing import Final
@@ -25,6 +26,7 @@ AT_A_TIME: Final = 16
 REFUSED_MS: Final = 500
 """How long a group that cannot be taken over is refused without looking again."""
 KNOWN_MAX: Final = 500_000
+OUTCOMES: Final = ("adopted", "already", "live", "failed")
 REFUSED_MAX: Final = 10_000
 
 Done = Callable[[ErrorCode], None]
@@ -48,6 +50,8 @@ class Adoption:
         self._spawn = spawn
         self._mono_ms = mono_ms
         self._take_live = take_live
+        self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+        """How often a group was taken over, was ours already, lives at the cluster, or could not be asked about."""
         self._known: set[GroupId] = set()
         self._waiting: dict[GroupId, list[Done]] = {}
         self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
@@ -123,14 +127,17 @@ class Adoption:
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
+            self.counts["failed"] += 1
             log.warning("a group cannot be taken over now", group=group, reason=str(error))
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         except NotServed as error:
             # Of an id that no group can have the coordinator says that itself.
             return ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code
         except OSError as error:
+            self.counts["failed"] += 1
             log.warning("a coordinator of ours does not answer", group=group, reason=str(error))
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        self.counts[result.outcome.name.lower()] += 1
         if result.outcome is Adopted.LIVE:
             log.warning(
                 "a group has members at the cluster, and stays there until they are gone",

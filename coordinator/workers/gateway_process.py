@@ -22,6 +22,7 @@ from protocol.errors import ErrorCode
 from storage.disk.filesystem import read_file
 
 if TYPE_CHECKING:
+    from coordinator.admin.http import AdminServer
     from coordinator.upstream.cluster import UpstreamCluster
 
 log = get_logger("gateway")
@@ -72,6 +73,38 @@ def make_gateway(
     return Parts(gateway, adoption, cluster)
 
 
+async def start_admin(address: Address | None, parts: Parts, machine: Machine) -> "AdminServer | None":
+    """Serve /metrics of this process. Raises OSError with the setting in its text."""
+    if address is None:
+        return None
+    from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+
+    from coordinator.admin.http import AdminServer
+    from coordinator.admin.scrape import Page
+    from coordinator.gateway.metrics import GatewayCollector
+
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    gateway, adoption, _ = parts
+    registry.register(
+        GatewayCollector(lambda: len(gateway.relays), adoption.counts if adoption is not None else {})
+    )
+    admin = AdminServer(
+        Page(registry, _nothing, machine.clock.nanos), lambda: {"ready": True, "complete": True}
+    )
+    try:
+        await admin.start(address.host, address.port)
+    except OSError as error:
+        reason = f"metrics.listen: cannot listen on {address}: {error.strerror or error}"
+        raise OSError(error.errno, reason) from error
+    return admin
+
+
+async def _nothing() -> None:
+    """There is nothing to prepare."""
+
+
 class GatewayProcess:
     """Connect `channel`, and await `ended`, the exit status; then `close` it."""
 
@@ -88,6 +121,8 @@ class GatewayProcess:
         self._make = make
         self._parts: Parts | None = None
         self._task: asyncio.Task[None] | None = None
+        self._admin: AdminServer | None = None
+        self._view = GatewayView()
         self.channel = messages.Channel(messages.ToGateway, self._got, self._orphaned)
         self.ended: asyncio.Future[int] = loop.create_future()
 
@@ -108,11 +143,16 @@ class GatewayProcess:
         settings = welcome.settings
         self._surroundings.configure(settings)
         self._surroundings.watch(settings.worker_timeout_ms, _stalled)
+        self._view = welcome.view
+        self._task = self._loop.create_task(self._start(settings))
+
+    async def _start(self, settings: Settings) -> None:
         try:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
             self._parts.gateway.on_new_topics = self._topics_named
-            self._show(welcome.view)
+            self._show(self._view)
             self._parts.gateway.start()
+            self._admin = await start_admin(settings.metrics_listen, self._parts, self._machine)
         except (OSError, ValueError) as error:
             self._parts = None
             self.channel.send(
@@ -123,6 +163,7 @@ class GatewayProcess:
         self.channel.send(messages.GatewayServes())
 
     def _show(self, view: GatewayView) -> None:
+        self._view = view
         if self._parts is None:
             return
         gateway = self._parts.gateway
@@ -143,6 +184,8 @@ class GatewayProcess:
         self.channel.send(messages.TopicsSeen(names, ids))
 
     async def _stop(self) -> None:
+        if self._admin is not None:
+            await self._admin.close()
         if self._parts is not None:
             await self._parts.gateway.stop()
             if self._parts.cluster is not None:

@@ -115,7 +115,7 @@ class Gateways:
         )
         await process.start(self._launch)
         self.running[index] = process
-        process.send(messages.GatewayWelcome(gateway_settings(self._settings), index, self._view))
+        process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
         log.debug("started a gateway", gateway=index, pid=process.pid)
 
     def _got(self, index: int, message: Any) -> None:

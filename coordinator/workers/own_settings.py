@@ -2,6 +2,7 @@
 """What each worker has for itself of one node's settings: an id, an address and ports; and what gateways have."""
 
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import asdict, replace
 
@@ -35,10 +36,17 @@ def worker_settings(settings: Settings, index: int) -> Settings:
     )
 
 
-def gateway_settings(settings: Settings) -> Settings:
-    """The settings of a gateway's process, which runs in another directory: all paths are absolute."""
-    paths = {name: value.absolute() for name, value in asdict(settings).items() if isinstance(value, Path)}
-    return replace(settings, **paths)
+def gateway_settings(settings: Settings, index: int) -> Settings:
+    """The settings of the gateway with this number, counted from 0: its metrics are behind those of all workers.
+
+    It runs in another directory: all paths are absolute.
+    """
+    changed: dict[str, Any] = {
+        name: value.absolute() for name, value in asdict(settings).items() if isinstance(value, Path)
+    }
+    if settings.metrics_listen is not None:
+        changed["metrics_listen"] = _shifted(settings.metrics_listen, settings.workers + index)
+    return replace(settings, **changed)
 
 
 def gateway_config(settings: Settings) -> GatewayConfig:

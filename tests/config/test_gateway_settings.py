@@ -95,11 +95,16 @@ def test_ports_that_are_shared_by_processes_need_numbers() -> None:
         ("listen=127.0.0.1:10000",),
         ("listen=127.0.0.1:9999", "workers=2"),
         ("metrics.listen=127.0.0.1:10999",),
+        ("metrics.listen=127.0.0.1:9998", "gateway.workers=2"),
         ("gateway.port.base=9308",),
     ],
 )
 def test_our_own_ports_are_not_among_those_of_brokers(given: tuple[str, ...]) -> None:
     assert "among the 1000 ports of brokers" in mistake(*given)
+
+
+def test_gateways_need_ports_for_their_metrics() -> None:
+    assert "leaves no ports" in mistake("metrics.listen=127.0.0.1:65535")
 
 
 def test_our_own_ids_stay_numbers_that_kafka_has() -> None:

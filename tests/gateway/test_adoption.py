@@ -94,7 +94,10 @@ async def test_a_group_is_taken_over_once_and_then_known(played: Played) -> None
     assert played.here == {"g": COMMITTED}
     assert await process.ask("g") is True
     assert played.asked["g"] == 1
-    assert await Process(played).ask("g") is NONE  # another process asks itself
+    assert process.adoption.counts["adopted"] == 1
+    other = Process(played)
+    assert await other.ask("g") is NONE  # another process asks itself
+    assert other.adoption.counts["already"] == 1
     assert played.asked["g"] == 2
 
 
@@ -134,6 +137,7 @@ async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played
     process = Process(played)
     played.states["g"] = LIVE
     assert await process.ask("g") is LOADING
+    assert process.adoption.counts["live"] == 1
     del played.states["g"]
     process.now_ms = REFUSED_MS - 1
     assert await process.ask("g") is LOADING

@@ -14,6 +14,7 @@ from tests.support.service import Service
 from tests.support.waiting import wait_until
 
 BROKERS_AT = 10
+SERVING = '"logger":"supervisor","event":"serving"'
 
 
 class Fronting(Service):
@@ -33,6 +34,15 @@ class Fronting(Service):
             "log.level": "debug",
             **self.settings,
         }
+
+    def start(self) -> None:
+        """Start it, and return once all of its processes serve, the gateways too, which come last."""
+        starts = self.log_text().count(SERVING)
+        super().start()
+        wait_until(
+            lambda: self.log_text().count(SERVING) > starts,
+            what=lambda: f"all processes:\n{self.log_text()[-3000:]}",
+        )
 
     def ready(self) -> dict[str, Any]:
         """What /ready says, whether it is ready or not; empty while nothing answers there."""

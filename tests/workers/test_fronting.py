@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,10 +177,20 @@ def test_a_group_moves_in_where_it_is_and_not_while_it_lives(
     here.commit(asynchronous=False)
     here.close()
     assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
+    metrics = page(adopting.metrics_port + 1)
+    assert 'groupkeeper_gateway_adoptions_total{outcome="adopted"} ' in metrics
+    assert "groupkeeper_gateway_connections " in metrics
     # What the cluster has is older now, whatever happens here.
     adopting.kill9()
     adopting.start()
     assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
+
+
+def page(port: int) -> str:
+    """The metrics of one process."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
 
 
 def test_many_groups_move_in_at_once(adopting: Fronting, cluster: KafkaCluster) -> None:

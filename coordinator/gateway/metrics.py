@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Prometheus sees of one process of a gateway. No label holds what a client has chosen."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+PREFIX: Final = "groupkeeper_gateway_"
+
+
+class GatewayCollector(Collector):
+    """Collects the metrics of one process."""
+
+    def __init__(self, connections: Callable[[], int], adoptions: Mapping[str, int]) -> None:
+        """`adoptions` counts attempts to take a group over, by what became of them."""
+        self._connections = connections
+        self._adoptions = adoptions
+
+    def collect(self) -> Iterable[Metric]:
+        """All metrics."""
+        yield GaugeMetricFamily(
+            PREFIX + "connections", "Open connections of clients.", value=self._connections()
+        )
+        adoptions = CounterMetricFamily(
+            PREFIX + "adoptions", "Attempts to take a group over from the cluster.", labels=["outcome"]
+        )
+        for outcome, count in self._adoptions.items():
+            adoptions.add_metric([outcome], count)
+        yield adoptions
