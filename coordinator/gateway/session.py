@@ -112,6 +112,25 @@ class Outside(Protocol):
         """A side has broken the protocol: end the connection, once what was sent has left."""
 
 
+class Nowhere:
+    """The outside of a session that has ended."""
+
+    def to_client(self, data: Bytes) -> None:
+        """Drop it."""
+
+    def to_lane(self, lane: int, data: Bytes) -> None:
+        """Drop it."""
+
+    def went_on(self) -> None:
+        """Nothing goes on."""
+
+    def broken(self, error: ProtocolError) -> None:
+        """It is over already."""
+
+
+NOWHERE: Final = Nowhere()
+
+
 class Owed:
     """One request whose answer is to come."""
 
@@ -158,7 +177,7 @@ class Session:
 
     def __init__(self, outside: Outside, routes: Routes, bytes_max: int) -> None:
         """Refuse requests that are longer than `bytes_max` (socket.request.max.bytes)."""
-        self._outside = outside
+        self._outside: Outside = outside
         self._routes = routes
         self._found = routes.found
         self.bytes_max = bytes_max
@@ -197,6 +216,7 @@ class Session:
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
         self._ended = True
+        self._outside = NOWHERE  # which refers to this session, and the garbage collector comes rarely
         self._inbox = _NOTHING
         self.memory = self._alone = None
         self._owed.clear()
@@ -260,8 +280,9 @@ class Session:
                 self._take_requests()
         except ProtocolError as error:
             error.__traceback__ = None  # it would keep this session alive
+            outside = self._outside
             self.end()
-            self._outside.broken(error)
+            outside.broken(error)
         finally:
             self._busy = False
         self._inbox = _kept(self._inbox)

@@ -44,6 +44,22 @@ class Owner(Protocol):
         """The peer has closed, or is lost; said once, and not of a wire that was ended by its owner."""
 
 
+class Nobody:
+    """The owner of a wire that is gone."""
+
+    def received(self, wire: "Wire", data: memoryview) -> None:
+        """Nothing comes any more."""
+
+    def drained(self, wire: "Wire") -> None:
+        """Nothing leaves any more."""
+
+    def ended(self, wire: "Wire") -> None:
+        """It has ended."""
+
+
+NOBODY: Final = Nobody()
+
+
 class Wire:
     """A connected socket, and what still has to be written to it; or one that is yet to be connected."""
 
@@ -64,7 +80,7 @@ class Wire:
 
     def __init__(self, loop: AbstractEventLoop, owner: Owner, buffer: Buffer) -> None:
         self._loop = loop
-        self._owner = owner
+        self._owner: Owner = owner
         self._buffer = buffer
         self.sock: socket | None = None
         self._waiting: deque[memoryview] = deque()
@@ -220,16 +236,16 @@ class Wire:
     def _lost(self) -> None:
         if self.is_gone:
             return
-        ended_by_owner = self._ending
+        owner = NOBODY if self._ending else self._owner
         self.abort()
-        if not ended_by_owner:
-            self._owner.ended(self)
+        owner.ended(self)
 
     def abort(self) -> None:
         """Close at once; what waits is lost."""
         if self.is_gone:
             return
         self.is_gone = True
+        self._owner = NOBODY  # which refers to this wire, and the garbage collector comes rarely
         self._waiting.clear()
         if self._linger is not None:
             self._linger.cancel()
