@@ -165,6 +165,7 @@ class Gateway:
     def _check_idle(self) -> None:
         idle_s = self._config.idle_ms / 1000
         since_s = self.loop.time() - idle_s
-        for relay in [relay for relay in self.relays if relay.last_active_s < since_s]:
+        idle = [relay for relay in self.relays if relay.last_active_s < since_s and relay.session.is_idle]
+        for relay in idle:
             relay.finish()
         self._idle_check = self.loop.call_later(idle_s / IDLE_CHECKS, self._check_idle)

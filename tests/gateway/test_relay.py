@@ -289,6 +289,18 @@ async def test_who_asks_nothing_for_long_is_closed(tmp_path: Path) -> None:
         assert await (await house.client(OUR_ID)).ended()
 
 
+async def test_who_waits_for_an_answer_is_not_idle(tmp_path: Path) -> None:
+    async with housed(tmp_path, idle_ms=100) as house:
+        waits = await house.client()
+        sent = asked(ApiKey.FETCH, 4, FETCH)
+        waits.send(sent)
+        broker = await house.broker.peer()
+        await broker.frame()
+        assert await (await house.client(OUR_ID)).ended(), "one who came later, and asks nothing"
+        broker.answer(sent[4:], b"at last")
+        assert (await waits.frame())[4:] == b"at last"
+
+
 async def test_who_speaks_another_protocol_is_told(tmp_path: Path) -> None:
     async with housed(tmp_path) as house:
         client = await house.client(OUR_ID)
