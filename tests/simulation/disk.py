@@ -55,6 +55,15 @@ class MachineDisk(FaultyFileSystem):
                     return True
         return False
 
+    def copied(self) -> FaultyFileSystem:
+        """Another disk with the files of this one, on which everything works."""
+        copy = FaultyFileSystem(Path(self._root), random.Random(0))
+        for name, inode in self._names.items():
+            copy._names[name] = None if inode is None else inode.copied()
+        copy._durable.update(copy._names)
+        copy._boots = self._boots
+        return copy
+
     def copy_to(self, directory: Path) -> None:
         """Write everything into a real directory."""
         root = len(self._root) + 1

@@ -2,22 +2,30 @@
 """What must hold inside of a node, whatever its clients saw."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from coordinator.app import App
+from coordinator.config.log_settings import log_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
+from coordinator.jobs.cleaner_task import cleaner_settings
 from coordinator.partitions.shard import KeptGroup, Shard
 from protocol.names import GroupId, Partition
+from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.work import clean
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.loader import RecordLoader
 from storage.format.transactions import LogReplay
+from storage.log_manager import LogManager
 from tests.simulation.history import Broken
 from tests.simulation.ledger import RETENTION_MS, PartitionBook
-from tests.simulation.node import SimulatedNode
+from tests.simulation.node import SimulatedNode, small
 from tests.simulation.serdes import GroupValue, OffsetValue
-from tests.simulation.settings import EXPIRY_INTERVAL_MS, REBALANCE_MS, SESSION_MS
+from tests.simulation.settings import EXPIRY_INTERVAL_MS, REBALANCE_MS, ROOT, SESSION_MS
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -130,6 +138,27 @@ class Inspector:
 
     # --- the log and memory
 
+    def compact(self) -> None:
+        """A start finds in a copy of the disk what was accepted, and compaction leaves it there."""
+        world = self._world
+        if any(
+            not node.app.committer.idle or node.app.log.failed for node in world.nodes if node.app is not None
+        ):
+            return
+        log = LogManager.open(ROOT, small(log_settings(world.settings)), world.disk.copied())
+        settings = msgspec.structs.replace(
+            cleaner_settings(world.settings), min_cleanable_dirty_ratio=0.0, delete_retention_ms=0
+        )
+        cleaner = LogCleaner(log, settings, partial(clean, log.file_system), world.clock.wall_ms)
+        rule = "replay(log) = replay(compacted log) = live state"
+        for partition in map(Partition, range(world.settings.offsets_topic_num_partitions)):
+            book = world.ledger.found(partition, log.end_offset(partition))
+            _same("replay(log) = live state", partition, book, replay(log, partition))
+        while cleaner.clean_dirtiest() is not None:
+            world.history.counts["compactions of copies"] += 1
+        for partition in map(Partition, range(world.settings.offsets_topic_num_partitions)):
+            _same(rule, partition, world.ledger.book(partition), replay(log, partition))
+
     def compare(self, node: SimulatedNode, *, again: bool) -> None:
         """Where nothing is under way: what was accepted is in memory; `again` reads the log itself as well."""
         app = node.app
@@ -143,21 +172,21 @@ class Inspector:
             if again:
                 with node.body.disk.spared():
                     try:
-                        replayed = replay(app, partition)
+                        replayed = replay(app.log, partition)
                     except StorageError:
                         continue  # it had failed, unnoticed
                 self._world.history.counts["replays"] += 1
                 _same("replay(log) = replay(compacted log) = live state", partition, book, replayed)
 
 
-def replay(app: App, partition: int) -> Shard:
+def replay(log: LogManager, partition: Partition) -> Shard:
     """What the log of a partition says as it is now, compacted here and there."""
-    shard = Shard(Partition(partition))
-    log, end = app.log, app.log.end_offset(Partition(partition))
+    shard = Shard(partition)
+    end = log.end_offset(partition)
     replayed = LogReplay(RecordLoader())
-    offset = log.log(Partition(partition)).start_offset
+    offset = log.log(partition).start_offset
     while offset < end:
-        data, offset = log.read(Partition(partition), offset, 1 << 20)
+        data, offset = log.read(partition, offset, 1 << 20)
         for batch in iter_batches(data, check=True):
             for record in replayed.replay(batch):
                 shard.apply(record)

@@ -8,7 +8,9 @@ asyncio hands on to whatever the call schedules.
 import asyncio
 import math
 import selectors
-from collections.abc import Callable, Coroutine, Mapping
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
@@ -16,7 +18,17 @@ if TYPE_CHECKING:
     from tests.simulation.network import Network
 
 NS = 1_000_000_000
+TURNS_MAX = 50_000
+SPIN_S = 5.0
 Ts = TypeVarTuple("Ts")
+
+
+class Endless(RuntimeError):
+    """Something goes round and round, and no time passes."""
+
+
+class Spinning(BaseException):
+    """Raised in the middle of what never gives way."""
 
 
 class Idle(RuntimeError):
@@ -93,6 +105,8 @@ class _NoSockets(selectors.BaseSelector):
 
     def __init__(self) -> None:
         self.now_ns = 0
+        self.turns = 0
+        self._still = 0
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return selectors.SelectorKey(fileobj, 0, events, data)
@@ -105,6 +119,11 @@ class _NoSockets(selectors.BaseSelector):
             raise Idle
         if timeout > 0:
             self.now_ns += math.ceil(timeout * NS)
+            self._still = 0
+        self.turns += 1
+        self._still += 1
+        if self._still > TURNS_MAX:
+            raise Endless(f"{TURNS_MAX} turns, and there is always more to do at {self.now_ns / NS:.4f} s")
         return []
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
@@ -126,6 +145,26 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def now_ns(self) -> int:
         """Simulated nanoseconds since the start."""
         return self._ports.now_ns
+
+    @contextmanager
+    def watched(self, on_spin: Callable[[], None], spin_s: float = SPIN_S) -> Iterator[None]:
+        """Break off what keeps the loop from turning for so much processor time, once `on_spin` was called."""
+        seen = -1
+
+        def look(_signal: int, _frame: object) -> None:
+            nonlocal seen
+            if self._ports.turns == seen:
+                on_spin()
+                raise Spinning
+            seen = self._ports.turns
+
+        before = signal.signal(signal.SIGVTALRM, look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, spin_s, spin_s)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
 
     def hold(self, duration_ns: int) -> None:
         """Let time pass while nothing runs, as when the machine is stopped."""

@@ -80,7 +80,7 @@ MUTANTS: Final = (
         "coordinator.partitions.leadership",
         "        for partition in partitions:\n            self._drop(partition)\n",
         "        for partition in partitions:\n"
-        "            asyncio.create_task(self._write_on(owned[partition]))\n"
+        "            asyncio.create_task(self._write_on(manager.owned_partitions[partition]))\n"
         "            continue\n",
         (
             "    @property\n    def ready(self)",
@@ -256,6 +256,42 @@ MUTANTS: Final = (
         "coordinator.workers.share",
         "        self._leadership.resign(resign.partition, resign.leader_epoch)\n",
         "",
+    ),
+    Mutant(
+        "a deleted topic's offsets stay where the partition loads",
+        "coordinator.partitions.manager",
+        "in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):",
+        "in self.owned_partitions:",
+    ),
+    Mutant(
+        "a dead leader's successor does not hear which topics went",
+        "coordinator.workers.supervisor",
+        "deleted = self._deletions.left(partition)",
+        "deleted: list[str] = []",
+    ),
+    Mutant(
+        "a new segment's name is not made durable",
+        "storage.partition.log",
+        "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",
+        "",
+    ),
+    Mutant(
+        "a new journal's name is not made durable",
+        "storage.journal.journal",
+        "            fs.fsync_dir(directory)\n            return cls(",
+        "            return cls(",
+    ),
+    Mutant(
+        "a repair is tried only once",
+        "coordinator.partitions.file_log",
+        "            await asyncio.sleep(self.retry_s)\n        self.repairs += 1",
+        "            return\n        self.repairs += 1",
+    ),
+    Mutant(
+        "a partition that could not be read is given up",
+        "coordinator.partitions.leadership",
+        "        await asyncio.sleep(self.retry_s)\n        del self.failed_partitions[partition]",
+        "        return False\n        del self.failed_partitions[partition]",
     ),
     Mutant(
         "a half-done swap is dropped though the old segments went",

@@ -205,6 +205,9 @@ class Host:
             node.served_since = self.world.loop.time()
             node.body.start(_lead_anew(app, partition))
 
+    def drain(self, _: SimulatedNode) -> None:
+        """Nothing: there is no other node to take its partitions."""
+
 
 async def _lead_anew(app: App, partition: int) -> None:
     app.leadership.become_leader(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation import mutants
 from tests.simulation.history import NOTHING, Broken, History
-from tests.simulation.loop import SimulatedLoop
+from tests.simulation.loop import Endless, SimulatedLoop, Spinning
 from tests.simulation.processes import simulate
 
 SEEDS = [
@@ -100,5 +100,35 @@ def test_waiting_takes_no_time_but_the_simulated() -> None:
     try:
         loop.run_until_complete(asyncio.sleep(86_400))
         assert loop.time() >= 86_400
+    finally:
+        loop.close()
+
+
+def test_what_never_gives_way_is_broken_off() -> None:
+    loop = SimulatedLoop()
+    spun: list[bool] = []
+
+    async def spin() -> None:
+        while True:
+            pass
+
+    try:
+        with loop.watched(lambda: spun.append(True), spin_s=0.05), pytest.raises(Spinning):
+            loop.run_until_complete(spin())
+        assert spun == [True]
+    finally:
+        loop.close()
+
+
+def test_a_loop_in_which_no_time_passes_ends() -> None:
+    loop = SimulatedLoop()
+
+    async def turn() -> None:
+        while True:  # noqa: ASYNC110 - it is what is to be broken off
+            await asyncio.sleep(0)
+
+    try:
+        with pytest.raises(Endless):
+            loop.run_until_complete(turn())
     finally:
         loop.close()

@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from protocol.names import GroupId
+from protocol.placement import partition_for
 from tests.simulation.loop import NS
 from tests.simulation.node import Body, SimulatedNode
 from tests.storage.faulty import Fault
@@ -14,6 +16,11 @@ if TYPE_CHECKING:
 
 EVERY_S = 12.0
 PAUSES_S = (0.5, 3.0, 20.0)
+UPKEEP = ("create", "fsync", "fsync_dir", "mkdir", "remove", "rename")
+UPKEEP_S = 10.0
+LAST_SHARE = 0.5
+LAST_S = 5.0
+"""How many worlds end with a disk that takes nothing for so long."""
 JUMPS_MS = (-3_600_000, -5_000, 5_000, 3_600_000)
 
 
@@ -30,6 +37,8 @@ class Troubles:
         troubles: list[Callable[[SimulatedNode], Awaitable[None]]] = [
             self._crash,
             self._crash_in_an_operation,
+            self._crash_in_upkeep,
+            self._crash_in_upkeep,
             self._fail_an_operation,
             self._fail_an_operation,
             self._slow_disk,
@@ -40,6 +49,7 @@ class Troubles:
             self._jump,
             self._move,
             self._move,
+            self._drain,
         ]
         while not self.over:
             await asyncio.sleep(self._rng.expovariate(1 / EVERY_S))
@@ -47,6 +57,18 @@ class Troubles:
             if up and not self.over:
                 node = self._rng.choice(up)
                 await self._rng.choice(troubles)(node)
+        if self._rng.random() < LAST_SHARE and self._world.host.bodies():
+            # Nothing that comes later makes this good by a new start.
+            await self._disk_takes_nothing_for(LAST_S)
+
+    def stop_leader(self, group: str) -> None:
+        """Let the worker that leads a group's partition stand still until its supervisor kills it."""
+        partition = partition_for(GroupId(group), self._world.settings.offsets_topic_num_partitions)
+        for node in self._world.nodes:
+            leads = node.app is not None and partition in node.app.manager.owned_partitions
+            if leads and node.is_up and not (self.over or self._world.is_alone):
+                self._world.note(f"{node.name} stands still while a topic is deleted")
+                node.pause(PAUSES_S[-1])
 
     def _body(self) -> Body:
         """Any process, a supervisor's as well."""
@@ -59,6 +81,19 @@ class Troubles:
         body, after = self._body(), self._rng.randrange(60)
         self._world.note(f"{body.name} will crash in operation {after}")
         body.disk.fail(Fault.CRASH, after)
+
+    async def _crash_in_upkeep(self, _: SimulatedNode) -> None:
+        """End in one of the operations that are rare, and make names and segments durable."""
+        body, name = self._body(), self._rng.choice(UPKEEP)
+        after = self._rng.randrange(3)
+        self._world.note(f"{body.name} will crash in {name} {after}")
+        self._world.slowness.factor = 20.0
+        body.disk.fail(Fault.CRASH, after, only=name)
+        until = self._world.loop.time() + UPKEEP_S
+        while body.process.is_alive and self._world.loop.time() < until and not self.over:  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+        body.disk.fail_at = None
+        self._world.slowness.factor = 1.0
 
     async def _fail_an_operation(self, _: SimulatedNode) -> None:
         fault = self._rng.choice([Fault.FULL, Fault.IO_ERROR])
@@ -73,8 +108,10 @@ class Troubles:
         self._world.slowness.factor = 1.0
 
     async def _disk_takes_nothing(self, _: SimulatedNode) -> None:
+        await self._disk_takes_nothing_for(self._rng.choice([1.0, 5.0, 20.0]))
+
+    async def _disk_takes_nothing_for(self, seconds: float) -> None:
         disk, full = self._world.disk, self._rng.random() < 0.5
-        seconds = self._rng.choice([1.0, 5.0, 20.0])
         self._world.note(f"the disk {'is full' if full else 'fails'} for {seconds} s")
         disk.take_nothing(full=full)
         await asyncio.sleep(seconds)
@@ -108,3 +145,7 @@ class Troubles:
         await asyncio.sleep(0.5)
         self._world.slowness.factor = 1.0
         self._world.host.move(self._rng.randrange(self._world.settings.offsets_topic_num_partitions))
+
+    async def _drain(self, node: SimulatedNode) -> None:
+        """Let a worker lead nothing any more, and end; its supervisor does not start it again."""
+        self._world.host.drain(node)

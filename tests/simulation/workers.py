@@ -201,6 +201,21 @@ class SupervisedHost:
             self.world.note(f"partition {partition} is to move to {to}")
             self.body.start(_move(supervisor, partition, to))
 
+    def drain(self, node: SimulatedNode) -> None:
+        """Let a node give all away and end, if another one can take it."""
+        supervisor = self._supervisor
+        if supervisor is not None and self.body is not None and self.body.process.runs:
+            self.world.note(f"{node.name} is to be drained")
+            self.body.start(_drain(supervisor, node.settings.node_id))
+
+
+async def _drain(supervisor: Supervisor, node: int) -> None:
+    try:
+        supervisor.assignment.drain(node)
+    except Unmovable:
+        return
+    supervisor.advance()
+
 
 async def _move(supervisor: Supervisor, partition: int, to: int) -> None:
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coordinator.config import Settings
+from protocol.names import Partition
 from storage.errors import CorruptLog
 from tests.simulation.client import Client
 from tests.simulation.committers import (
@@ -40,6 +41,8 @@ LOOK_S = 0.5
 COMPARE_SHARE = 0.1
 REPLAY_SHARE = 0.02
 """How many of the looks compare memory with what was accepted, and read the log itself."""
+COMPACT_SHARE = 0.005
+"""How many start on a copy of the disk, and compact it."""
 CHECKED_SHARE = 0.25
 """How many of the acknowledged commits are looked for on the disk."""
 
@@ -164,6 +167,17 @@ class World:
         """The host serves."""
         self._failed_starts = 0
 
+    def is_gone_everywhere(self, topic: str) -> bool:
+        """Whether every partition is served, by a node for which there is no such topic, nor anything left of it."""
+        served: set[Partition] = set()
+        for node in self.nodes:
+            app = node.app
+            if app is not None and app.server is not None and node.is_up:
+                store = app.server.node.catalogue_store
+                if topic not in store.catalogue and store.is_idle:
+                    served.update(app.manager.owned_partitions)
+        return len(served) == self.settings.offsets_topic_num_partitions
+
     def stood_still(self) -> None:
         """The whole machine did."""
         for node in self.nodes:
@@ -177,7 +191,8 @@ class World:
         Raises Broken, or what else went wrong.
         """
         try:
-            self.loop.run_until_complete(self._run(seconds, stop=stop))
+            with self.loop.watched(lambda: self.fail(Broken("everybody gives way", "something spins"))):
+                self.loop.run_until_complete(self._run(seconds, stop=stop))
         finally:
             asyncio.set_event_loop(None)
             self.host.end_all()
@@ -247,6 +262,8 @@ class World:
         while True:
             await asyncio.sleep(LOOK_S)
             self.inspector.look_at_all(self.nodes)
+            if self._checks.random() < COMPACT_SHARE:
+                self.inspector.compact()
             for node in self.nodes:
                 if node.is_up:
                     self.inspector.look(node)

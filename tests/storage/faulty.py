@@ -56,6 +56,10 @@ class _Inode:
             self.data.extend(bytes(size - old))
         self.dirty.update(range(min(size, old) // SECTOR, -(-max(size, old) // SECTOR)))
 
+    def copied(self) -> "_Inode":
+        """The same bytes, all of them durable."""
+        return _Inode(bytearray(self.data), bytearray(self.data), written=self.written)
+
     def sync(self, start: int = 0, end: int | None = None) -> None:
         """Make the sectors of a range durable, and as much length as they need."""
         if end is None:
