@@ -15,11 +15,12 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
-from coordinator.workers import messages
+from coordinator.workers import known_cluster, messages
 from coordinator.workers.own_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, Surroundings
 from protocol.errors import ErrorCode
 from storage.disk.filesystem import read_file
+from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from coordinator.admin.http import AdminServer
@@ -39,7 +40,7 @@ class Parts(NamedTuple):
 MakeGateway = Callable[[Settings, asyncio.AbstractEventLoop, Machine, Callable[[int, Address], None]], Parts]
 """(settings, event loop, machine, who hears of brokers that were not known) -> the parts.
 
-Raises OSError and ValueError for settings that cannot be used."""
+Raises OSError, ValueError and StorageError for what cannot be used."""
 
 
 def make_gateway(
@@ -56,7 +57,11 @@ def make_gateway(
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups
 
-    cluster = UpstreamCluster(config_from(settings), read=partial(read_file, machine.fs))
+    cluster = UpstreamCluster(
+        config_from(settings),
+        read=partial(read_file, machine.fs),
+        cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other one
+    )
 
     def adopt(groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
         return adoption.adopt(groups, done)
@@ -153,7 +158,7 @@ class GatewayProcess:
             self._show(self._view)
             self._parts.gateway.start()
             self._admin = await start_admin(settings.metrics_listen, self._parts, self._machine)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, StorageError) as error:
             self._parts = None
             self.channel.send(
                 messages.CannotServe((isinstance(error, OSError) and error.strerror) or str(error))
