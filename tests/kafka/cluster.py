@@ -28,6 +28,7 @@ from confluent_kafka.admin import (
 
 from tests.kafka.broker import KafkaNode, replicated
 from tests.support.ports import free_ports
+from tests.support.raw import metadata
 from tests.support.tls import TestAuthority
 from tests.support.waiting import wait_until
 
@@ -41,7 +42,8 @@ CONTROLLER_ID: Final = 100
 class KafkaCluster:
     """Brokers with the ids 1 to n on loopback; one is its own controller, several have a separate one.
 
-    So any broker of several may be killed without stopping the others.
+    So any broker of several may be killed without stopping the others. Start brokers in a thread that lives on (not in
+    asyncio.to_thread): the kernel kills them with the thread that started them, as with the test run.
     """
 
     def __init__(
@@ -170,7 +172,9 @@ class KafkaCluster:
         """confluent-kafka's admin client, where no right is asked for: of one broker, or of all."""
         bootstrap = self.bootstrap() if node_id is None else self.address(node_id)
         if bootstrap not in self._admins:
-            self._admins[bootstrap] = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+            self._admins[bootstrap] = AdminClient(
+                {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200}
+            )
         return self._admins[bootstrap]
 
     @contextmanager
@@ -216,12 +220,28 @@ class KafkaCluster:
         running = [node_id for node_id, broker in self.brokers.items() if broker.runs]
 
         def led(node_id: int) -> bool:
-            found = self.metadata(node_id).topics.get(name)
-            parts = list(found.partitions.values()) if found is not None else []
-            return len(parts) == partitions and all(part.leader in running for part in parts)
+            told = self._told(node_id, name)
+            parts = told.topics[0].partitions if told is not None else []
+            return len(parts) == partitions and all(part.leader_id in running for part in parts)
 
         for node_id in running:
             wait_until(partial(led, node_id), 60.0, what=f"leaders of {name} at {node_id}")
+
+    def wait_until_in_sync(self) -> None:
+        """Return once every partition has all of its copies in sync, so that any broker may be killed next.
+
+        Kafka elects no leader out of copies that were behind, or were killed as the only ones in sync (KIP-966).
+        """
+
+        def in_sync() -> bool:
+            try:
+                topics = self.admin().list_topics(timeout=5).topics.values()
+            except ck.KafkaException:
+                return False  # its connection was lost, and is made anew
+            parts = [part for topic in topics for part in topic.partitions.values()]
+            return all(set(part.isrs) == set(part.replicas) and part.leader >= 0 for part in parts)
+
+        wait_until(in_sync, 60.0, what="all copies to be in sync")
 
     def produce(self, topic: str, count: int, *, partition: int | None = None, first: int = 0) -> None:
         """Write `count` records and return once all are acknowledged: key and value are the record's number.
@@ -279,7 +299,15 @@ class KafkaCluster:
     # --- configuration ---
 
     def _knows(self, node_id: int, others: set[int]) -> bool:
-        return set(self.metadata(node_id).brokers) >= others
+        told = self._told(node_id)
+        return told is not None and {broker.node_id for broker in told.brokers} >= others
+
+    def _told(self, node_id: int, topic: str = "none") -> Any:
+        """The Metadata of one broker, asked anew over a connection of its own; None while it does not answer."""
+        try:
+            return metadata(self.address(node_id), topic)
+        except OSError:
+            return None
 
     def _new_controller(self) -> KafkaNode:
         settings = {
