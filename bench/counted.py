@@ -13,6 +13,7 @@ import json
 import os
 import random
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,7 @@ ROUNDS: Final = 500
 GROUP: Final = GroupId("group")
 TOPIC: Final = "orders"
 PARTITIONS: Final = 100
+WEIGHED: Final = 1_000
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
@@ -119,15 +121,16 @@ def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
 class Member:
     """The only member of a group, and what it asks."""
 
-    def __init__(self, member_id: MemberId, generation: int) -> None:
+    def __init__(self, member_id: MemberId, generation: int, group: GroupId = GROUP) -> None:
         self.member_id = member_id
         self.generation = generation
+        self.group = group
 
     @classmethod
-    async def join(cls, client: Client) -> "Member":
+    async def join(cls, client: Client, group: GroupId = GROUP) -> "Member":
         """Join and sync."""
-        joined = await client.ask(ApiKey.JOIN_GROUP, 3, cls(MemberId(""), -1).join_request())
-        member = cls(joined.member_id, joined.generation_id)
+        joined = await client.ask(ApiKey.JOIN_GROUP, 3, cls(MemberId(""), -1, group).join_request())
+        member = cls(joined.member_id, joined.generation_id, group)
         synced = await client.ask(ApiKey.SYNC_GROUP, 4, member.sync_request(member.generation))
         assert joined.error_code == synced.error_code == 0
         return member
@@ -135,7 +138,7 @@ class Member:
     def join_request(self) -> hot.JoinGroupRequest:
         """A leader that joins again starts a rebalance, and as no other member has to come it ends at once."""
         return hot.JoinGroupRequest(
-            group_id=GROUP,
+            group_id=self.group,
             member_id=self.member_id,
             protocol_type="consumer",
             session_timeout_ms=45_000,
@@ -151,7 +154,7 @@ class Member:
             member_id=self.member_id, assignment=b"\0\1\0\0\0\1\0\6orders" + bytes(12)
         )
         return hot.SyncGroupRequest(
-            group_id=GROUP,
+            group_id=self.group,
             member_id=self.member_id,
             generation_id=generation,
             protocol_type="consumer",
@@ -162,7 +165,7 @@ class Member:
     def heartbeat(self, number: int) -> Iterator[bytes]:
         """As a client sends it every three seconds: the same each time."""
         message = hot.HeartbeatRequest(
-            group_id=GROUP, member_id=self.member_id, generation_id=self.generation
+            group_id=self.group, member_id=self.member_id, generation_id=self.generation
         )
         yield frame_of(ApiKey.HEARTBEAT, 4, message, number)
 
@@ -180,7 +183,7 @@ class Member:
             for index in range(partitions)
         ]
         message = hot.OffsetCommitRequest(
-            group_id=GROUP,
+            group_id=self.group,
             member_id=self.member_id,
             generation_id_or_member_epoch=self.generation,
             topics=[hot.OffsetCommitRequestTopic(name=TOPIC, partitions=rows)],
@@ -197,7 +200,7 @@ class Member:
 
     def _fetch(self, number: int, partitions: int) -> bytes:
         topics = [hot.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=list(range(partitions)))]
-        group = hot.OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        group = hot.OffsetFetchRequestGroup(group_id=self.group, topics=topics)
         return frame_of(ApiKey.OFFSET_FETCH, 9, hot.OffsetFetchRequest(groups=[group]), number)
 
     def rejoin(self, number: int) -> Iterator[bytes]:
@@ -238,6 +241,26 @@ async def count_turns() -> None:
     mark()
 
 
+async def weigh(app: App, client: Client) -> int:
+    """How many bytes of memory a new group takes that has one member and one offset."""
+    await make_groups(app, client, "warm", WARM_UP)
+    tracemalloc.start()
+    before_bytes, _ = tracemalloc.get_traced_memory()
+    await make_groups(app, client, "weighed", WEIGHED)
+    after_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (after_bytes - before_bytes) // WEIGHED
+
+
+async def make_groups(app: App, client: Client, prefix: str, count: int) -> None:
+    """Make groups, and put what waits for its segment there."""
+    for number in range(count):
+        member = await Member.join(client, GroupId(f"{prefix}-{number:04}"))
+        (frame,) = member.commit(number)
+        await client.round(frame)
+    await app.io.run(app.log.write_behind)
+
+
 async def run(loop: StandingLoop, data_dir: Path) -> None:
     """Start a node, count every scenario, stop."""
     settings = Settings(
@@ -274,6 +297,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     for name, make, api, version in checked:
         answer = decoded(api, version, await count(client, make))
         assert "error_code=" not in (text := repr(answer).replace("error_code=0", "")), f"{name}: {text}"
+    print(json.dumps({"group_bytes": await weigh(app, client)}), flush=True)
     loop.stands_at = None
     await app.stop()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m bench instructions`: how many instructions a request costs the compiled server.
+"""`python -m bench instructions`: how many instructions a request costs the compiled server, and bytes a group.
 
 Time says little on a machine that does something else, too; valgrind's callgrind counts instructions, and counts the
 same within a per cent each time. The figures that are kept in `instructions.json` hold for one build of Python each,
@@ -24,6 +24,9 @@ from bench.installed import is_installed
 SCENARIOS: Final = ("heartbeat", "commit", "fetch", "commit_many", "fetch_many", "join")
 """As counted.py runs them; `join` is a join and a sync, the two with many are of a hundred partitions."""
 
+WEIGHED: Final = "group_bytes"
+"""How much memory a new group takes that has one member and one offset."""
+
 FIGURES: Final = Path(__file__).with_name("instructions.json")
 COUNTED: Final = Path(__file__).with_name("counted.py")
 MARK: Final = "getsid"
@@ -43,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
         prog="python -m bench instructions",
         description="Count the instructions of a heartbeat, a commit, a fetch of offsets and a rejoin, "
         "and of a commit and a fetch of a hundred partitions, from the bytes "
-        f"of the request to those of the answer, and compare with bench/{FIGURES.name}.",
+        "of the request to those of the answer, and the bytes of memory that a group of one member takes; "
+        f"compare with bench/{FIGURES.name}.",
         epilog=f"Exit status: 0 good, {MORE} a request costs over {MORE_MAX:.0%} more than is kept, 3 no valgrind, "
         "or groupkeeper is not installed from this tree, compiled.",
     )
@@ -91,7 +95,7 @@ def kept_figures() -> dict[str, dict[str, int]]:
 
 
 def count() -> dict[str, int]:
-    """Instructions by scenario, without what the loop's turns cost. Raises Unprepared."""
+    """Instructions by scenario, without what the loop's turns cost, and `WEIGHED`. Raises Unprepared."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise Unprepared("valgrind is not installed")
@@ -111,7 +115,8 @@ def count() -> dict[str, int]:
         )
         if done.returncode:
             raise Unprepared(f"counting failed:\n{done.stderr[-4000:]}")
-        return _per_round(json.loads(done.stdout.splitlines()[0]), out)
+        said, weighed = map(json.loads, done.stdout.splitlines())
+        return {**_per_round(said, out), **weighed}
 
 
 def _per_round(said: Mapping[str, object], out: Path) -> dict[str, int]:
