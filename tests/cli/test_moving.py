@@ -206,6 +206,25 @@ def test_what_makes_no_sense(gateway: Gateway, arguments: tuple[str, ...], code:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["adopt", "give-back"])
+def test_another_cluster_than_the_gateways_is_refused(gateway: Gateway, tmp_path: Path, command: str) -> None:
+    """Its groups may have the same names."""
+    (tmp_path / "private").symlink_to(gateway.service.data_dir / "private")
+    known = gateway.service.data_dir / "upstream.json"
+    wait_until(known.exists, what="a gateway that has seen its cluster")
+    cluster_id = raw_cluster_id(gateway.kafka)
+    assert cluster_id in known.read_text()
+    (tmp_path / "upstream.json").write_text(known.read_text().replace(cluster_id, "another"))
+    program = [*gateway.command(command), "--all", "--data-dir", str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, env=environment(), check=False)
+    assert (done.returncode, done.stdout) == (1, ""), done
+    assert "the groups here are of another" in done.stderr
+
+
+def raw_cluster_id(kafka: KafkaCluster) -> str:
+    return str(raw.metadata(kafka.address(1), "t").cluster_id)
+
+
 def test_two_cannot_give_back_at_once(gateway: Gateway, tmp_path: Path) -> None:
     import fcntl
 

@@ -110,12 +110,13 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
 
     from coordinator.cli.moving.results import print_results
     from coordinator.upstream.errors import UpstreamError
+    from storage.errors import StorageError
 
     done: list[Moved] = []
     stopped: str | None = None
     try:
         asyncio.run(_with_both(settings, timeout_s, work, done))
-    except (UpstreamError, CommandError) as error:
+    except (UpstreamError, StorageError, CommandError) as error:
         stopped = str(error)
     if done or stopped is None:
         print_results(done, json=json)
@@ -132,10 +133,13 @@ async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "li
     from coordinator.upstream.cluster import UpstreamCluster
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups
+    from coordinator.workers import known_cluster
+    from storage.disk.filesystem import RealFileSystem
 
     with PrivateNodes(settings.data_dir, timeout_s) as here:
         here.list_groups()  # whether anybody is there at all
-        cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes)
+        known = known_cluster.read(RealFileSystem(), settings.data_dir)
+        cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes, cluster_id=known)
         try:
             await cluster.connect()
             await work(here, UpstreamGroups(cluster), done)
