@@ -106,8 +106,14 @@ class Entrance:
         if not self._admission.admit(peer.host):
             sock.close()
         elif self._tls is not None:
-            wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-            self._house.spawn(self._shake_hands(port, wrapped, peer))
+            try:
+                sock.getpeername()  # where that fails, wrapping would lose the descriptor
+                wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            except OSError:  # it is gone again
+                sock.close()
+                self.left(peer)
+            else:
+                self._house.spawn(self._shake_hands(port, wrapped, peer))
         else:
             assert port is not None, "without TLS there are no names"
             self._house.let_in(port, sock, peer)

@@ -2,8 +2,10 @@
 """TLS towards clients and towards brokers, and nodes that are told apart by the names that clients ask for."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
+from struct import pack
 from typing import Any
 
 import pytest
@@ -180,3 +182,20 @@ async def test_a_file_that_cannot_be_used_is_told_with_its_setting(
     config = House(tmp_path, **chosen).config
     with pytest.raises(ValueError, match=f"{setting}.*nowhere.pem.*No such file"):
         Gateway(config, asyncio.get_running_loop(), real_machine())
+
+
+async def test_clients_that_are_gone_before_they_are_let_in_leave_their_places(
+    tmp_path: Path, authority: TestAuthority, shown: tuple[Path, Path]
+) -> None:
+    certificate, key = shown
+    async with housed(tmp_path, certificate=certificate, key=key, max_connections=2) as house:
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", house.gateway.ports[BROKER_ID])) as gone:
+                gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))  # a reset
+        port = house.gateway.ports[BROKER_ID]
+        client = await connect(house, port, trusting(authority), "a.kafka.example")
+        answer = await client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
+        assert answer.error_code == ErrorCode.NOT_COORDINATOR
+        broker = await house.broker.peer()
+        await client.close()
+        assert await broker.ended()
