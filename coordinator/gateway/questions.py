@@ -6,7 +6,7 @@ of nobody and an OffsetDelete of nothing change nothing, and say whether the gro
 and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -57,15 +57,14 @@ class Question(NamedTuple):
 DESCRIBE_CLUSTER: Final = Right(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER)
 
 
-def questions(rights: Iterable[Right]) -> list[Question]:
-    """The requests that find out about these rights, of which several may be in one."""
-    asked: list[Question] = []
+def questions(rights: Iterable[Right]) -> Iterator[Question]:
+    """The requests that find out about these rights, of which several may be in one; each is made when it is taken."""
     described: list[str] = []
     names: list[str] = []
     ids: list[bytes] = []
     for right in dict.fromkeys(rights):
         if right.resource is Resource.CLUSTER:
-            asked.append(_about_cluster())
+            yield _about_cluster()
         elif right.resource is Resource.TOPIC:
             if isinstance(right.name, bytes):
                 ids.append(right.name)
@@ -74,14 +73,13 @@ def questions(rights: Iterable[Right]) -> list[Question]:
         elif right.operation is Operation.DESCRIBE:
             described.append(str(right.name))
         else:
-            asked.append(_about_group(right))
+            yield _about_group(right)
     if described:
-        asked.append(_about_groups(described))
+        yield _about_groups(described)
     if names:
-        asked.append(_about_topics(dict.fromkeys(names)))
+        yield _about_topics(dict.fromkeys(names))
     if ids:
-        asked.append(_about_topic_ids(dict.fromkeys(ids)))
-    return asked
+        yield _about_topic_ids(dict.fromkeys(ids))
 
 
 def _frame(api_key: ApiKey, version: int, request: Any) -> bytes:

@@ -8,6 +8,7 @@ has not logged in gets no further than at a broker. Answers are remembered for t
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from coordinator.api.operations import Resource
@@ -19,6 +20,9 @@ from protocol.errors import ErrorCode
 
 REMEMBERED_MAX: Final = 10_000
 """How many rights a connection remembers, beside those of one request."""
+
+QUESTIONS_AT_ONCE: Final = 20
+"""So many questions about one request are under way; one that names many groups has several about each."""
 
 Adopt = Callable[[list[str], Callable[[ErrorCode], None]], bool]
 """(groups, done) -> whether all of them are ours already. Where they are not, `done` is called later: with NONE once
@@ -113,19 +117,23 @@ class Rights:
         return pending
 
     def _find_out(self, session: Session, known: Known, missing: list[Right], pending: Pending) -> None:
-        asked = questions(missing)
-        pending.open_questions = len(asked)
+        left = iter(questions(missing))
+
+        def ask(count: int) -> None:
+            for question in islice(left, count):
+                pending.open_questions += 1
+                session.ask_broker(question.frame, partial(done, question))
 
         def done(question: Question, frame: bytes) -> None:
             allowed = question.read(frame)
             pending.may |= allowed
             known.remember(allowed, self._mono_ms() + self._cache_ms)
             pending.open_questions -= 1
+            ask(1)
             if not pending.open_questions:
                 session.go_on()
 
-        for question in asked:
-            session.ask_broker(question.frame, partial(done, question))
+        ask(QUESTIONS_AT_ONCE)
 
     def _judge(self, session: Session, known: Known, pending: Pending, frame: bytes) -> Verdict | None:
         """The verdict, once all rights are known."""

@@ -5,12 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from coordinator.gateway.book import Book
+from coordinator.gateway.rights import QUESTIONS_AT_ONCE, Rights
+from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.session import BROKER, COORDINATOR, Session
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from protocol.messages import DeleteGroupsRequest
 from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
+from tests.gateway.peers import Outside
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
@@ -148,3 +154,39 @@ async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path)
             broker.send(frame[:4] + question[4:8] + frame[8:])
             await (await proxied(house, client)).frame()
     assert named == [{"new"}]
+
+
+def frames(data: bytearray) -> list[bytes]:
+    """Take the whole frames out of what was sent."""
+    found = []
+    while data:
+        end = 4 + int.from_bytes(data[:4], "big")
+        found.append(bytes(data[:end]))
+        del data[:end]
+    return found
+
+
+def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
+    groups = [f"group {number}" for number in range(5 * QUESTIONS_AT_ONCE)]
+    routes = PortRoutes(
+        Book(lambda _: None, lambda *_: None),
+        Rights(lambda: 0, 1000).gate,
+        ours=True,
+        message_bytes_max=1 << 20,
+    )
+    outside = Outside()
+    session = Session(outside, routes, 1 << 20)
+    session.requested(memoryview(asked(ApiKey.DELETE_GROUPS, 0, DeleteGroupsRequest(groups_names=groups))))
+    under_way = frames(outside.lanes[BROKER])
+    questions = 0
+    while under_way:
+        assert len(under_way) <= QUESTIONS_AT_ONCE
+        questions += 1
+        body = bytes(2) + bytes(4) + bytes(4)  # no error, no throttling, no topics
+        session.answered(
+            BROKER, memoryview((4 + len(body)).to_bytes(4, "big") + under_way.pop(0)[8:12] + body)
+        )
+        under_way += frames(outside.lanes[BROKER])
+    assert questions == len(groups)
+    (passed,) = frames(outside.lanes[COORDINATOR])
+    assert read_request(passed[4:]).groups_names == groups
