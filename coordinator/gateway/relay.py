@@ -64,6 +64,7 @@ class Relay:
         self._client = Wire(house.loop, self, house.buffer)
         self._lanes: list[Wire | None] = [None, None]
         self._dialing: set[asyncio.Task[None]] = set()
+        self._later: Callable[[], None] | None = None
         self._over = False
         self.last_active_s = house.loop.time()
         self._client.read(True)
@@ -80,18 +81,15 @@ class Relay:
     def received(self, wire: Wire, data: memoryview) -> None:
         """Bytes have come."""
         self.last_active_s = self._house.loop.time()
-        try:
-            if wire is self._client:
-                self.session.requested(data)
-            else:
-                self.session.answered(self._lane_of(wire), data)
-        except Exception:
-            log.exception("a connection has failed", peer=str(self.peer))
-            self.abort()
+        if wire is self._client:
+            self.session.requested(data)
+        else:
+            self.session.answered(self._lane_of(wire), data)
         self._settle()
 
     def drained(self, wire: Wire) -> None:
         """What waited has left: who writes to this wire may be read again."""
+        self._call_later()
         self._settle()
 
     def ended(self, wire: Wire) -> None:
@@ -124,7 +122,8 @@ class Relay:
                 lane.read(session.wants_answers(number) and not client_is_full)
                 if lane.is_full:
                     lanes_are_free = False
-        self._client.read(session.wants_requests and lanes_are_free)
+        # A client that does not read its answers may not ask for more: those made here pass no lane.
+        self._client.read(session.wants_requests and lanes_are_free and not client_is_full)
 
     # --- what the session says ---
 
@@ -139,6 +138,17 @@ class Relay:
             wire = self._open(lane)
         wire.write(data)
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call this in the next turn of the event loop in which the client takes what it is sent."""
+        self._later = call
+        self._house.loop.call_soon(self._call_later)
+
+    def _call_later(self) -> None:
+        call = self._later
+        if call is not None and not self._client.is_full:
+            self._later = None
+            call()
+
     def went_on(self) -> None:
         """Read the sides that may be read again."""
         self._settle()
@@ -149,6 +159,11 @@ class Relay:
         if isinstance(error, NotKafka):
             self._client.write(error.answer)
         self.finish()
+
+    def failed(self) -> None:
+        """A fault of ours, which this connection alone is to feel."""
+        log.exception("a connection has failed", peer=str(self.peer))
+        self.abort()
 
     # --- lanes ---
 
@@ -182,7 +197,7 @@ class Relay:
         for name, dial in choices.items():
             try:
                 sock, preface = await dial()
-            except OSError as error:
+            except (OSError, ValueError) as error:  # of a name that can be none, ValueError
                 log.warning("cannot connect", to=name, reason=str(error) or type(error).__name__)
             else:
                 wire.connected(sock, preface)
@@ -213,6 +228,7 @@ class Relay:
         if self._over:
             return False
         self._over = True
+        self._later = None
         self.session.end()
         for task in self._dialing:
             task.cancel()

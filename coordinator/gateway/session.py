@@ -33,6 +33,8 @@ LANES: Final = (BROKER, COORDINATOR)
 
 OWED_MAX: Final = 1_000
 """A client is read no further while so many of its requests wait for their answers."""
+ASKED_AT_ONCE: Final = 50
+"""After so many requests that are asked about, of those that came together, others have their turn."""
 COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
 """The most of an answer that is kept to be rewritten: far more than any cluster has brokers."""
 
@@ -105,11 +107,17 @@ class Outside(Protocol):
     def to_lane(self, lane: int, data: Bytes) -> None:
         """Send to the broker or the coordinator; connect first where that is still to be done."""
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call this once other connections have had their turn."""
+
     def went_on(self) -> None:
         """Something that waited goes on, though nothing has come: look again who is to be read."""
 
     def broken(self, error: ProtocolError) -> None:
         """A side has broken the protocol: end the connection, once what was sent has left."""
+
+    def failed(self) -> None:
+        """The exception that is being handled is none that was foreseen: end the connection at once."""
 
 
 class Nowhere:
@@ -121,10 +129,16 @@ class Nowhere:
     def to_lane(self, lane: int, data: Bytes) -> None:
         """Drop it."""
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Nothing is called."""
+
     def went_on(self) -> None:
         """Nothing goes on."""
 
     def broken(self, error: ProtocolError) -> None:
+        """It is over already."""
+
+    def failed(self) -> None:
         """It is over already."""
 
 
@@ -161,6 +175,7 @@ class Session:
 
     __slots__ = (
         "_alone",
+        "_asked",
         "_busy",
         "_ended",
         "_found",
@@ -189,6 +204,7 @@ class Session:
         self._alone: Owed | None = None  # until it is answered no request is taken
         self.memory: object | None = None
         """What those who are asked remember of this connection."""
+        self._asked = 0  # how many requests were asked about in this step
         self._busy = False
         self._ended = False
 
@@ -251,6 +267,7 @@ class Session:
             owed.answer = owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         lane.queue.clear()
         lane.inbox = _NOTHING
+        lane.blocked = False  # what it held back is gone
         self._run(self._take_answers)
         return True
 
@@ -274,6 +291,7 @@ class Session:
     def _run(self, step: Callable[[], None]) -> None:
         """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
         self._busy = True
+        self._asked = 0
         try:
             step()
             if self._inbox and not self._waiting:
@@ -283,6 +301,10 @@ class Session:
             outside = self._outside
             self.end()
             outside.broken(error)
+        except Exception:  # noqa: BLE001 - it is logged there; others that wait for what this one did go on
+            outside = self._outside
+            self.end()
+            outside.failed()
         finally:
             self._busy = False
         self._inbox = _kept(self._inbox)
@@ -309,7 +331,7 @@ class Session:
                     break
                 continue
             end = _end(route, data, pos)
-            if end > size:
+            if end > size or not self._is_in_turn():
                 break
             if pos > start:
                 self._outside.to_lane(BROKER, data[start:pos])
@@ -320,6 +342,14 @@ class Session:
         if pos > start:
             self._outside.to_lane(BROKER, data[start:pos])
         self._inbox = data[pos:]
+
+    def _is_in_turn(self) -> bool:
+        """Whether one more request may be asked about in this step; where not, that goes on once others had a turn."""
+        self._asked += 1
+        if self._asked > ASKED_AT_ONCE:
+            self._waiting = True
+            self._outside.soon(self.go_on)
+        return not self._waiting
 
     def _next(self, data: memoryview, pos: int) -> Route | None:
         """What is done with the request that begins here; None where it is not there yet, or not its turn."""

@@ -135,6 +135,8 @@ class Outside:
         self.client = bytearray()
         self.lanes = {BROKER: bytearray(), COORDINATOR: bytearray()}
         self.error: ProtocolError | None = None
+        self.has_failed = False
+        self.calls: deque[Callable[[], None]] = deque()
         self.writes = 0
 
     def to_client(self, data: Bytes) -> None:
@@ -148,12 +150,24 @@ class Outside:
         assert data, "nothing need not be sent"
         self.lanes[lane] += data
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Another step of the play."""
+        self.calls.append(call)
+
+    def call(self) -> None:
+        """The oldest of these steps."""
+        self.calls.popleft()()
+
     def went_on(self) -> None:
         """The play looks by itself."""
 
     def broken(self, error: ProtocolError) -> None:
         """The end."""
         self.error = error
+
+    def failed(self) -> None:
+        """A fault."""
+        self.has_failed = True
 
 
 class LanePeer:
@@ -193,6 +207,8 @@ class Play:
         """Go on until nobody can do anything."""
         while True:
             steps: deque[Callable[[], None]] = deque()
+            if self.outside.calls:
+                steps.append(self.outside.call)
             if self.requests and self.session.wants_requests:
                 steps.append(lambda: self.session.requested(self._piece(self.requests)))
             for lane, peer in self.peers.items():

@@ -14,6 +14,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import (
+    DescribeGroupsRequest,
     DescribeLogDirsRequest,
     FetchRequest,
     FindCoordinatorRequest,
@@ -35,13 +36,13 @@ HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=M
 MIB = 1024 * 1024
 
 
-async def stopped(house: House, sender: Peer) -> None:
+async def stopped(house: House, sender: Peer, bytes_max: int = BUFFER_BYTES) -> None:
     """Wait until the gateway keeps something back; see that this is little, however much there is to come."""
     (relay,) = house.gateway.relays
     await eventually(lambda: relay.waiting_bytes > 0, "a side that is full")
     for _ in range(200):
         await asyncio.sleep(0)
-        assert relay.waiting_bytes <= BUFFER_BYTES
+        assert relay.waiting_bytes <= bytes_max
     assert sender.writer.transport.get_write_buffer_size() > 0
 
 
@@ -331,3 +332,16 @@ async def test_a_connection_that_is_over_is_freed_without_the_garbage_collector(
             await eventually(lambda: relay() is None, "the connection to be freed")
         finally:
             gc.enable()
+
+
+async def test_a_client_that_reads_no_answers_of_the_gateway_itself_is_read_no_further(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        groups = [str(number % 10) for number in range(200)]
+        sent = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=groups)) * 100
+        for _ in range(200):
+            client.send(sent)
+        await stopped(house, client, 2 * BUFFER_BYTES)  # of requests and of answers

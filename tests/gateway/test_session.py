@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.gateway import session as product
-from coordinator.gateway.session import BROKER, COORDINATOR, OWED_MAX, Route, Session, Verdict
+from coordinator.gateway.session import (
+    ASKED_AT_ONCE,
+    BROKER,
+    COORDINATOR,
+    OWED_MAX,
+    Route,
+    Session,
+    Verdict,
+)
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
 from protocol.strangers import NotKafka
@@ -188,3 +196,53 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
     session.requested(memoryview(request(REWRITTEN, 1, b"")))
     session.answered(BROKER, memoryview(answer(1, bytes(product.COLLECTED_BYTES_MAX))))
     assert isinstance(outside.error, FrameTooLarge)
+
+
+def test_a_lane_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
+    outside, routes = Outside(), TestRoutes()
+    verdict = Verdict(COORDINATOR, refusal=refused)
+    routes.found[route(COORDINATED, VERSION)] = Route(
+        COORDINATED, VERSION, ask=lambda *_: verdict, bytes_max=100
+    )
+    session = Session(outside, routes, 1 << 20)
+    session.requested(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
+    session.answered(COORDINATOR, memoryview(answer(2, b"too early")))
+    assert not session.wants_answers(COORDINATOR)
+    assert session.lost(COORDINATOR)
+    session.answered(BROKER, memoryview(answer(1, b"")))
+    session.requested(memoryview(request(COORDINATED, 3, b"")))
+    assert session.wants_answers(COORDINATOR)
+    session.answered(COORDINATOR, memoryview(answer(3, b"new")))
+    assert bytes(outside.client).endswith(answer(3, b"new"))
+
+
+def test_others_have_their_turn_while_many_requests_are_answered() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    count = 2 * ASKED_AT_ONCE + 1
+    session.requested(memoryview(b"".join(request(ANSWERED, number, b"") for number in range(count))))
+    said = [outside.writes]
+    while outside.calls:
+        assert not session.wants_requests
+        outside.call()
+        said.append(outside.writes)
+    assert said == [ASKED_AT_ONCE, 2 * ASKED_AT_ONCE, count]
+    assert session.wants_requests
+    assert bytes(outside.client) == b"".join(answer(number, b"") for number in range(count))
+
+
+def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() -> None:
+    outside, routes = Outside(), TestRoutes()
+    asked = []
+
+    def ask(_session: Session, _route: Route, frame: bytes) -> None:
+        asked.append(frame)
+        if len(asked) == 2:
+            raise KeyError("not foreseen")
+
+    routes.found[route(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
+    session = Session(outside, routes, 1 << 20)
+    session.requested(memoryview(request(GATED, 1, b"")))
+    session.go_on()
+    assert outside.has_failed
+    assert not session.wants_requests
