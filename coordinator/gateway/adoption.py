@@ -54,6 +54,7 @@ class Adoption:
         """How often a group was taken over, was ours already, lives at the cluster, or could not be asked about."""
         self._known: set[GroupId] = set()
         self._waiting: dict[GroupId, list[Done]] = {}
+        self._given_back: set[GroupId] = set()  # while they were being asked about
         self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
         self._places = asyncio.Semaphore(AT_A_TIME)
 
@@ -84,6 +85,7 @@ class Adoption:
     def forget(self, groups: Collection[str]) -> None:
         """These were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))
+        self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
     def _refusal(self, groups: list[GroupId]) -> ErrorCode:
         now_ms = self._mono_ms()
@@ -112,6 +114,9 @@ class Adoption:
                 done(error)
 
     def _note(self, group: GroupId, error: ErrorCode) -> None:
+        if group in self._given_back:  # what was heard of it may be older: it is asked about again
+            self._given_back.discard(group)
+            return
         if error is ErrorCode.NONE:
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()

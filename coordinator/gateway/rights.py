@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from coordinator.api.operations import Resource
 from coordinator.gateway import answers, rewriting
-from coordinator.gateway.questions import Question, Right, questions
+from coordinator.gateway.questions import DESCRIBE_CLUSTER, Question, Right, questions
 from coordinator.gateway.rules import RULES, Judged, Rule
 from coordinator.gateway.session import COORDINATOR, HERE, Rewrite, Route, Session, Verdict
 from protocol.errors import ErrorCode
@@ -108,7 +108,9 @@ class Rights:
 
     def _begin(self, session: Session, known: Known, asked: Route, frame: bytes) -> Pending:
         rule, request = RULES[asked.api_key], answers.decoded(frame)
-        pending = Pending(asked, rule, request, rule.rights(request, asked.version))
+        # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
+        rights = rule.rights(request, asked.version) or [DESCRIBE_CLUSTER]
+        pending = Pending(asked, rule, request, rights)
         missing = known.missing(pending.rights, pending.may, self._mono_ms())
         if missing:
             self._find_out(session, known, missing, pending)

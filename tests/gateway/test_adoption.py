@@ -199,3 +199,18 @@ async def test_an_adoption_that_is_called_off_leaves_nobody_waiting(played: Play
         task.cancel()
     await idle()
     assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+async def test_a_group_that_is_given_back_while_it_is_asked_about_is_asked_about_again(
+    played: Played,
+) -> None:
+    process = Process(played)
+    played.here["g"] = {}
+    played.may_answer.clear()
+    assert await process.ask("g") is None
+    process.adoption.forget(["g"])
+    played.may_answer.set()
+    await idle()
+    del played.here["g"]
+    assert await process.ask("g") is NONE
+    assert played.here["g"] == COMMITTED

@@ -12,7 +12,7 @@ from coordinator.gateway.session import BROKER, COORDINATOR, Session
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
-from protocol.messages import DeleteGroupsRequest
+from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
 from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
@@ -154,6 +154,20 @@ async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path)
             broker.send(frame[:4] + question[4:8] + frame[8:])
             await (await proxied(house, client)).frame()
     assert named == [{"new"}]
+
+
+async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, gate=None) as house:
+        client = await house.client(OUR_ID)
+        empty = FindCoordinatorRequest(version=4, key_type=0, coordinator_keys=[])
+        client.send(asked(ApiKey.FIND_COORDINATOR, 4, empty))
+        broker = await house.broker.peer()
+        assert key_of(await broker.frame()) == ApiKey.METADATA
+        await broker.close()  # as a broker does where nobody has logged in
+        assert await client.ended()
+        assert house.coordinator.accepted == 0
 
 
 def frames(data: bytearray) -> list[bytes]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broker that answers what is no answer."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from coordinator.config import Address
+from coordinator.upstream.cluster import UpstreamCluster
+from coordinator.upstream.config import UpstreamConfig
+from coordinator.upstream.differences import Difference
+from coordinator.upstream.errors import NotKafka
+from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.upstream.questions import Answer
+from protocol.apis import ApiKey
+
+
+class Garbling(UpstreamCluster):
+    """Its brokers answer Metadata with bytes that are none."""
+
+    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> Answer:
+        """Some bytes."""
+        return Answer(ApiKey.METADATA, 12, b"\xff" * 50, 0)
+
+
+def read(path: Path) -> bytes:
+    raise AssertionError(f"{path} is not read")
+
+
+async def changed(_change: Difference) -> None:
+    raise AssertionError("nothing has changed")
+
+
+async def test_a_look_at_what_is_no_metadata_fails_as_any_other() -> None:
+    cluster = Garbling(UpstreamConfig((Address("127.0.0.1", 1),)), read=read)
+    monitor = UpstreamMonitor(cluster, {}, refresh_ms=1, on_topics=changed, on_brokers=lambda _: None)
+    with pytest.raises(NotKafka, match=r"upstream.bootstrap.servers: .* no METADATA response"):
+        await monitor.look()
+    following = asyncio.create_task(monitor.run())
+    while monitor.failing is None:
+        await asyncio.sleep(0)
+        assert not following.done()
+    following.cancel()
