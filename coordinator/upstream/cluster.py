@@ -141,7 +141,7 @@ class UpstreamCluster:
 
     def take_metadata(self, answer: Answer) -> Any:
         """Decode what `metadata_bytes` returned. Raises UpstreamError for what is no cluster to work with."""
-        response = decoded(answer, self._name)
+        response = decoded(answer, self.name)
         self.note_brokers(response)
         return response
 
@@ -150,12 +150,12 @@ class UpstreamCluster:
         if self.cluster_id is None:
             self.cluster_id = response.cluster_id
         elif response.cluster_id != self.cluster_id:
-            raise OtherCluster(self._name, response.cluster_id, self.cluster_id)
+            raise OtherCluster(self.name, response.cluster_id, self.cluster_id)
         brokers = {
             each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers
         }
         if brokers and max(brokers) >= GATEWAY_NODE_ID_FIRST:
-            raise Ourselves(f"{self._name} is a gateway of Groupkeeper, not the cluster itself")
+            raise Ourselves(f"{self.name} is a gateway of Groupkeeper, not the cluster itself")
         if brokers:  # a broker that has just started may know none yet
             self.brokers = brokers
 
@@ -170,7 +170,7 @@ class UpstreamCluster:
 
     async def call(self, question: Question, *, node_id: int | None = None) -> Any:
         """As `ask`, with the answer decoded."""
-        return decoded(await self.ask(question, node_id=node_id), self._name)
+        return decoded(await self.ask(question, node_id=node_id), self.name)
 
     async def call_coordinator(self, group: str, question: Question) -> Any:
         """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""
@@ -202,7 +202,8 @@ class UpstreamCluster:
     # --- connections ---
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The address of the server that answered last, for messages."""
         return str(self._preferred or self._config.bootstrap_servers[0])
 
     async def _ask_any(self, question: Question) -> Answer:

@@ -159,8 +159,13 @@ def decoded(answer: Answer, address: Address | str) -> Any:
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
     except ProtocolError as error:
-        what = f"sent what is no {answer.api.name} response of Kafka: {error}"
-        raise NotKafka(Address(str(address), 0) if isinstance(address, str) else address, what) from None
+        raise not_kafka(answer, address, error) from None
+
+
+def not_kafka(answer: Answer, address: Address | str, error: ProtocolError) -> NotKafka:
+    """What to raise for an answer that cannot be decoded."""
+    what = f"sent what is no {answer.api.name} response of Kafka: {error}"
+    return NotKafka(Address(address, 0) if isinstance(address, str) else address, what)
 
 
 class _Token(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
+from coordinator.upstream.link import not_kafka
 from coordinator.upstream.questions import Answer
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, ProtocolError
 
 NAMES_PER_QUESTION: Final = 500
 
@@ -66,6 +67,8 @@ class UpstreamTopics:
                 next(steps)
             except StopIteration as done:
                 return done.value
+            except ProtocolError as error:
+                raise not_kafka(answer, self._cluster.name, error) from None
             await asyncio.sleep(0)
 
 

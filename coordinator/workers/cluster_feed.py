@@ -7,6 +7,7 @@ used whatever one waits for ends the start; one that does not answer yet is look
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -94,10 +95,11 @@ class ClusterFeed:
         """Look at the cluster, and go on doing so. Raises ClusterUnusable; one that does not answer is no error."""
         self._tell_limits()
         loop = asyncio.get_running_loop()
+        first = loop.create_task(self._first_look())
         try:
             async with asyncio.timeout(FIRST_LOOK_S):
-                await self._cluster.connect()
-                await self._monitor.look()
+                # One that takes longer is not broken off: the topics that it brings may be on their way to the disk.
+                await asyncio.shield(first)
         except UpstreamError as error:
             if error.lasting:
                 await self._cluster.close()
@@ -107,7 +109,16 @@ class ClusterFeed:
         except TimeoutError:
             self._say("upstream.bootstrap.servers: no answer yet")
             log.warning("the cluster cannot be reached yet", reason="no answer")
-        self._tasks = [loop.create_task(self._monitor.run()), loop.create_task(self._probe())]
+        self._tasks = [loop.create_task(self._follow(first)), loop.create_task(self._probe())]
+
+    async def _first_look(self) -> None:
+        await self._cluster.connect()
+        await self._monitor.look()
+
+    async def _follow(self, first: asyncio.Task[None]) -> None:
+        with suppress(UpstreamError):  # it is looked again
+            await first
+        await self._monitor.run()
 
     def _tell_limits(self) -> None:
         """What clients of this cluster cannot do through a gateway, which they would find out one by one."""
@@ -209,9 +220,10 @@ class ClusterFeed:
 
     async def _probe(self) -> None:
         while True:
-            found = await asyncio.gather(*(self._ask(broker.node_id) for broker in self.brokers))
+            asked = self.brokers  # there may be others before all have answered
+            found = await asyncio.gather(*(self._ask(broker.node_id) for broker in asked))
             self._errors = {
-                broker.node_id: error for broker, error in zip(self.brokers, found, strict=False) if error
+                broker.node_id: error for broker, error in zip(asked, found, strict=True) if error
             }
             # Before the first answer there is more to say than that no look has failed yet.
             self._say(self._monitor.failing or (None if self.brokers else self.state.error))
