@@ -182,6 +182,8 @@ class Session:
         "_inbox",
         "_lanes",
         "_left",
+        "_missing",
+        "_more",
         "_outside",
         "_owed",
         "_routes",
@@ -199,6 +201,8 @@ class Session:
         self._owed: deque[Owed] = deque()
         self._lanes = (Lane(), Lane())
         self._inbox: memoryview = _NOTHING  # requests that are not complete, or wait
+        self._more = bytearray()  # what has come after the inbox of a request that is collected
+        self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
         self._waiting = False  # whether the first request of the inbox waits for `go_on`
         self._alone: Owed | None = None  # until it is answered no request is taken
@@ -227,13 +231,14 @@ class Session:
     @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
-        return len(self._inbox) + sum(len(lane.inbox) for lane in self._lanes)
+        return len(self._inbox) + len(self._more) + sum(len(lane.inbox) for lane in self._lanes)
 
     def end(self) -> None:
         """Take nothing any more, and forget what was kept."""
         self._ended = True
         self._outside = NOWHERE  # which refers to this session, and the garbage collector comes rarely
         self._inbox = _NOTHING
+        self._more = bytearray()
         self.memory = self._alone = None
         self._owed.clear()
         for lane in self._lanes:
@@ -246,7 +251,15 @@ class Session:
         """Take bytes of the client."""
         if self._ended:
             return
-        self._inbox = data if not self._inbox else memoryview(bytes(self._inbox) + data)
+        if len(data) < self._missing:  # joined once, or a request in small pieces would be copied for each
+            self._missing -= len(data)
+            self._more += data
+            return
+        self._missing = 0
+        if self._inbox:
+            data = memoryview(b"".join((self._inbox, self._more, data)))
+            self._more = bytearray()
+        self._inbox = data
         self._run(self._take_requests)
 
     def answered(self, lane_number: int, data: memoryview) -> None:
@@ -294,7 +307,7 @@ class Session:
         self._asked = 0
         try:
             step()
-            if self._inbox and not self._waiting:
+            if self._inbox and not self._waiting and not self._missing:
                 self._take_requests()
         except ProtocolError as error:
             error.__traceback__ = None  # it would keep this session alive
@@ -331,7 +344,7 @@ class Session:
                     break
                 continue
             end = _end(route, data, pos)
-            if end > size or not self._is_in_turn():
+            if not self._may_ask(end - size):
                 break
             if pos > start:
                 self._outside.to_lane(BROKER, data[start:pos])
@@ -343,8 +356,14 @@ class Session:
             self._outside.to_lane(BROKER, data[start:pos])
         self._inbox = data[pos:]
 
-    def _is_in_turn(self) -> bool:
-        """Whether one more request may be asked about in this step; where not, that goes on once others had a turn."""
+    def _may_ask(self, missing: int) -> bool:
+        """Whether a request, of which so much is missing, may be asked about in this step.
+
+        After many of them others have a turn before that goes on.
+        """
+        if missing > 0:
+            self._missing = missing
+            return False
         self._asked += 1
         if self._asked > ASKED_AT_ONCE:
             self._waiting = True

@@ -2,6 +2,7 @@
 """The state machine of a connection: order, whatever comes when and in which pieces; bounds; and what breaks it."""
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -246,3 +247,30 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
     session.go_on()
     assert outside.has_failed
     assert not session.wants_requests
+
+
+class Counting(dict[int, Route]):
+    """Counts how often a route is looked up."""
+
+    looked_up = 0
+
+    def get(self, key: int, default: Any = None) -> Any:
+        """As of any dict."""
+        self.looked_up += 1
+        return super().get(key, default)
+
+
+def test_a_request_that_comes_in_small_pieces_is_joined_once() -> None:
+    outside, routes = Outside(), TestRoutes()
+    routes.found = counting = Counting(routes.found)
+    session = Session(outside, routes, 1 << 20)
+    content = bytes(range(250)) * 10
+    sent = request(OPAQUE, 1, b"") + request(ANSWERED, 2, content) + request(ANSWERED, 3, b"next")
+    for start in range(0, len(sent), 5):
+        session.requested(memoryview(sent[start : start + 5]))
+        if start == 1000:
+            session.answered(BROKER, memoryview(answer(1, b"")))
+            assert session.kept_bytes == start + 5 - len(request(OPAQUE, 1, b""))
+    assert bytes(outside.client) == answer(1, b"") + answer(2, content) + answer(3, b"next")
+    assert session.kept_bytes == 0
+    assert counting.looked_up < 20
