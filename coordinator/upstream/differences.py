@@ -4,7 +4,8 @@
 Offsets of a deleted topic are dropped, so a topic counts as deleted only beyond doubt. A broker that is cut off goes
 on to answer from an old view, and a user without rights sees nothing: so absence from a list only raises a question,
 which is put by name, in two looks, and to two brokers where there are two. A topic under another id was deleted and
-made anew; an id that was replaced once is never taken again, since only an old view can still have it.
+made anew, or one of the two ids is of an old view: that is asked in the same way. An id that was replaced once is never
+taken again, since only an old view can still have it.
 """
 
 from collections.abc import Mapping
@@ -61,14 +62,14 @@ class Doubts:
     """What the next comparison has to remember: who denied which topic, and ids that were replaced or deleted."""
 
     denied: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
-    """By topic the brokers that answered ABSENT in consecutive looks, None for one without a known id."""
+    """By topic the brokers that denied it in consecutive looks, None for one without a known id."""
     gone: tuple[bytes, ...] = ()
     """Ids of topics that are known to be gone, the newest last."""
 
 
 def questions(known: Mapping[str, SeenTopic], look: Look) -> list[str]:
-    """Return the topics to ask for by name: those that are known and were not seen, in order."""
-    return sorted(name for name in known if name not in look.topics)
+    """Return the topics to ask for by name: those that are known and were not seen, or under another id, in order."""
+    return sorted(name for name, topic in known.items() if not _is_same(topic, look.topics.get(name)))
 
 
 def difference(
@@ -89,16 +90,16 @@ def difference(
     seen = dict(look.topics) | {name: v for name, v in answers.items() if isinstance(v, SeenTopic)}
     seen = {name: topic for name, topic in seen.items() if topic.topic_id not in gone}
     created = {name: topic for name, topic in seen.items() if name not in known}
-    anew = {n: t for n, t in seen.items() if n in known and t.topic_id != known[n].topic_id}
     grown = {
         name: topic
         for name, topic in seen.items()
-        if name in known and name not in anew and topic.partitions > known[name].partitions
+        if _is_same(topic, known.get(name)) and topic.partitions > known[name].partitions
     }
     denied = _denied(known, seen, answers, doubts, answered_by)
     enough = min(CONFIRMATIONS, max(1, brokers))
     absent = [n for n, by in denied.items() if len(by) >= CONFIRMATIONS and len(set(by)) >= enough]
-    deleted = tuple(sorted([*anew, *absent]))
+    deleted = tuple(sorted(absent))
+    anew = {name: seen[name] for name in deleted if name in seen}
     ids = dict.fromkeys([*doubts.gone, *(known[name].topic_id for name in deleted)])
     left = {name: by for name, by in denied.items() if name not in absent}
     return Difference({**created, **anew}, grown, deleted), Doubts(left, tuple(ids)[-GONE_IDS_MAX:])
@@ -110,6 +111,10 @@ def apply(known: Mapping[str, SeenTopic], change: Difference) -> dict[str, SeenT
     return left | dict(change.grown) | dict(change.created)
 
 
+def _is_same(topic: SeenTopic, other: SeenTopic | None) -> bool:
+    return other is not None and other.topic_id == topic.topic_id
+
+
 def _denied(
     known: Mapping[str, SeenTopic],
     seen: Mapping[str, SeenTopic],
@@ -117,14 +122,15 @@ def _denied(
     doubts: Doubts,
     answered_by: int | None,
 ) -> dict[str, tuple[int | None, ...]]:
-    """The brokers that denied each topic; any other answer than ABSENT begins anew, no answer leaves it as it was."""
+    """The brokers that denied each topic so far; any other answer begins anew, no answer leaves it as it was."""
     denied: dict[str, tuple[int | None, ...]] = {}
-    for name in known:
-        if name in seen:
+    for name, topic in known.items():
+        if _is_same(topic, seen.get(name)):
             continue
         before = doubts.denied.get(name, ())
-        if answers.get(name) is ABSENT:
+        answer = answers.get(name)
+        if answer is ABSENT or (isinstance(answer, SeenTopic) and answer.topic_id not in doubts.gone):
             denied[name] = (*before, answered_by)[-8:]
-        elif name not in answers and before:
+        elif answer is None and before:
             denied[name] = before
     return denied

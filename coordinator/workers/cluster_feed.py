@@ -11,10 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from coordinator.catalogue.changes import Changes, Grown
-from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
-from coordinator.catalogue.topic import Topic
 from coordinator.config import Address, Settings
 from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
@@ -28,6 +25,7 @@ from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.workers import known_cluster
+from coordinator.workers.cluster_changes import changes_of
 from coordinator.workers.gateways import ClusterUnusable
 from coordinator.workers.topic_changes import apply_changes
 from storage.disk.filesystem import FileSystem, read_file
@@ -170,7 +168,12 @@ class ClusterFeed:
         except StorageError as error:
             raise TopicsNotKept(str(error)) from None
         done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
-        pieces = list(self._changes(change).pieces())
+        changes, left_out = changes_of(self._store.catalogue, change)
+        if left_out:
+            log.error(
+                "topics of the cluster are left out: their names differ in . and _ only", topics=left_out
+            )
+        pieces = list(changes.pieces())
         self._store.change_in_steps(partial(apply_changes, pieces), done.set_result)
         outcome = await done
         if outcome is not True:
@@ -188,24 +191,6 @@ class ClusterFeed:
         if self._noted is None and cluster_id is not None:
             await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
             self._noted = cluster_id
-
-    def _changes(self, change: Difference) -> Changes:
-        known = self._store.catalogue
-        deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]
-        grown = [(known.get(name), seen) for name, seen in change.grown.items() if name != OFFSETS_TOPIC]
-        return Changes(
-            deleted=[topic.id for topic in deleted if topic is not None],
-            grown=[
-                Grown(topic.id, topic.partitions, seen.partitions)
-                for topic, seen in grown
-                if topic is not None
-            ],
-            created=[
-                Topic(name=name, id=seen.topic_id, partitions=seen.partitions)
-                for name, seen in change.created.items()
-                if name != OFFSETS_TOPIC
-            ],
-        )
 
     def _brokers_changed(self, brokers: Mapping[int, Broker]) -> None:
         self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))

@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
 from tests.support.ports import free_port_run, free_ports
-from tests.support.raw import commit_offsets, create_topic, fetch_offsets
+from tests.support.raw import commit_offsets, create_topic, fetch_offsets, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
@@ -196,6 +196,7 @@ def page(port: int) -> str:
 def test_many_groups_move_in_at_once(adopting: Fronting, cluster: KafkaCluster) -> None:
     cluster.create_topic("many", 1)
     for number in range(30):
+        wait_for_coordinator(cluster.bootstrap(), f"many-{number}")
         commit_offsets(cluster.bootstrap(), f"many-{number}", "many", {0: number})
     found = {}
     for number in range(30):

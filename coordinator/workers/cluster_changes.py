@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has changed of the cluster's topics, as changes of the catalogue. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
+from coordinator.catalogue.topic import Topic
+from coordinator.upstream.differences import Difference, SeenTopic
+
+
+def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]]:
+    """Return the changes, and the topics that cannot be kept: their names are too like those of others.
+
+    Kafka lets nobody create `a_b` beside `a.b`, but clusters that are old enough may have both; the one that was there
+    first stays. `__consumer_offsets` is ours.
+    """
+    deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]
+    grown = [(known.get(name), seen) for name, seen in change.grown.items() if name != OFFSETS_TOPIC]
+    fitting = dict(_fitting(known, change.created, change.deleted))
+    left_out = [name for name in change.created if name not in fitting and name != OFFSETS_TOPIC]
+    changes = Changes(
+        deleted=[topic.id for topic in deleted if topic is not None],
+        grown=[
+            Grown(topic.id, topic.partitions, seen.partitions) for topic, seen in grown if topic is not None
+        ],
+        created=[Topic(name=name, id=s.topic_id, partitions=s.partitions) for name, s in fitting.items()],
+    )
+    return changes, left_out
+
+
+def _fitting(
+    known: Catalogue, created: Mapping[str, SeenTopic], deleted: Collection[str]
+) -> Iterator[tuple[str, SeenTopic]]:
+    taken = {collision_key(OFFSETS_TOPIC)}
+    for name, topic in created.items():
+        there, key = known.colliding(name), collision_key(name)
+        if key not in taken and (there is None or there in deleted):
+            taken.add(key)
+            yield name, topic

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences of a cluster's topics become changes of the catalogue, whatever names an old cluster has."""
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes, Grown
+from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.topic import Topic
+from coordinator.upstream.differences import Difference, SeenTopic
+from coordinator.workers.cluster_changes import changes_of
+
+
+def topic(name: str, number: int, partitions: int = 1) -> Topic:
+    return Topic(name=name, id=bytes([number]) * 16, partitions=partitions)
+
+
+def seen(number: int, partitions: int = 1) -> SeenTopic:
+    return SeenTopic(bytes([number]) * 16, partitions)
+
+
+def catalogue(*topics: Topic) -> Catalogue:
+    made = Catalogue(topic(OFFSETS_TOPIC, 200, 50))
+    made.apply(Changes(created=topics))
+    return made
+
+
+def test_topics_come_grow_go_and_are_made_anew() -> None:
+    known = catalogue(topic("grows", 1), topic("goes", 2), topic("anew", 3))
+    change = Difference(
+        created={"comes": seen(4), "anew": seen(5)}, grown={"grows": seen(1, 6)}, deleted=("goes", "anew")
+    )
+    changes, left_out = changes_of(known, change)
+    known.apply(changes)
+    assert {each.name: (each.id[0], each.partitions) for each in known.unsorted()} == {
+        "grows": (1, 6),
+        "comes": (4, 1),
+        "anew": (5, 1),
+    }
+    assert changes.grown == [Grown(bytes([1]) * 16, 1, 6)]
+    assert not left_out
+
+
+def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -> None:
+    known = catalogue(topic("a.b", 1))
+    created = {"a_b": seen(2), "c.d": seen(3), "c_d": seen(4), "e": seen(5)}
+    changes, left_out = changes_of(known, Difference(created=created))
+    known.apply(changes)
+    assert {each.name for each in known.unsorted()} == {"a.b", "c.d", "e"}
+    assert left_out == ["a_b", "c_d"]
+
+
+def test_a_name_may_come_when_the_one_like_it_goes() -> None:
+    known = catalogue(topic("a.b", 1))
+    changes, left_out = changes_of(known, Difference(created={"a_b": seen(2)}, deleted=("a.b",)))
+    known.apply(changes)
+    assert [each.name for each in known.unsorted()] == ["a_b"]
+    assert not left_out
+
+
+def test_the_clusters_own_offsets_topic_is_not_ours() -> None:
+    known = catalogue()
+    changes, left_out = changes_of(known, Difference(created={OFFSETS_TOPIC: seen(9, 50)}))
+    assert not changes.created
+    assert not left_out
