@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leadership that flips between two workers, over and over, while clients commit.
 
-No acknowledged offset goes back, and every client goes on by itself. GROUPKEEPER_FLIPS=N changes how often it flips,
+No acknowledged offset goes back, and every client goes on by itself. FLIPS=N changes how often it flips,
 GROUPKEEPER_FLIP_SEED=N repeats the choices of an earlier run.
 """
 
@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 from tests.workers.nodes import Nodes, group_in
 from tests.workers.traffic import TOPIC, Walker, committed
 
-FLIPS = int(os.environ.get("GROUPKEEPER_FLIPS") or 100)
+FLIPS = int(os.environ.get("FLIPS") or 100)
 FLIPPED = (0, 1, 2)
 PATIENCE_S = 60
 
