@@ -131,5 +131,5 @@ def test_compiled_structs_are_what_their_source_says(tmp_path: Path) -> None:
         for isolated, where in ((["-I"], tmp_path), ([], ROOT))
     )
     assert installed == sources
-    assert "storage.format.offset_record OffsetAndMetadata True" in sources
-    assert "protocol.hot.heartbeat HeartbeatRequest True" in sources
+    assert "storage.format.group_record MemberValue True" in sources
+    assert "storage.format.batch_format Batch True" in sources
