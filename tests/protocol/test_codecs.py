@@ -309,14 +309,14 @@ def test_a_long_request_is_read_in_steps_of_bounded_length(case: Case, deepest: 
 @every_hot_message
 def test_a_null_in_a_version_that_has_none_is_not_written(case: Case) -> None:
     for field in case.schema.untagged_fields(case.version):
-        message = replaced(ours(case, sample(case.schema, case.version)), **{field.name: None})
         if field.type_str == "bool":
             continue  # struct takes any object for its truth
+        message, null = ours(case, sample(case.schema, case.version)), {field.name: None}
         if field.nullable_for_version_q(case.version):
-            assert getattr(case.decode(case.encode(message), 0), field.name) is None
-        else:
+            assert getattr(case.decode(case.encode(replaced(message, **null)), 0), field.name) is None
+        else:  # where it is compiled, there is not even such a message
             with pytest.raises((UnexpectedNull, TypeError, AttributeError, struct.error)):
-                case.encode(message)
+                case.encode(replaced(message, **null))
 
 
 @every_hot_message
