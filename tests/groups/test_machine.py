@@ -327,3 +327,19 @@ class CrampedMachine(GroupMachine):
 
 TestGroupMachine = GroupMachine.TestCase
 TestCrampedMachine = CrampedMachine.TestCase
+
+
+def test_a_static_member_that_came_back_stands_where_the_record_has_it() -> None:
+    """Joins that were made in one rebalance, and the static member again before it ended."""
+    machine = GroupMachine()
+    try:
+        anew = {"group": "g", "protocols": (("range", b"one"),), "version": 0}
+        machine.join_anew(instance="static-1", **anew)
+        machine.everybody_does_what_is_asked(finish=True, group="g", salt=b"")
+        machine.join_anew(instance=None, **anew)
+        machine.everybody_does_what_is_asked(finish=False, group="g", salt=b"")
+        machine.join_anew(instance="static-1", **anew)
+        machine.everybody_does_what_is_asked(finish=True, group="g", salt=b"")
+        machine.log_gives_the_state_back()
+    finally:
+        machine.teardown()

@@ -107,6 +107,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
             group.add(_member(recorded_member, value))
         else:
             _update_member(group, member, recorded_member, value)
+    _order_members(group, value)
     group.generation_id = value.generation
     group.protocol_name = value.protocol
     group.leader_id = value.leader
@@ -118,6 +119,13 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     group.rebalance = None
     group.forget_votes()
     group.subscribed_topics = group.compute_subscribed_topics()
+
+
+def _order_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
+    """Members stand in the order of the record: a static one that came back under another id has moved to the end."""
+    order = [recorded.member_id for recorded in value.members]
+    if order != list(group.members):
+        group.members = {member_id: group.members[member_id] for member_id in order}
 
 
 def _rename_static_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
