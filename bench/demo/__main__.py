@@ -20,7 +20,7 @@ def main() -> int:
     """Play the story in a directory of its own, which is gone afterwards. Returns the exit status."""
     for number in ENDING:
         signal.signal(number, stop)
-    with tempfile.TemporaryDirectory(prefix="groupkeeper-demo-") as directory:
+    with tempfile.TemporaryDirectory(prefix="gk-demo-") as directory:
         work, screen = Path(directory), Screen()
         status = play(work, Groupkeeper("groupkeeper", work / "service", SERVICE_SETTINGS), screen)
         return status or second_act.play(work, screen)

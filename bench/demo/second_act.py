@@ -54,7 +54,7 @@ def play(work: Path, screen: Screen) -> int:
 def _gateway(work: Path, broker: Address) -> Groupkeeper:
     base = free_ports(1)[0] - BROKER_ID
     settings = {"upstream.bootstrap.servers": str(broker), "gateway.port.base": str(base)}
-    return Groupkeeper("groupkeeper", work / "gateway", settings)
+    return Groupkeeper("groupkeeper", work / "front", settings)
 
 
 class Act:

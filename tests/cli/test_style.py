@@ -173,6 +173,8 @@ def on_a_terminal(*arguments: str, columns: int) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     given = environment({"TERM": "xterm"})
+    for name in ("COLUMNS", "LINES"):  # which count for more than the terminal
+        given.pop(name, None)
     with subprocess.Popen([*installed(), *arguments], stdout=theirs, stderr=theirs, env=given) as running:
         os.close(theirs)
         shown = b""

@@ -266,7 +266,10 @@ def answers(bootstrap: str) -> bool:
     return True
 
 
-def test_ready_says_how_each_broker_is_and_a_start_waits_for_none(tmp_path: Path) -> None:
+def test_ready_says_how_each_broker_is_and_a_start_waits_for_none(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    tmp_path = tmp_path_factory.mktemp("ready")  # short, as the paths of sockets have to be
     cluster = KafkaCluster(tmp_path / "kafka")
     front = Fronting(tmp_path / "front", cluster.bootstrap(), {"gateway.adopt": "off"})
     try:
