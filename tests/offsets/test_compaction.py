@@ -64,7 +64,7 @@ def commit_until(service: Service, newest: int, cleanings: int) -> int:
 def test_a_node_compacts_while_it_serves_and_is_killed(service: Service) -> None:
     raw.create_topic(service.bootstrap, TOPIC)
     newest = 0
-    for _ in range(3):
+    for _ in range(4):
         newest = commit_until(service, newest, 3)
         assert metric(service, "log_cleaning_failures_total") == 0
         assert metric(service, "log_uncleanable_partitions") == 0
