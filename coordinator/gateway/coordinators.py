@@ -2,14 +2,13 @@
 """Our coordinators, asked by a gateway for itself: over their private sockets, one connection for each question."""
 
 import asyncio
-from collections import defaultdict
 from socket import socket
 from struct import Struct
 from typing import Any, Final
 
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialer
-from coordinator.upstream.adoption import Offsets
+from coordinator.upstream.adoption import Offsets, as_topics
 from protocol.apis import ApiKey
 from protocol.codec import Codec
 from protocol.codecs import codec_for
@@ -53,7 +52,8 @@ class Coordinators:
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
 
         make: Any = AdoptGroupRequest
-        topics = None if offsets is None else _topics(make.AdoptedTopic, offsets)
+        kind = make.AdoptedTopic
+        topics = None if offsets is None else as_topics(offsets, kind, kind.AdoptedPartition)
         request = make(version=0, group_id=group, offsets=topics)
         codec = API.schema.codecs[0]
         answer = await self._ask(await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, codec, request)
@@ -106,17 +106,3 @@ class Coordinators:
 def _check(code: int) -> None:
     if code != ErrorCode.NONE:
         raise NotServed(ErrorCode(code))
-
-
-def _topics(kind: Any, offsets: Offsets) -> list[Any]:
-    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
-    for place, offset in offsets.items():
-        row = kind.AdoptedPartition(
-            version=0,
-            partition_index=place.partition,
-            committed_offset=offset.offset,
-            committed_leader_epoch=offset.leader_epoch,
-            committed_metadata=offset.metadata,
-        )
-        by_topic[place.topic].append(row)
-    return [kind(version=0, topic=topic, partitions=rows) for topic, rows in by_topic.items()]

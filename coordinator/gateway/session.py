@@ -554,7 +554,7 @@ def _end(route: Route, data: memoryview, pos: int) -> int:
 
 
 def _kept(data: memoryview) -> memoryview:
-    """The same bytes, in memory of their own."""
+    """Copy what is left of a buffer that is read into again; what is most of bytes of its own stays there."""
     if not data:
         return _NOTHING
     whole = data.obj

@@ -29,10 +29,11 @@ An attempt that is stopped before step 5 has only written offsets at the cluster
 Two at once could write older ones after newer ones, so there must be one at a time.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from protocol.names import GroupId
 
@@ -56,6 +57,21 @@ class Offset(NamedTuple):
 
 
 Offsets = Mapping[TopicPartition, Offset]
+
+
+def as_topics(offsets: Offsets, kind: Any, row: Any) -> list[Any]:
+    """Return offsets in order, as AdoptGroup and GiveBackGroup have them: a `kind` a topic, a `row` a partition."""
+    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+    for place, offset in sorted(offsets.items()):
+        by_topic[place.topic].append(
+            row(
+                partition_index=place.partition,
+                committed_offset=offset.offset,
+                committed_leader_epoch=offset.leader_epoch,
+                committed_metadata=offset.metadata,
+            )
+        )
+    return [kind(topic=topic, partitions=rows) for topic, rows in by_topic.items()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@
 import asyncio
 import socket
 import time
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
-from coordinator.upstream.adoption import GiveBackAnswer, Offset, Offsets, TopicPartition
+from coordinator.upstream.adoption import GiveBackAnswer, Offset, Offsets, TopicPartition, as_topics
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -135,7 +134,7 @@ class PrivateNodes:
 
         make: Any = GiveBackGroupRequest
         kind = make.GivenTopic
-        request = make(group_id=group, offsets=_topics(offsets, kind, kind.GivenPartition))
+        request = make(group_id=group, offsets=as_topics(offsets, kind, kind.GivenPartition))
 
         def ask(connection: Connection) -> GiveBackAnswer:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
@@ -150,7 +149,7 @@ class PrivateNodes:
 
         make: Any = AdoptGroupRequest
         kind = make.AdoptedTopic
-        rows = None if offsets is None else _topics(offsets, kind, kind.AdoptedPartition)
+        rows = None if offsets is None else as_topics(offsets, kind, kind.AdoptedPartition)
         request = make(group_id=group, offsets=rows)
 
         def ask(connection: Connection) -> Any:
@@ -210,17 +209,3 @@ class PrivateNodes:
             raise _NotYet(code)
         if code != ErrorCode.NONE:
             raise CommandError(f"{doing}: {error_name(code)}")
-
-
-def _topics(offsets: Offsets, kind: Any, row: Any) -> list[Any]:
-    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
-    for place, offset in sorted(offsets.items()):
-        by_topic[place.topic].append(
-            row(
-                partition_index=place.partition,
-                committed_offset=offset.offset,
-                committed_leader_epoch=offset.leader_epoch,
-                committed_metadata=offset.metadata,
-            )
-        )
-    return [kind(topic=topic, partitions=rows) for topic, rows in by_topic.items()]
