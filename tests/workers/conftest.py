@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes for one test, which may kill them."""
+"""Nodes for one test, which may kill them; and a real Kafka for the tests of a module."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.kafka.cluster import KafkaCluster
 from tests.workers.nodes import Nodes
 
 
@@ -23,3 +24,14 @@ def make_nodes(tmp_path: Path) -> Iterator[Callable[..., Nodes]]:
     yield make
     for nodes in made:
         nodes.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """A cluster of one broker, which the tests of a module share."""
+    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.close()

@@ -18,16 +18,6 @@ PARTITIONS = 3
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.close()
-
-
-@pytest.fixture(scope="module")
 def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
     front = Fronting(tmp_path_factory.mktemp("front"), cluster.bootstrap(), {"gateway.workers": 2})
     try:

@@ -30,16 +30,6 @@ RECORDS = 60
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.close()
-
-
-@pytest.fixture(scope="module")
 def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
     """Two nodes of ours and two gateways; groups are not taken over here."""
     settings: dict[str, str | int] = {"workers": 2, "gateway.workers": 2, "gateway.adopt": "off"}

@@ -17,16 +17,6 @@ INTERVAL_MS = 1_000
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    cluster = KafkaCluster(tmp_path_factory.mktemp("kafka"))
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.close()
-
-
-@pytest.fixture(scope="module")
 def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fronting]:
     settings: dict[str, str | int] = {
         "workers": 2,
