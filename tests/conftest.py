@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import hypothesis
 import pytest
+import structlog
 
 from coordinator.telemetry import logs  # noqa: F401 - before anything else imports structlog, see its head
 from tests.kafka.broker import kafka_broker
@@ -43,6 +44,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Every test's loop says when it has nothing to do."""
     return {"idle": IdleLoop}
+
+
+@pytest.fixture(autouse=True)
+def _logging_stays_as_it_was() -> Iterator[None]:
+    """A logger keeps the configuration that it was first used with, for all tests that follow in the process."""
+    yield
+    caching = structlog.get_config()["cache_logger_on_first_use"]
+    assert not caching, "a test must undo the configuration of logging"
 
 
 @pytest.fixture

@@ -54,8 +54,6 @@ def serve(
     ] = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP."""
-    from coordinator.telemetry import logs
-
     with one_line_errors():
         flags = {
             "--listen": ("listen", listen),
@@ -64,7 +62,6 @@ def serve(
             "--metrics": ("metrics.listen", metrics),
         }
         settings = load(config, os.environ, assignments or (), flags)
-    logs.configure(settings.log_format, settings.log_level, queued=True)
     run: Run = context.obj or _run
     raise typer.Exit(run(settings))
 
@@ -74,7 +71,9 @@ def _run(settings: Settings) -> int:
     # only now, so that a mistake in the settings is reported at once
     from coordinator.catalogue.fitting import fit_to_data
     from coordinator.machine import real_machine
+    from coordinator.telemetry import logs
 
+    logs.configure(settings.log_format, settings.log_level, queued=True)
     fitting = fit_to_data(real_machine().fs, settings)
     if settings.workers > 1 or settings.is_gateway:
         from coordinator.workers import serve as cluster
