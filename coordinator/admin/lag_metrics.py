@@ -2,17 +2,12 @@
 """The lag of groups in front of a Kafka cluster, under kafka_exporter's names where it has one."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from coordinator.admin.reference import cluster
 from coordinator.upstream.lag import Detail, LagBook, Lags
-
-PREFIX: Final = "groupkeeper_"
-BY_GROUP: Final = ["consumergroup"]
-BY_TOPIC: Final = ["consumergroup", "topic"]
-BY_PARTITION: Final = ["consumergroup", "topic", "partition"]
 
 
 class LagCollector(Collector):
@@ -32,30 +27,13 @@ class LagCollector(Collector):
             yield from _topics(lags)
         if self._detail == "partition":
             yield from _partitions(lags)
-        yield GaugeMetricFamily(
-            PREFIX + "lag_left_out",
-            "Groups, topics or partitions of groups with less lag than the ten thousand that are shown of each.",
-            value=lags.left_out,
-        )
-        yield GaugeMetricFamily(
-            PREFIX + "lag_unknown_offsets",
-            "Committed offsets in partitions whose end the cluster does not say now; no lag counts them.",
-            value=lags.unknown,
-        )
+        yield cluster.LAG_LEFT_OUT.family(lags.left_out)
+        yield cluster.LAG_UNKNOWN_OFFSETS.family(lags.unknown)
 
 
 def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        PREFIX + "group_lag", "Records behind the ends of all partitions.", labels=BY_GROUP
-    )
-    stable = GaugeMetricFamily(
-        PREFIX + "group_stable_lag", "As readers with read_committed count it.", labels=BY_GROUP
-    )
-    behind = GaugeMetricFamily(
-        PREFIX + "group_lag_seconds",
-        "How long ago the oldest end was seen that the group has not reached.",
-        labels=BY_GROUP,
-    )
+    lag, stable = cluster.GROUP_LAG.family(), cluster.GROUP_STABLE_LAG.family()
+    behind = cluster.GROUP_LAG_SECONDS.family()
     for row in lags.groups:
         lag.add_metric([row.group], row.lag)
         stable.add_metric([row.group], row.stable_lag)
@@ -64,12 +42,7 @@ def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:
 
 
 def _topics(lags: Lags) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        "kafka_consumergroup_lag_sum", "Records behind the ends of a topic's partitions.", labels=BY_TOPIC
-    )
-    offsets = GaugeMetricFamily(
-        "kafka_consumergroup_current_offset_sum", "Committed offsets of a topic, summed up.", labels=BY_TOPIC
-    )
+    lag, offsets = cluster.LAG_SUM.family(), cluster.CURRENT_OFFSET_SUM.family()
     for row in lags.topics:
         lag.add_metric([row.group, row.topic], row.lag)
         offsets.add_metric([row.group, row.topic], row.offsets)
@@ -77,12 +50,7 @@ def _topics(lags: Lags) -> Iterator[Metric]:
 
 
 def _partitions(lags: Lags) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        "kafka_consumergroup_lag", "Records behind the end of a partition.", labels=BY_PARTITION
-    )
-    offset = GaugeMetricFamily(
-        "kafka_consumergroup_current_offset", "The committed offset of a partition.", labels=BY_PARTITION
-    )
+    lag, offset = cluster.LAG.family(), cluster.CURRENT_OFFSET.family()
     for row in lags.partitions:
         labels = [row.group, row.topic, str(row.partition)]
         lag.add_metric(labels, row.lag)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus sees: every metric of a node, in base units, made from `Stats` when it is asked for.
 
+Names, labels and sentences come from `reference`, which is what docs/metrics.md is made of, too.
+
 No label holds a group, a member or a topic, since what clients name is not bounded; but for the few groups that
 `metrics.groups.top` asks for, and, in front of a cluster, for the lag (`lag_metrics.py`), whose rows are bounded.
 """
@@ -9,9 +11,11 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from coordinator.admin.reference import groups, log, node, offsets, requests
+from coordinator.admin.reference.described import Counter, Gauge
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.progress import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
@@ -28,65 +32,40 @@ from protocol.names import Partition
 from storage.disk.filesystem import Space
 from storage.log_manager import LogManager
 
-PREFIX: Final = "groupkeeper_"
-
-COUNTERS: Final = (
-    (
-        "unsupported_requests",
-        "unsupported_requests",
-        "Requests of an unknown api or version; each closed its connection.",
-    ),
-    (
-        "malformed_requests",
-        "malformed_requests",
-        "Requests that could not be read; each closed its connection.",
-    ),
-    (
-        "oversized_requests",
-        "oversized_requests",
-        "Requests longer, or with more items, than their api allows; each closed its connection.",
-    ),
-    ("oversized_answers", "oversized_answers", "Answers that were not given because they would be too long."),
-    ("received_bytes", "bytes_received", "Bytes read from Kafka clients."),
-    ("sent_bytes", "bytes_sent", "Bytes written to Kafka clients."),
-    ("connections_accepted", "connections_accepted", "Connections accepted."),
-    ("connections_refused", "connections_refused", "Connections refused by a limit."),
-    ("connections_idle_closed", "connections_idle_closed", "Connections closed because they asked nothing."),
-    (
-        "connections_unread_closed",
-        "connections_unread_closed",
-        "Connections closed because their peers did not read their answers.",
-    ),
-    ("offset_commits", "offset_commits", "Offsets committed, counted by partition."),
-    ("offset_fetches", "offset_fetches", "Groups whose offsets were fetched."),
-    ("log_fetches", "log_fetches", "Fetches of the offsets topic."),
-    (
-        "log_fetched_bytes",
-        "log_fetched_bytes",
-        "Bytes of records in answers to fetches of the offsets topic.",
-    ),
-    ("offset_deletions", "offset_deletions", "Offsets deleted on request or with their group or topic."),
-    ("offset_expirations", "offset_expirations", "Offsets removed because they had expired."),
-    ("group_expirations", "groups_expired", "Groups removed because nothing was left of them."),
-    ("wall_clock_jumps", "wall_clock_jumps", "Checks for expired offsets put off because the clock jumped."),
-    ("flush_failures", "flush_failures", "Flushes of the log that failed."),
-    ("partitions_gained", "partitions_gained", "Partitions that the supervisor let this node lead."),
-    ("partitions_lost", "partitions_lost", "Partitions that the supervisor took from this node."),
-    ("worker_restarts", "worker_restarts", "How often this node has died and was started again."),
-    ("loop_stalls", "loop_stalls", "How often a worker's event loop was held for worker.timeout.ms."),
-    ("partition_loads", "partition_loads", "Partitions loaded."),
-    ("partition_load_failures", "partition_load_failures", "Partitions that could not be loaded."),
-    ("loaded_records", "records_loaded", "Records applied while loading."),
-    ("log_cleanings", "cleanings", "Compactions of a partition's log."),
-    ("log_cleaning_failures", "cleaning_failures", "Compactions that failed; the log stayed as it was."),
-    ("log_cleaning_freed_bytes", "cleaned_bytes_freed", "Bytes that logs became shorter by when compacted."),
-    ("unknown_records", "unknown_records", "Records of a kind that is not served, skipped while loading."),
-    (
-        "open_transactions",
-        "open_transactions",
-        "Transactions without an end in a log, whose offsets were left out while loading.",
-    ),
+COUNTERS: Final[tuple[tuple[Counter, str], ...]] = (
+    (requests.UNSUPPORTED_REQUESTS, "unsupported_requests"),
+    (requests.MALFORMED_REQUESTS, "malformed_requests"),
+    (requests.OVERSIZED_REQUESTS, "oversized_requests"),
+    (requests.OVERSIZED_ANSWERS, "oversized_answers"),
+    (requests.RECEIVED_BYTES, "bytes_received"),
+    (requests.SENT_BYTES, "bytes_sent"),
+    (requests.CONNECTIONS_ACCEPTED, "connections_accepted"),
+    (requests.CONNECTIONS_REFUSED, "connections_refused"),
+    (requests.CONNECTIONS_IDLE_CLOSED, "connections_idle_closed"),
+    (requests.CONNECTIONS_UNREAD_CLOSED, "connections_unread_closed"),
+    (offsets.OFFSET_COMMITS, "offset_commits"),
+    (offsets.OFFSET_FETCHES, "offset_fetches"),
+    (offsets.LOG_FETCHES, "log_fetches"),
+    (offsets.LOG_FETCHED_BYTES, "log_fetched_bytes"),
+    (offsets.OFFSET_DELETIONS, "offset_deletions"),
+    (offsets.OFFSET_EXPIRATIONS, "offset_expirations"),
+    (groups.GROUP_EXPIRATIONS, "groups_expired"),
+    (offsets.WALL_CLOCK_JUMPS, "wall_clock_jumps"),
+    (log.FLUSH_FAILURES, "flush_failures"),
+    (node.PARTITIONS_GAINED, "partitions_gained"),
+    (node.PARTITIONS_LOST, "partitions_lost"),
+    (node.WORKER_RESTARTS, "worker_restarts"),
+    (node.LOOP_STALLS, "loop_stalls"),
+    (log.PARTITION_LOADS, "partition_loads"),
+    (log.PARTITION_LOAD_FAILURES, "partition_load_failures"),
+    (log.LOADED_RECORDS, "records_loaded"),
+    (log.LOG_CLEANINGS, "cleanings"),
+    (log.LOG_CLEANING_FAILURES, "cleaning_failures"),
+    (log.LOG_CLEANING_FREED, "cleaned_bytes_freed"),
+    (log.UNKNOWN_RECORDS, "unknown_records"),
+    (log.OPEN_TRANSACTIONS, "open_transactions"),
 )
+"""Which attribute of `Stats` each counter shows."""
 
 
 class NodeCollector(Collector):
@@ -131,27 +110,17 @@ class NodeCollector(Collector):
         yield from self._disk_metrics()
         yield from self._upstream_metrics()
         yield _build_info()
-        yield _histogram(
-            "flush_duration_seconds", "Time from the start of a flush to its end.", self.stats.flushes
-        )
+        yield _flushes(self.stats.flushes)
 
     def _counters(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(
-            PREFIX + "log_lines_dropped",
-            "Lines of the node's own log that were dropped because nobody read those before.",
-            value=dropped_lines(),
-        )
-        for name, attribute, text in COUNTERS:
-            yield CounterMetricFamily(PREFIX + name, text, value=getattr(self.stats, attribute))
+        yield node.LOG_LINES_DROPPED.family(dropped_lines())
+        for counter, attribute in COUNTERS:
+            yield counter.family(getattr(self.stats, attribute))
 
     def _limit_metrics(self) -> Iterator[Metric]:
-        used = GaugeMetricFamily(
-            PREFIX + "limit_used", "What there is of something limited.", labels=["limit"]
-        )
-        maximum = GaugeMetricFamily(PREFIX + "limit_max", "How much there may be of it.", labels=["limit"])
-        refusals = CounterMetricFamily(
-            PREFIX + "limit_refusals", "Requests, or parts of them, that a limit refused.", labels=["limit"]
-        )
+        used = requests.LIMIT_USED.family()
+        maximum = requests.LIMIT_MAX.family()
+        refusals = requests.LIMIT_REFUSALS.family()
         for limit in self._limits.limits:
             if limit.used is not None:
                 used.add_metric([limit.name], limit.used())
@@ -162,36 +131,20 @@ class NodeCollector(Collector):
     def _disk_metrics(self) -> Iterator[Metric]:
         space = self._space()
         if space is not None:
-            yield GaugeMetricFamily(
-                PREFIX + "disk_free_bytes",
-                "Bytes that the node may still take of the data directory's disk.",
-                value=space.free,
-            )
-            yield GaugeMetricFamily(PREFIX + "disk_size_bytes", "How large that disk is.", value=space.size)
+            yield log.DISK_FREE.family(space.free)
+            yield log.DISK_SIZE.family(space.size)
 
     def _upstream_metrics(self) -> Iterator[Metric]:
         """In front of a Kafka cluster: which of its brokers answer; how many there are bounds the label."""
         if self.stats.upstream_brokers:
-            up = GaugeMetricFamily(
-                PREFIX + "upstream_broker_up",
-                "Whether a broker of the cluster answers the gateway.",
-                labels=["broker"],
-            )
+            up = node.UPSTREAM_BROKER_UP.family()
             for broker, answers in self.stats.upstream_brokers.items():
                 up.add_metric([str(broker)], answers)
             yield up
 
     def _job_metrics(self) -> Iterator[Metric]:
-        runs = CounterMetricFamily(PREFIX + "job_runs", "Runs of a periodic job.", labels=["job"])
-        failures = CounterMetricFamily(PREFIX + "job_failures", "Runs that failed.", labels=["job"])
-        last = GaugeMetricFamily(
-            PREFIX + "job_last_duration_seconds", "How long the newest run took.", labels=["job"]
-        )
-        failing = GaugeMetricFamily(
-            PREFIX + "job_failing_since_timestamp_seconds",
-            "Since when every run of the job has failed; 0 where the newest did not.",
-            labels=["job"],
-        )
+        runs, failures = node.JOB_RUNS.family(), node.JOB_FAILURES.family()
+        last, failing = node.JOB_LAST_DURATION.family(), node.JOB_FAILING_SINCE.family()
         for job in self._jobs.values():
             failing.add_metric([job.name], job.failing_since_ms / 1e3)
             runs.add_metric([job.name], job.runs)
@@ -200,29 +153,19 @@ class NodeCollector(Collector):
         yield from (runs, failures, last, failing)
 
     def _labelled_counters(self) -> Iterator[Metric]:
-        requests = CounterMetricFamily(PREFIX + "requests", "Requests handled, by api.", labels=["api"])
-        durations = HistogramMetricFamily(
-            PREFIX + "request_duration_seconds",
-            "Time from when a request is begun with until its answer is handed to the socket.",
-            labels=["api"],
-        )
+        handled = requests.REQUESTS.family()
+        durations = requests.REQUEST_DURATION.family()
         for key, api in self.stats.apis.items():
             if api.handled:
                 name = [ApiKey(key).name.lower()]
-                requests.add_metric(name, api.handled)
+                handled.add_metric(name, api.handled)
                 _add_histogram(durations, name, api.durations)
-        yield from (requests, durations)
-        errors = CounterMetricFamily(
-            PREFIX + "request_errors",
-            "Errors in answers, by api and error; one answer may have several.",
-            labels=["api", "error"],
-        )
+        yield from (handled, durations)
+        errors = requests.REQUEST_ERRORS.family()
         for (key, code), count in self.stats.errors.items():
             errors.add_metric([ApiKey(key).name.lower(), ErrorCode(code).name.lower()], count)
         yield errors
-        rebalances = CounterMetricFamily(
-            PREFIX + "rebalances", "Rebalances begun, by cause.", labels=["cause"]
-        )
+        rebalances = groups.REBALANCES.family()
         for cause in RebalanceCause:
             rebalances.add_metric([cause.value], self.stats.rebalances[cause])
         yield rebalances
@@ -232,35 +175,18 @@ class NodeCollector(Collector):
 
     def _group_metrics(self) -> Iterator[Metric]:
         """The few groups that do most: an operator has asked for them."""
-        commits = CounterMetricFamily(
-            PREFIX + "group_offset_commits",
-            "Offsets committed by the groups that commit most, since they are in memory.",
-            labels=["group"],
-        )
-        rebalances = CounterMetricFamily(
-            PREFIX + "group_rebalances",
-            "Rebalances of the groups that rebalance most, since they are in memory.",
-            labels=["group"],
-        )
-        for family, top in (
-            (commits, self.group_counts.commits),
-            (rebalances, self.group_counts.rebalances),
+        for counter, top in (
+            (groups.GROUP_OFFSET_COMMITS, self.group_counts.commits),
+            (groups.GROUP_REBALANCES, self.group_counts.rebalances),
         ):
+            family = counter.family()
             for count, group_id in top:
                 family.add_metric([group_id], count)
             yield family
 
     def _rebalance_durations(self) -> Iterator[Metric]:
-        durations = HistogramMetricFamily(
-            PREFIX + "rebalance_duration_seconds",
-            "Time from the begin of a rebalance to the assignment that ends it, by its first cause.",
-            labels=["cause"],
-        )
-        waits = CounterMetricFamily(
-            PREFIX + "rebalance_slowest_member_seconds",
-            "Of these times the part in which all members but one had done what they had to.",
-            labels=["cause", "phase"],
-        )
+        durations = groups.REBALANCE_DURATION.family()
+        waits = groups.REBALANCE_SLOWEST_MEMBER.family()
         for cause, histogram in self.stats.rebalance_durations.items():
             _add_histogram(durations, [cause.value], histogram)
             waits.add_metric([cause.value, "join"], self.stats.slowest_join_ms[cause] / 1e3)
@@ -268,16 +194,16 @@ class NodeCollector(Collector):
         yield from (durations, waits)
 
     def _gauges(self) -> Iterator[Metric]:
-        groups = GaugeMetricFamily(PREFIX + "groups", "Groups in memory, by state.", labels=["state"])
+        by_state = groups.GROUPS.family()
         for state in GroupState:
-            groups.add_metric([state.value], self.group_counts.states[state])
-        yield groups
-        partitions = GaugeMetricFamily(PREFIX + "partitions", "Partitions by state.", labels=["state"])
+            by_state.add_metric([state.value], self.group_counts.states[state])
+        yield by_state
+        partitions = log.PARTITIONS.family()
         for name, count in self.partitions.items():
             partitions.add_metric([name], count)
         yield partitions
-        for name, text, value in GAUGES:
-            yield GaugeMetricFamily(PREFIX + name, text, value=value(self))
+        for gauge, value in GAUGES:
+            yield gauge.family(value(self))
 
     @property
     def partitions(self) -> Mapping[str, int]:
@@ -299,90 +225,37 @@ class NodeCollector(Collector):
         return refused + states["loading"] + states["waiting"] + states["failed"]
 
 
-GAUGES: Final[tuple[tuple[str, str, Callable[[NodeCollector], float]], ...]] = (
-    ("offsets", "Committed offsets in memory.", lambda node: node.manager.env.usage.offsets),
-    ("members", "Members of all groups.", lambda node: node.manager.env.usage.members),
-    ("connections", "Open connections.", lambda node: node.connections()),
-    ("journal_bytes", "Bytes in the journal since the last checkpoint.", lambda node: node.log.journal_bytes),
-    (
-        "partitions_unwritable",
-        "Partitions that this node leads and to which nothing can be committed now.",
-        lambda node: node.partitions_unwritable,
-    ),
-    (
-        "log_refusing_since_timestamp_seconds",
-        "Since when the log refuses all appends, because a write has failed; 0 while it takes them.",
-        lambda node: node.stats.log_refusing_since_ms / 1e3,
-    ),
-    (
-        "last_flush_timestamp_seconds",
-        "When the newest flush of the log began that succeeded; 0 if there was none since the start.",
-        lambda node: node.stats.last_flush_ms / 1e3,
-    ),
-    (
-        "loading_bytes",
-        "Bytes read so far of the partitions that are loading.",
-        lambda node: sum(load.bytes_read for load in node.loads.values()),
-    ),
-    (
-        "loading_size_bytes",
-        "How long the logs of the partitions that are loading are.",
-        lambda node: sum(load.size_bytes for load in node.loads.values()),
-    ),
-    (
-        "partition_load_seconds_max",
-        "The longest load of a partition.",
-        lambda node: node.stats.partition_load_ms_max / 1e3,
-    ),
-    (
-        "log_dirty_ratio_max",
-        "Of the dirtiest log the share that was not compacted yet.",
-        lambda node: node.stats.dirty_ratio_max,
-    ),
-    (
-        "log_uncleanable_partitions",
-        "Partitions whose log cannot be compacted.",
-        lambda node: node.stats.uncleanable_partitions,
-    ),
-    (
-        "log_cleaner_last_run_timestamp_seconds",
-        "Time of the cleaner's last check for a log to compact.",
-        lambda node: node.stats.cleaner_last_run_ms / 1e3,
-    ),
-    (
-        "log_last_cleaned_timestamp_seconds",
-        "When a log was last compacted; 0 if not since the start.",
-        lambda node: node.stats.last_cleaned_ms / 1e3,
-    ),
-    (
-        "loop_pause_seconds_max",
-        "The longest pause of the event loop since the start.",
-        lambda node: node.stats.loop_pause_ms_max / 1e3,
-    ),
-    (
-        "recent_loop_pause_seconds_max",
-        "The longest pause of the event loop in this minute and the one before.",
-        lambda node: node.stats.recent_loop_pause_ms_max / 1e3,
-    ),
+GAUGES: Final[tuple[tuple[Gauge, Callable[[NodeCollector], float]], ...]] = (
+    (offsets.OFFSETS, lambda it: it.manager.env.usage.offsets),
+    (groups.MEMBERS, lambda it: it.manager.env.usage.members),
+    (requests.CONNECTIONS, lambda it: it.connections()),
+    (log.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
+    (log.PARTITIONS_UNWRITABLE, lambda it: it.partitions_unwritable),
+    (log.LOG_REFUSING, lambda it: it.stats.log_refusing_since_ms / 1e3),
+    (log.LAST_FLUSH, lambda it: it.stats.last_flush_ms / 1e3),
+    (log.LOADING_BYTES, lambda it: sum(load.bytes_read for load in it.loads.values())),
+    (log.LOADING_SIZE, lambda it: sum(load.size_bytes for load in it.loads.values())),
+    (log.PARTITION_LOAD_MAX, lambda it: it.stats.partition_load_ms_max / 1e3),
+    (log.LOG_DIRTY_RATIO_MAX, lambda it: it.stats.dirty_ratio_max),
+    (log.LOG_UNCLEANABLE, lambda it: it.stats.uncleanable_partitions),
+    (log.LOG_CLEANER_LAST_RUN, lambda it: it.stats.cleaner_last_run_ms / 1e3),
+    (log.LOG_LAST_CLEANED, lambda it: it.stats.last_cleaned_ms / 1e3),
+    (node.LOOP_PAUSE_MAX, lambda it: it.stats.loop_pause_ms_max / 1e3),
+    (node.RECENT_LOOP_PAUSE_MAX, lambda it: it.stats.recent_loop_pause_ms_max / 1e3),
 )
 
 
 def _build_info() -> Metric:
-    built = {
-        "version": __version__,
-        "compiled": str(is_compiled()).lower(),
-        "python": platform.python_version(),
-    }
-    info = GaugeMetricFamily(PREFIX + "build_info", "What this node runs; always 1.", labels=list(built))
-    info.add_metric(list(built.values()), 1)
+    info = node.BUILD_INFO.family()
+    info.add_metric([__version__, str(is_compiled()).lower(), platform.python_version()], 1)
     return info
+
+
+def _flushes(histogram: Histogram) -> Metric:
+    family = log.FLUSH_DURATION.family()
+    _add_histogram(family, [], histogram)
+    return family
 
 
 def _add_histogram(family: HistogramMetricFamily, labels: list[str], histogram: Histogram) -> None:
     family.add_metric(labels, histogram.cumulative(), histogram.sum_ns / 1e9)
-
-
-def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
-    family = HistogramMetricFamily(PREFIX + name, text)
-    _add_histogram(family, [], histogram)
-    return family

@@ -44,6 +44,15 @@ def settings(
         typer.echo((reference if markdown else example).render(), nl=False)
 
 
+@app.command()
+def metrics() -> None:
+    """Print every metric with its meaning, as a page to read."""
+    from coordinator.admin.reference import page
+
+    with one_line_errors():
+        typer.echo(page.render(), nl=False)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"groupkeeper {__version__}{' (compiled)' if is_compiled() else ''}")

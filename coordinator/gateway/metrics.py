@@ -2,12 +2,11 @@
 """What Prometheus sees of one process of a gateway. No label holds what a client has chosen."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-PREFIX: Final = "groupkeeper_gateway_"
+from coordinator.admin.reference.cluster import GATEWAY_ADOPTIONS, GATEWAY_CONNECTIONS
 
 
 class GatewayCollector(Collector):
@@ -20,12 +19,8 @@ class GatewayCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
-        yield GaugeMetricFamily(
-            PREFIX + "connections", "Open connections of clients.", value=self._connections()
-        )
-        adoptions = CounterMetricFamily(
-            PREFIX + "adoptions", "Attempts to take a group over from the cluster.", labels=["outcome"]
-        )
+        yield GATEWAY_CONNECTIONS.family(self._connections())
+        adoptions = GATEWAY_ADOPTIONS.family()
         for outcome, count in self._adoptions.items():
             adoptions.add_metric([outcome], count)
         yield adoptions

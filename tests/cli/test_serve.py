@@ -115,6 +115,11 @@ def test_settings_prints_the_example_file(groupkeeper: Command) -> None:
     assert groupkeeper("settings") == (0, example.read_text(), "")
 
 
+def test_metrics_prints_the_page_of_metrics(groupkeeper: Command) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+    assert groupkeeper("metrics") == (0, page.read_text(), "")
+
+
 def test_the_command_line_imports_little_before_the_node() -> None:
     code = "import sys, coordinator.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

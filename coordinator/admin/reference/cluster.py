@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of a gateway: the lag of its groups, under kafka_exporter's names where it has one, and its processes."""
+
+from typing import Final
+
+from coordinator.admin.reference.described import NOW, Counter, Gauge, Section
+
+BY_GROUP: Final = ("consumergroup",)
+BY_TOPIC: Final = ("consumergroup", "topic")
+BY_PARTITION: Final = ("consumergroup", "topic", "partition")
+MEASURED: Final = "the last measurement"
+
+GROUP_LAG: Final = Gauge(
+    "groupkeeper_group_lag",
+    "Records behind the ends of all partitions.",
+    "records",
+    BY_GROUP,
+    since=MEASURED,
+    more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`.",
+    elsewhere="kafka_exporter and kminion have it by topic",
+)
+GROUP_STABLE_LAG: Final = Gauge(
+    "groupkeeper_group_stable_lag",
+    "Records behind the ends as readers with read_committed count them.",
+    "records",
+    BY_GROUP,
+    since=MEASURED,
+    more="It goes to the last stable offsets.",
+)
+GROUP_LAG_SECONDS: Final = Gauge(
+    "groupkeeper_group_lag_seconds",
+    "How long ago the oldest end was seen that the group has not reached.",
+    "seconds",
+    BY_GROUP,
+    since=NOW,
+    more="It is 0 where the group has reached all. A group that keeps up stays below two intervals, however busy "
+    "its topics are.",
+)
+LAG_SUM: Final = Gauge(
+    "kafka_consumergroup_lag_sum",
+    "Records behind the ends of a topic's partitions.",
+    "records",
+    BY_TOPIC,
+    since=MEASURED,
+    more="With `metrics.lag` = `topic` or `partition`.",
+    elsewhere="kafka_exporter, the same name",
+)
+CURRENT_OFFSET_SUM: Final = Gauge(
+    "kafka_consumergroup_current_offset_sum",
+    "Committed offsets of a topic, summed up.",
+    "records",
+    BY_TOPIC,
+    since=MEASURED,
+    more="With `metrics.lag` = `topic` or `partition`.",
+    elsewhere="kafka_exporter, the same name",
+)
+LAG: Final = Gauge(
+    "kafka_consumergroup_lag",
+    "Records behind the end of a partition.",
+    "records",
+    BY_PARTITION,
+    since=MEASURED,
+    more="With `metrics.lag = partition`.",
+    elsewhere="kafka_exporter, the same name",
+)
+CURRENT_OFFSET: Final = Gauge(
+    "kafka_consumergroup_current_offset",
+    "The committed offset of a partition.",
+    "records",
+    BY_PARTITION,
+    since=MEASURED,
+    more="With `metrics.lag = partition`.",
+    elsewhere="kafka_exporter, the same name",
+)
+LAG_LEFT_OUT: Final = Gauge(
+    "groupkeeper_lag_left_out",
+    "Groups, topics or partitions of groups with less lag than the ten thousand that are shown of each.",
+    "rows",
+    since=MEASURED,
+)
+LAG_UNKNOWN_OFFSETS: Final = Gauge(
+    "groupkeeper_lag_unknown_offsets",
+    "Committed offsets in partitions whose end the cluster does not say now; no lag counts them.",
+    "offsets",
+    since=MEASURED,
+)
+
+GATEWAY_CONNECTIONS: Final = Gauge(
+    "groupkeeper_gateway_connections", "Open connections of clients.", "connections", since=NOW
+)
+GATEWAY_ADOPTIONS: Final = Counter(
+    "groupkeeper_gateway_adoptions_total",
+    "Attempts to take a group over from the cluster.",
+    "attempts",
+    ("outcome",),
+    more="`adopted`; `already` (the group was ours); `live` (it has members at the cluster); `failed`.",
+)
+
+OF_LAG: Final = Section(
+    "In front of a Kafka cluster",
+    (
+        GROUP_LAG,
+        GROUP_STABLE_LAG,
+        GROUP_LAG_SECONDS,
+        LAG_SUM,
+        CURRENT_OFFSET_SUM,
+        LAG,
+        CURRENT_OFFSET,
+        LAG_LEFT_OUT,
+        LAG_UNKNOWN_OFFSETS,
+    ),
+    "Each node of a gateway has these of the groups that it coordinates, unless `metrics.lag = off`.",
+    "elsewhere",
+)
+OF_PROCESSES: Final = Section(
+    "A gateway's processes",
+    (GATEWAY_CONNECTIONS, GATEWAY_ADOPTIONS),
+    "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"
+    "[gateway.md](gateway.md#when-something-is-away) says at which ports.",
+    "elsewhere",
+)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of committed offsets."""
+
+from typing import Final
+
+from coordinator.admin.reference.described import NOW, Counter, Gauge, Section, described
+
+OFFSETS: Final = Gauge(
+    "groupkeeper_offsets",
+    "Committed offsets in memory.",
+    "offsets",
+    since=NOW,
+    elsewhere="`kafka.coordinator.group:type=GroupMetadataManager,name=NumOffsets`",
+)
+OFFSET_COMMITS: Final = Counter(
+    "groupkeeper_offset_commits_total",
+    "Offsets committed, counted by partition.",
+    "offsets",
+    elsewhere="`gcm` `offset-commit-count`",
+)
+OFFSET_FETCHES: Final = Counter(
+    "groupkeeper_offset_fetches_total", "Groups whose offsets were fetched.", "groups"
+)
+LOG_FETCHES: Final = Counter(
+    "groupkeeper_log_fetches_total",
+    "Fetches of the offsets topic.",
+    "requests",
+    more="Its log can be consumed ([offsets-topic.md](offsets-topic.md)).",
+)
+LOG_FETCHED_BYTES: Final = Counter(
+    "groupkeeper_log_fetched_bytes_total",
+    "Bytes of records in answers to fetches of the offsets topic.",
+    "bytes",
+)
+OFFSET_DELETIONS: Final = Counter(
+    "groupkeeper_offset_deletions_total",
+    "Offsets deleted on request or with their group or topic.",
+    "offsets",
+    elsewhere="`gcm` `offset-deletion-count`",
+)
+OFFSET_EXPIRATIONS: Final = Counter(
+    "groupkeeper_offset_expirations_total",
+    "Offsets removed because they had expired.",
+    "offsets",
+    elsewhere="`gcm` `offset-expiration-count`",
+)
+WALL_CLOCK_JUMPS: Final = Counter(
+    "groupkeeper_wall_clock_jumps_total",
+    "Checks for expired offsets put off because the clock jumped.",
+    "checks",
+    more="See [operations.md](operations.md#when-offsets-expire).",
+)
+
+SECTION: Final = Section("Offsets", described(globals()))

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Render docs/metrics.md from the descriptions of the metrics; `groupkeeper metrics` prints it."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
+from coordinator.admin.reference.described import Described, Section
+
+HEAD: Final = """\
+# Metrics
+
+Every metric, made from the program itself by `groupkeeper metrics`. `http://127.0.0.1:9308/metrics` (`metrics.listen`)
+shows them to Prometheus, together with the usual `process_*` and `python_info`; each of several workers has a port of
+its own.
+
+No label holds the name of a group, a member or a topic: clients choose those, so their number has no bound. There are
+two exceptions, and both are bounded: with `metrics.groups.top = N` the N groups that commit most, and the N that
+rebalance most, are shown by name to everybody who may read /metrics; and a gateway shows
+[the lag of its groups](#in-front-of-a-kafka-cluster), unless `metrics.lag = off`.
+
+**Since** says from when on a metric counts: `start` is the start of the process, where counters are 0; `now` is what is
+true at the moment of the scrape. A series with the label `api`, `error` or `outcome` appears once it has something to
+count.
+
+**Kafka's** names what Kafka shows over JMX for the same thing; `gcm` stands for
+`kafka.server:type=group-coordinator-metrics`.
+
+[deploy/prometheus.rules.yml](../deploy/prometheus.rules.yml) has alerting rules, and [runbooks.md](runbooks.md) what to
+do at each. [deploy/grafana/groupkeeper.json](../deploy/grafana/groupkeeper.json) is a dashboard for Grafana
+(Dashboards, Import), which asks a Prometheus that scrapes the nodes: health first, then requests, groups, offsets, the
+log, and limits. The nightly audit writes [metrics of its own](audit.md).
+"""
+
+SECTIONS: Final = (
+    requests.SECTION,
+    groups.SECTION,
+    offsets.SECTION,
+    log.SECTION,
+    node.SECTION,
+    cluster.OF_LAG,
+    cluster.OF_PROCESSES,
+)
+
+
+def render() -> str:
+    """The text of the page."""
+    return "\n".join([HEAD, *(line for section in SECTIONS for line in _lines(section))])
+
+
+def _lines(section: Section) -> Iterator[str]:
+    yield f"## {section.title}\n"
+    if section.text:
+        yield f"{section.text}\n"
+    yield f"| metric | type | labels | unit | meaning | since | {section.elsewhere} |"
+    yield "|---|---|---|---|---|---|---|"
+    for metric in section.metrics:
+        yield f"| {' | '.join(_cells(metric))} |"
+    yield ""
+
+
+def _cells(metric: Described) -> tuple[str, ...]:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    meaning = f"{metric.text} {metric.more}".rstrip()
+    return f"`{metric.name}`", metric.kind, labels, metric.unit, meaning, metric.since, metric.elsewhere

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/metrics.md says of every metric what the program does."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from coordinator.admin.reference import cluster, groups, log, node, offsets, page, requests
+from coordinator.admin.reference.described import Described, described
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+METRICS = [metric for section in page.SECTIONS for metric in section.metrics]
+UNITS = {
+    "_timestamp_seconds": "Unix time",
+    "_seconds_total": "seconds",
+    "_seconds": "seconds",
+    "_seconds_max": "seconds",
+    "_bytes_total": "bytes",
+    "_bytes": "bytes",
+    "_ratio_max": "share of 1",
+}
+
+
+def test_the_page_is_what_the_program_says() -> None:
+    assert PAGE.read_text() == page.render(), "run: groupkeeper metrics > docs/metrics.md"
+
+
+@pytest.mark.parametrize("module", [cluster, groups, log, node, offsets, requests])
+def test_every_metric_that_is_described_is_on_the_page(module: ModuleType) -> None:
+    assert set(described(vars(module))) <= set(METRICS)
+
+
+def test_every_metric_is_described_once() -> None:
+    names = [metric.name for metric in METRICS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_description_is_whole(metric: Described) -> None:
+    assert metric.name.startswith(("groupkeeper_", "kafka_consumergroup_"))
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    for text in filter(None, (metric.text, metric.more)):
+        assert text[0].isupper() or text[0] == "`"
+        assert text.endswith(".")
+    assert metric.since
+    suffix = max((suffix for suffix in UNITS if metric.name.endswith(suffix)), key=len, default=None)
+    if suffix is None:
+        assert metric.unit not in UNITS.values()
+    else:
+        assert metric.unit == UNITS[suffix]
