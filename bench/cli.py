@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, code, compaction, compare, forwarding, instructions, report
+from bench import audit, code, compaction, compare, figures, forwarding, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
+from bench.figures import NoFigures
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import measure_restart, measure_start
@@ -46,6 +47,7 @@ or against one that is started for it:
 `python -m bench attack --help`: what clients that ask for much do to others.
 `python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
+`python -m bench figures --help`: bring the figures of RESULTS.md into README.md.
 `python -m bench forwarding --help`: what passes through a gateway, and what that costs.
 `python -m bench instructions --help`: count what a request costs the compiled server.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
@@ -61,6 +63,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "code": code.main,
     "compaction": compaction.main,
     "compare": compare.main,
+    "figures": figures.main,
     "forwarding": forwarding.main,
     "instructions": instructions.main,
 }
@@ -78,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments and arguments[0] in COMMANDS:
             return COMMANDS[arguments[0]](arguments[1:])
         return _play_all(_parser().parse_args(arguments))
-    except (Misused, Unprepared, NotStarted, KafkaUnavailable, ProcessLookupError) as error:
+    except (Misused, Unprepared, NotStarted, KafkaUnavailable, NoFigures, ProcessLookupError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return MISUSED if isinstance(error, Misused) else NOT_PREPARED
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import report, results
+from bench import figures, report, results
 from bench.cluster import Unprepared
 from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
@@ -37,7 +37,6 @@ MAKERS: Final[dict[str, tuple[str, Callable[[str, Path], Server]]]] = {
 START: Final = "start"
 RESTART: Final = "restart"
 ALL: Final = (*SHAPES, GROUPS, START, RESTART)
-RESULTS: Final = REPOSITORY / "bench" / "RESULTS.md"
 LABEL_WIDTH: Final = 46
 HEAT: Final = ("mixed", "commit", "fetch")  # before anything is measured, so that every server is warm
 PLAY_TIMEOUT_S: Final = 900.0
@@ -72,6 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     print(f"\n{text}")
     if options.write:
         options.write.write_text(text)
+        if options.write == figures.RESULTS:
+            figures.renew()
     if options.json:
         options.json.write_text(
             json.dumps({"machine": machine, "command": command, "runs": runs.plain()}, indent=1)
@@ -193,8 +194,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, metavar="DIR", help="where the servers' data goes (a temporary directory)"
     )
-    parser.add_argument("--write", type=Path, nargs="?", const=RESULTS, metavar="FILE",
-                        help="write the tables there (bench/RESULTS.md)")  # fmt: skip
+    parser.add_argument("--write", type=Path, nargs="?", const=figures.RESULTS, metavar="FILE",
+                        help="write the tables there (bench/RESULTS.md, and its figures into README.md)")  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run's result there")
     return parser
 

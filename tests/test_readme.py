@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from bench import figures
 from bench.installed import groupkeeper
 from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
@@ -53,7 +54,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def test_the_commands_are_those_that_are_run_here() -> None:
-    measures = "compare --servers kafka,os,always --only start,commit,heartbeat,fetch,mixed,commit_p100"
+    measures = re.findall(r"`python -m bench (.+?)(?: --write)?`", figures.RESULTS.read_text())[0]
     run_elsewhere = {
         "make test",
         "make install-audit",
@@ -70,6 +71,10 @@ def test_the_commands_are_those_that_are_run_here() -> None:
         GATEWAY,
     }
     assert set(commands()) <= run_elsewhere | run_here
+
+
+def test_the_figures_are_those_of_the_results() -> None:
+    assert figures.placed(README, figures.RESULTS.read_text()) == README, "run: python -m bench figures"
 
 
 @pytest.mark.slow

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the figures of RESULTS.md come into README.md."""
+
+import pytest
+
+from bench.figures import BEGIN, END, NoFigures, placed
+from bench.report import Result
+from bench.results import Runs, markdown
+
+PLACE = f"before\n\n{BEGIN}old\n{END}\nafter\n"
+FACTS = {
+    "date": "2026-11-22 14:00 UTC",
+    "machine": "a machine",
+    "Python": "3.11.2, uvloop 0.23.0",
+    "Kafka": "4.3.0 on Java 17",
+    "command": "`python -m bench compare --runs 3 --write`",
+}
+
+
+def loaded(rate: float, cpu: float) -> Result:
+    latency = {"p50": 1.0, "p99": 2.0}
+    return {
+        "requests_per_s": rate,
+        "server_cpu_s_per_100k": cpu,
+        "driver_cpu_s_per_100k": 0.5,
+        "latency_ms": latency,
+        "errors": 0,
+    }
+
+
+def page(scenarios: tuple[str, ...]) -> str:
+    runs = Runs()
+    for scenario in scenarios:
+        for server, rate, cpu in (
+            ("Kafka", 10_049.0, 9.96),
+            ("Groupkeeper, log.flush=os", 31_251.0, 2.04),
+            ("Groupkeeper, log.flush=always", 20_000.0, 3.0),
+        ):
+            for factor in (0.9, 1.0, 1.2):
+                runs.add(scenario, server, loaded(rate * factor, cpu * factor))
+    for server, listening in (("Kafka", 3437), ("Groupkeeper, log.flush=os", 414)):
+        runs.add(
+            "start", server, {"findings": {"listening_ms": listening, "idle_rss_mib": 65.3}, "errors": 0}
+        )
+    return markdown(runs, FACTS, "Kafka")
+
+
+ALL = ("commit", "heartbeat", "fetch", "mixed", "commit_p100")
+
+
+def test_medians_stand_in_their_place_with_few_digits_and_their_command() -> None:
+    shown = placed(PLACE, page(ALL))
+    assert shown.startswith("before\n\n")
+    assert shown.endswith("\nafter\n")
+    assert "old" not in shown
+    assert "| commits | 10,000 | 10.0 | 31,300 | 2.0 |\n" in shown
+    words = " ".join(shown.split())
+    assert "it took 20,000 commits a second" in words
+    assert (
+        "listened 0.4 s after its start on an empty directory, where Kafka took 3.4 s, and took 65 MiB"
+        in words
+    )
+    assert "medians of 3 runs on 2026-11-22" in words
+    assert '\nmake bench ARGS="compare --runs 3"\n' in shown
+    assert placed(shown, page(ALL)) == shown
+
+
+def test_what_was_not_measured_is_not_made_up() -> None:
+    with pytest.raises(NoFigures, match="nothing of commit_p100, Kafka"):
+        placed(PLACE, page(ALL[:-1]))
+    with pytest.raises(NoFigures, match="no table Load"):
+        placed(PLACE, page(()))
+    with pytest.raises(NoFigures, match="has no place"):
+        placed("nothing", page(ALL))
