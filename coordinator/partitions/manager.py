@@ -77,7 +77,7 @@ class GroupMetadataManager:
         """Of those that are loading the ones that cannot be read before the log takes appends again."""
         self.unreadable_partitions: dict[Partition, Shard] = {}
         """Those that are led, but could not be loaded; without their groups."""
-        self._undropped: dict[Partition, frozenset[str]] = {}
+        self._undropped: dict[Partition, list[frozenset[str]]] = {}
         """Deleted topics in which a partition may still hold offsets, which go before it is served, or just now."""
         # those that were dropped, and the tickets of their tombstones
         self._dropped: list[tuple[Ticket, frozenset[str]]] = []
@@ -418,8 +418,8 @@ class GroupMetadataManager:
 
     def note_deleted(self, partition: Partition, topics: frozenset[str]) -> None:
         """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
-        if topics:
-            self._undropped[partition] = self._undropped.get(partition, frozenset()) | topics
+        if topics:  # one set for all partitions: to unite them would take a step as long as they are
+            self._undropped.setdefault(partition, []).append(topics)
 
     def forget_deleted(self, partition: Partition) -> None:
         """The partition is given away: what it holds in deleted topics is its next leader's business."""
@@ -456,15 +456,13 @@ class GroupMetadataManager:
 
     def _drop_undropped(self, shard: Shard) -> Iterator[None]:
         partition = shard.partition
-        while topics := self._undropped.get(partition):
-            yield from self._delete_offsets_of_topics(shard, topics)
+        while undropped := self._undropped.get(partition):
+            yield from self._delete_offsets_of_topics(shard, undropped[0])
             if shard.is_lost:
                 return
-            more = self._undropped[partition] - topics
-            if more:
-                self._undropped[partition] = more
-            else:
-                del self._undropped[partition]
+            del undropped[0]
+            if not undropped:
+                self._undropped.pop(partition, None)
 
     def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
         for number, kept in enumerate(list(shard.groups.values())):
