@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
-from coordinator.gateway.session import Routes
+from coordinator.gateway.ways import Routes
 from coordinator.runtime.sockets import send_at_once
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint

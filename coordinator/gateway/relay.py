@@ -10,7 +10,8 @@ from typing import Protocol
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialed, Dialer
-from coordinator.gateway.session import BROKER, COORDINATOR, LANES, Bytes, Routes, Session
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER, COORDINATOR, LANES, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError

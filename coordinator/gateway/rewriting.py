@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from coordinator.gateway.book import Book
-from coordinator.gateway.session import Rewrite
+from coordinator.gateway.ways import Rewrite
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge, Truncated

@@ -15,7 +15,7 @@ from coordinator.api.operations import Resource
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, Question, Right, questions
 from coordinator.gateway.rules import RULES, Judged, Rule
-from coordinator.gateway.session import COORDINATOR, HERE, Rewrite, Route, Session, Verdict
+from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
 from protocol.errors import ErrorCode
 
 REMEMBERED_MAX: Final = 10_000
@@ -90,7 +90,7 @@ class Rights:
         self._cache_ms = cache_ms
         self._adopt = adopt
 
-    def gate(self, session: Session, asked: Route, frame: bytes) -> Verdict | None:
+    def gate(self, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
         """A verdict on the request; None while it waits for a broker's answer, or for its group to become ours."""
         known = session.memory
         if known is None:
@@ -106,7 +106,7 @@ class Rights:
         known.pending = None if verdict is not None else pending
         return verdict
 
-    def _begin(self, session: Session, known: Known, asked: Route, frame: bytes) -> Pending:
+    def _begin(self, session: ClientSession, known: Known, asked: Route, frame: bytes) -> Pending:
         rule, request = RULES[asked.api_key], answers.decoded(frame)
         # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
         rights = rule.rights(request, asked.version) or [DESCRIBE_CLUSTER]
@@ -118,7 +118,7 @@ class Rights:
                 self._named([right.name for right in missing if right.resource is Resource.TOPIC])
         return pending
 
-    def _find_out(self, session: Session, known: Known, missing: list[Right], pending: Pending) -> None:
+    def _find_out(self, session: ClientSession, known: Known, missing: list[Right], pending: Pending) -> None:
         left = iter(questions(missing))
 
         def ask(count: int) -> None:
@@ -137,7 +137,7 @@ class Rights:
 
         ask(QUESTIONS_AT_ONCE)
 
-    def _judge(self, session: Session, known: Known, pending: Pending, frame: bytes) -> Verdict | None:
+    def _judge(self, session: ClientSession, known: Known, pending: Pending, frame: bytes) -> Verdict | None:
         """The verdict, once all rights are known."""
         may = pending.may.__getitem__
         judged = pending.judged
@@ -154,7 +154,7 @@ class Rights:
             return Verdict(HERE, answers.refusal(frame, error))
         return self._passing(session, known, pending, judged, frame)
 
-    def _become_ours(self, session: Session, pending: Pending, judged: Judged) -> ErrorCode | None:
+    def _become_ours(self, session: ClientSession, pending: Pending, judged: Judged) -> ErrorCode | None:
         """NONE once the groups of the request are ours, or why they cannot be; None while that is not known."""
         if pending.adopted is not None:
             return pending.adopted
@@ -170,7 +170,7 @@ class Rights:
         return pending.adopted
 
     def _passing(
-        self, session: Session, known: Known, pending: Pending, judged: Judged, frame: bytes
+        self, session: ClientSession, known: Known, pending: Pending, judged: Judged, frame: bytes
     ) -> Verdict:
         """What goes to the coordinator, and what is done with its answer."""
         changed = None if judged.request is None else answers.request(frame, judged.request)
@@ -181,7 +181,7 @@ class Rights:
             return Verdict(COORDINATOR, changed)
         return Verdict(COORDINATOR, changed, rewriting.changed(*pending.asked[:2], judged.merge))
 
-    def _filtering(self, session: Session, known: Known, pending: Pending, judged: Judged) -> Rewrite:
+    def _filtering(self, session: ClientSession, known: Known, pending: Pending, judged: Judged) -> Rewrite:
         """Take out of an answer what the client may not see, which is asked once the answer is there."""
         names, keep, merge = judged.names, judged.keep, judged.merge
         assert names is not None, "what may not be seen is named"

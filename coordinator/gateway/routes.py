@@ -14,7 +14,7 @@ from typing import Any, Final
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.book import Book
 from coordinator.gateway.rewriting import KERBEROS, Offered
-from coordinator.gateway.session import BROKER, COORDINATOR, HERE, Ask, Rewrite, Route, Session, Verdict
+from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.codecs import codec_for
@@ -82,7 +82,7 @@ GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
 NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
 
-Gate = Callable[[Session, Route, bytes], Verdict | None]
+Gate = Callable[[ClientSession, Route, bytes], Verdict | None]
 """What has to be so before a request passes to a coordinator: a verdict on it, or None where it waits."""
 
 
@@ -162,12 +162,12 @@ class PortRoutes:
         return _empty if key is ApiKey.LIST_GROUPS else _not_coordinator
 
 
-def passes(_session: Session, _route: Route, _frame: bytes) -> Verdict:
+def passes(_session: ClientSession, _route: Route, _frame: bytes) -> Verdict:
     """The gate that is open: every request passes to the coordinator."""
     return Verdict(COORDINATOR)
 
 
-def _refusable(gate: Gate, session: Session, asked: Route, frame: bytes) -> Verdict | None:
+def _refusable(gate: Gate, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
     """A coordinator that is lost does not end a connection that is a broker's."""
     verdict = gate(session, asked, frame)
     if verdict is None or verdict.way != COORDINATOR:
@@ -175,15 +175,15 @@ def _refusable(gate: Gate, session: Session, asked: Route, frame: bytes) -> Verd
     return verdict._replace(refusal=partial(answers.refusal, frame))
 
 
-def _unknown_api_versions(_session: Session, _route: Route, frame: bytes) -> Verdict:
+def _unknown_api_versions(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.unknown_api_versions(frame))
 
 
-def _empty(_session: Session, _route: Route, frame: bytes) -> Verdict:
+def _empty(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.empty(frame))
 
 
-def _not_coordinator(_session: Session, _route: Route, frame: bytes) -> Verdict:
+def _not_coordinator(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.refusal(frame, ErrorCode.NOT_COORDINATOR))
 
 
@@ -193,7 +193,7 @@ def _has_answer(version: int, frame: memoryview) -> bool | None:
 
 
 def _find_coordinator(
-    gate: Gate, rewrite: Rewrite, session: Session, asked: Route, frame: bytes
+    gate: Gate, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict | None:
     """Groups are found at our nodes, everything else at the brokers."""
     request = answers.decoded(frame)
@@ -202,7 +202,7 @@ def _find_coordinator(
     return Verdict(BROKER, rewrite=rewrite)
 
 
-def _sasl_handshake(_session: Session, asked: Route, frame: bytes) -> Verdict:
+def _sasl_handshake(_session: ClientSession, asked: Route, frame: bytes) -> Verdict:
     codec = codec_for(ApiKey.SASL_HANDSHAKE, asked.version)
     _, pos = decode_request_header(frame, codec.flexible)
     request: Any = codec.decode_request(frame, pos)

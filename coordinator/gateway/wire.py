@@ -12,7 +12,7 @@ from collections import deque
 from socket import socket
 from typing import Final, Protocol
 
-from coordinator.gateway.session import Bytes
+from coordinator.gateway.ways import Bytes
 from coordinator.runtime.sockets import say_end
 
 BUFFER_BYTES: Final = 256 * 1024

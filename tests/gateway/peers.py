@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from struct import pack, unpack_from
 
-from coordinator.gateway.session import (
-    BROKER,
-    COORDINATOR,
-    HERE,
-    Bytes,
-    Route,
-    Session,
-    Verdict,
-)
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Bytes, ClientSession, Route, Verdict
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import route
 
@@ -90,11 +83,11 @@ class TestRoutes:
         """Nothing else is offered."""
 
     @staticmethod
-    def _answer(_session: Session, _route: Route, frame: bytes) -> Verdict:
+    def _answer(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         return Verdict(HERE, answer(unpack_from(">i", frame, 4)[0], frame[10:]))
 
     @staticmethod
-    def _filter(session: Session, _route: Route, frame: bytes) -> Verdict:
+    def _filter(session: ClientSession, _route: Route, frame: bytes) -> Verdict:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
         asked: list[bytes] = []
         heard: list[bytes] = []
@@ -112,7 +105,7 @@ class TestRoutes:
 
         return Verdict(COORDINATOR, rewrite=rewrite, is_alone=True)
 
-    def _gate(self, session: Session, _route: Route, frame: bytes) -> Verdict | None:
+    def _gate(self, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:
         """The first time, asks the broker a question of ours, and waits for the answer."""
         if frame in self.asked:
             assert self.asked[frame], "asked again before there is an answer"

@@ -8,7 +8,8 @@ from typing import Any
 from coordinator.gateway.book import Book
 from coordinator.gateway.rights import QUESTIONS_AT_ONCE, Rights
 from coordinator.gateway.routes import PortRoutes
-from coordinator.gateway.session import BROKER, COORDINATOR, Session
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER, COORDINATOR
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic

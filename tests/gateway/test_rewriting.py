@@ -13,7 +13,7 @@ from coordinator.gateway import rewriting
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.rewriting import HIDDEN_FEATURES, Offered, common_offers
 from coordinator.gateway.routes import FORWARDED
-from coordinator.gateway.session import Rewrite
+from coordinator.gateway.ways import Rewrite
 from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError

@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.gateway import session as product
-from coordinator.gateway.session import (
-    ASKED_AT_ONCE,
-    BROKER,
-    COORDINATOR,
-    OWED_MAX,
-    Route,
-    Session,
-    Verdict,
-)
+from coordinator.gateway.lanes import COLLECTED_BYTES_MAX
+from coordinator.gateway.requests import ASKED_AT_ONCE, OWED_MAX
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER, COORDINATOR, ClientSession, Route, Verdict
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
 from protocol.headers import route
 from protocol.strangers import NotKafka
@@ -195,7 +189,7 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
     outside = Outside()
     session = Session(outside, TestRoutes(), 1 << 20)
     session.requested(memoryview(request(REWRITTEN, 1, b"")))
-    session.answered(BROKER, memoryview(answer(1, bytes(product.COLLECTED_BYTES_MAX))))
+    session.answered(BROKER, memoryview(answer(1, bytes(COLLECTED_BYTES_MAX))))
     assert isinstance(outside.error, FrameTooLarge)
 
 
@@ -236,7 +230,7 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
     outside, routes = Outside(), TestRoutes()
     asked = []
 
-    def ask(_session: Session, _route: Route, frame: bytes) -> None:
+    def ask(_session: ClientSession, _route: Route, frame: bytes) -> None:
         asked.append(frame)
         if len(asked) == 2:
             raise KeyError("not foreseen")

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way back: what the client is owed, in order, and which bytes of the lanes leave when.
+
+Every request that will be answered stands in the queue `owed`, and in that of the lane that answers it, for each lane
+answers in order, too. What a lane says is passed on only while its request is the client's oldest, so nothing has to be
+numbered anew; else it is held, and the lane is read no further. Of an answer that passes as it is nothing is kept.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import Final
+
+from coordinator.gateway.outside import NOWHERE, Outside
+from coordinator.gateway.ways import BROKER, LENGTH_BYTES, NOTHING, Rewrite, kept
+from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
+
+COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The most of an answer that is kept to be rewritten: far more than any cluster has brokers."""
+
+_RESPONSE: Final = Struct(">ii").unpack_from  # the length, the correlation id
+_RESPONSE_BYTES: Final = 8
+_SMALLEST_RESPONSE: Final = 4
+_CORRELATION_ID: Final = Struct(">i").unpack_from
+_CORRELATION_ID_AT: Final = 8  # in a request with its length
+
+
+class Due:
+    """A request whose answer is to come."""
+
+    __slots__ = ("answer", "correlation_id", "done", "refusal", "rewrite")
+
+    def __init__(self, correlation_id: int, rewrite: Rewrite | None) -> None:
+        self.correlation_id = correlation_id
+        self.rewrite = rewrite
+        self.answer: bytes | None = None  # the frame, where it was made here
+        self.done: Callable[[bytes], None] | None = None  # takes the answer to a question of our own
+        self.refusal: Callable[[ErrorCode], bytes] | None = None
+
+
+class Lane:
+    """What is known of the connection to a broker or a coordinator."""
+
+    __slots__ = ("blocked", "inbox", "left", "queue")
+
+    def __init__(self) -> None:
+        self.queue: deque[Due] = deque()
+        self.inbox: memoryview = NOTHING  # what has come and was not passed on
+        self.left = 0  # bytes that are still to come of the answer that is being passed on
+        self.blocked = False  # whether the inbox waits for the other lane's answer
+
+
+class Lanes:
+    """What is still to be said to the client, by the broker, by a coordinator, and here."""
+
+    __slots__ = ("_outside", "alone", "lanes", "owed")
+
+    def __init__(self, outside: Outside) -> None:
+        self._outside: Outside = outside
+        self.owed: deque[Due] = deque()
+        self.lanes = (Lane(), Lane())
+        self.alone: Due | None = None
+        """Until it is answered no request is taken."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of what has come is kept here."""
+        return sum(len(lane.inbox) for lane in self.lanes)
+
+    def keep(self) -> None:
+        """Copy what is left of buffers that are not ours."""
+        for lane in self.lanes:
+            lane.inbox = kept(lane.inbox)
+
+    def end(self) -> None:
+        """Take nothing any more, and forget what was kept."""
+        self._outside = NOWHERE
+        self.alone = None
+        self.owed.clear()
+        for lane in self.lanes:
+            lane.queue.clear()
+            lane.inbox = NOTHING
+
+    # --- what is owed ---
+
+    def owes(self, lane: int, owed: Due) -> None:
+        """A request goes to this lane, and the client waits for its answer."""
+        self.lanes[lane].queue.append(owed)
+        self.owed.append(owed)
+
+    def asks(self, frame: bytes, done: Callable[[bytes], None]) -> None:
+        """A question of our own, whole with its length, goes to the broker; `done` takes the answer, whole, too."""
+        owed = Due(_CORRELATION_ID(frame, _CORRELATION_ID_AT)[0], None)
+        owed.done = done
+        self.lanes[BROKER].queue.append(owed)
+
+    def answer(self, frame: bytes) -> None:
+        """Say this, which was made here, once all before it is said."""
+        if not self.owed:
+            self._outside.to_client(frame)
+            return
+        owed = Due(0, None)
+        owed.answer = frame
+        self.owed.append(owed)
+
+    def lost(self, lane_number: int) -> bool:
+        """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
+        lane = self.lanes[lane_number]
+        if lane.left or any(owed.refusal is None for owed in lane.queue):
+            return False
+        for owed in lane.queue:
+            assert owed.refusal is not None, "see above"
+            owed.answer = owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        lane.queue.clear()
+        lane.inbox = NOTHING
+        lane.blocked = False  # what it held back is gone
+        return True
+
+    # --- what is said ---
+
+    def add(self, lane_number: int, data: memoryview) -> None:
+        """Bytes of a lane have come, which `take` looks at."""
+        lane = self.lanes[lane_number]
+        lane.inbox = data if not lane.inbox else memoryview(bytes(lane.inbox) + data)
+
+    def take(self) -> None:
+        """Pass on what may leave now, of both lanes and of what was answered here."""
+        while True:
+            some = self._send_answers()
+            for lane in self.lanes:
+                if lane.inbox and self._take(lane):
+                    some = True
+            if not some:
+                return
+
+    def _send_answers(self) -> bool:
+        """Send the oldest answers that were made here; returns whether there were any."""
+        some = False
+        while self.owed and self.owed[0].answer is not None:
+            owed = self.owed.popleft()
+            self._outside.to_client(owed.answer or b"")
+            if owed is self.alone:
+                self.alone = None
+            some = True
+        return some
+
+    def _take(self, lane: Lane) -> bool:
+        """Pass on what this lane says, as far as it may be said now; returns whether an answer came to its end."""
+        data = lane.inbox
+        size = len(data)
+        pos = start = 0
+        some = lane.blocked = False
+        while True:
+            if lane.left:
+                step = min(lane.left, size - pos)
+                lane.left -= step
+                pos += step
+                if lane.left:
+                    break
+                self._finished(lane)
+                some = True
+            if size - pos < _RESPONSE_BYTES:
+                break
+            length, owed = self._expected(lane, data, pos)
+            if owed.done is None and owed is not self.owed[0]:
+                lane.blocked = True
+                break
+            if owed.done is None and owed.rewrite is None:
+                lane.left = LENGTH_BYTES + length
+                continue
+            if pos > start:
+                self._outside.to_client(data[start:pos])
+            taken = self._take_whole(lane, owed, data[pos : pos + LENGTH_BYTES + length], length)
+            start = pos
+            if not taken:
+                break
+            start = pos = pos + taken
+            some = True
+        if pos > start:
+            self._outside.to_client(data[start:pos])
+        lane.inbox = data[pos:]
+        return some
+
+    def _expected(self, lane: Lane, data: memoryview, pos: int) -> tuple[int, Due]:
+        """The length of the answer that begins here, and the request that it belongs to."""
+        length, correlation_id = _RESPONSE(data, pos)
+        if not lane.queue:
+            raise ProtocolError("the broker answers what was not asked")
+        owed = lane.queue[0]
+        if length < _SMALLEST_RESPONSE or correlation_id != owed.correlation_id:
+            raise ProtocolError(
+                f"the broker answers {length} bytes to {correlation_id}; {owed.correlation_id} comes first"
+            )
+        return length, owed
+
+    def _take_whole(self, lane: Lane, owed: Due, data: memoryview, length: int) -> int:
+        """Rewrite an answer, or take one to a question of ours; returns how much of it, 0 where more has to come."""
+        whole = LENGTH_BYTES + length
+        if len(data) > COLLECTED_BYTES_MAX or (owed.done is not None and whole > COLLECTED_BYTES_MAX):
+            raise FrameTooLarge(f"an answer of {length} bytes cannot be rewritten")
+        if owed.done is not None:
+            if len(data) < whole:
+                return 0
+            lane.queue.popleft()
+            owed.done(bytes(data))
+            return whole
+        assert owed.rewrite is not None, "others pass"
+        rewritten = owed.rewrite(bytes(data))
+        if rewritten is None:
+            lane.blocked = len(data) == whole  # it waits for something else
+            return 0
+        head, taken = rewritten
+        self._outside.to_client(head)
+        lane.left = whole - taken
+        if not lane.left:
+            self._finished(lane)
+        return taken
+
+    def _finished(self, lane: Lane) -> None:
+        """The lane's oldest answer, which is the client's oldest, has been passed on."""
+        owed = lane.queue.popleft()
+        self.owed.popleft()
+        if owed is self.alone:
+            self.alone = None

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a session is given: the sockets around it, or none once it has ended."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from coordinator.gateway.ways import Bytes
+from protocol.errors import ProtocolError
+
+
+class Outside(Protocol):
+    """The sockets of a session. What it is given may be a view of a buffer that is used again after the call."""
+
+    def to_client(self, data: Bytes) -> None:
+        """Send to the client."""
+
+    def to_lane(self, lane: int, data: Bytes) -> None:
+        """Send to the broker or the coordinator; connect first where that is still to be done."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call this once other connections have had their turn."""
+
+    def went_on(self) -> None:
+        """Something that waited goes on, though nothing has come: look again who is to be read."""
+
+    def broken(self, error: ProtocolError) -> None:
+        """A side has broken the protocol: end the connection, once what was sent has left."""
+
+    def failed(self) -> None:
+        """The exception that is being handled is none that was foreseen: end the connection at once."""
+
+
+class Nowhere:
+    """The outside of a session that has ended."""
+
+    def to_client(self, data: Bytes) -> None:
+        """Drop it."""
+
+    def to_lane(self, lane: int, data: Bytes) -> None:
+        """Drop it."""
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Nothing is called."""
+
+    def went_on(self) -> None:
+        """Nothing goes on."""
+
+    def broken(self, error: ProtocolError) -> None:
+        """It is over already."""
+
+    def failed(self) -> None:
+        """It is over already."""
+
+
+NOWHERE: Final = Nowhere()

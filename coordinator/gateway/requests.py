@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way there: requests of a client, cut by their lengths and looked up by their first four bytes.
+
+Most pass to the broker as they come, in whatever pieces; some are collected and asked about: they are answered here, or
+go to a coordinator.
+"""
+
+from struct import Struct
+from typing import Final
+
+from coordinator.gateway.lanes import Due, Lanes
+from coordinator.gateway.outside import NOWHERE, Outside
+from coordinator.gateway.ways import BROKER, HERE, LENGTH_BYTES, NOTHING, ClientSession, Route, Routes, kept
+from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
+from protocol.headers import RequestHeader
+from protocol.strangers import stranger
+
+OWED_MAX: Final = 1_000
+"""A client is read no further while so many of its requests wait for their answers."""
+ASKED_AT_ONCE: Final = 50
+"""After so many requests that are asked about, of those that came together, others have their turn."""
+
+_REQUEST: Final = Struct(">iIi").unpack_from  # the length, API key and version, the correlation id
+_REQUEST_BYTES: Final = 12
+_SMALLEST_REQUEST: Final = 10
+_LENGTH: Final = Struct(">i").unpack_from
+
+
+class Requests:
+    """What has come of a client's requests, and was not passed on yet."""
+
+    __slots__ = (
+        "_asked",
+        "_bytes_max",
+        "_found",
+        "_inbox",
+        "_lanes",
+        "_left",
+        "_missing",
+        "_more",
+        "_outside",
+        "_routes",
+        "is_waiting",
+    )
+
+    def __init__(self, outside: Outside, routes: Routes, lanes: Lanes, bytes_max: int) -> None:
+        self._outside: Outside = outside
+        self._routes = routes
+        self._found = routes.found
+        self._lanes = lanes
+        self._bytes_max = bytes_max
+        self._inbox: memoryview = NOTHING  # requests that are not complete, or wait
+        self._more = bytearray()  # what has come after the inbox of a request that is collected
+        self._missing = 0  # how much of that is still to come
+        self._left = 0  # bytes that are still to come of the request that is being passed on
+        self._asked = 0  # how many requests were asked about in this step
+        self.is_waiting = False
+        """Whether the first request of the inbox waits for `ClientSession.go_on`."""
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the client should be read."""
+        return not self.is_waiting and self._lanes.alone is None and len(self._lanes.owed) < OWED_MAX
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of what has come is kept here."""
+        return len(self._inbox) + len(self._more)
+
+    @property
+    def can_be_taken(self) -> bool:
+        """Whether there may be something for `take` to do."""
+        return bool(self._inbox) and not self.is_waiting and not self._missing
+
+    def keep(self) -> None:
+        """Copy what is left of a buffer that is not ours."""
+        self._inbox = kept(self._inbox)
+
+    def end(self) -> None:
+        """Take nothing any more, and forget what was kept."""
+        self._outside = NOWHERE
+        self._inbox = NOTHING
+        self._more = bytearray()
+
+    def begin(self) -> None:
+        """A step begins, in which so many requests may be asked about."""
+        self._asked = 0
+
+    def add(self, data: memoryview) -> bool:
+        """Bytes of the client have come; returns whether there is something for `take` in them."""
+        if len(data) < self._missing:  # joined once, or a request in small pieces would be copied for each
+            self._missing -= len(data)
+            self._more += data
+            return False
+        self._missing = 0
+        if self._inbox:
+            data = memoryview(b"".join((self._inbox, self._more, data)))
+            self._more = bytearray()
+        self._inbox = data
+        return True
+
+    def take(self, client: ClientSession) -> None:
+        """Pass on, answer or collect what the inbox has."""
+        data = self._inbox
+        size = len(data)
+        pos = start = 0
+        while not self.is_waiting:
+            if self._left:
+                step = min(self._left, size - pos)
+                self._left -= step
+                pos += step
+            route = self._next(data, pos)
+            if route is None:
+                break
+            if route.ask is None:
+                if not self._pass(route, data, pos):
+                    break
+                continue
+            end = _end(route, data, pos)
+            if not self._may_ask(client, end - size):
+                break
+            if pos > start:
+                self._outside.to_lane(BROKER, data[start:pos])
+            start = pos
+            if not self._ask(client, route, data[pos:end]):
+                break
+            start = pos = end
+        if pos > start:
+            self._outside.to_lane(BROKER, data[start:pos])
+        self._inbox = data[pos:]
+
+    def _may_ask(self, client: ClientSession, missing: int) -> bool:
+        """Whether a request, of which so much is missing, may be asked about in this step.
+
+        After many of them others have a turn before that goes on.
+        """
+        if missing > 0:
+            self._missing = missing
+            return False
+        self._asked += 1
+        if self._asked > ASKED_AT_ONCE:
+            self.is_waiting = True
+            self._outside.soon(client.go_on)
+        return not self.is_waiting
+
+    def _next(self, data: memoryview, pos: int) -> Route | None:
+        """What is done with the request that begins here; None where it is not there yet, or not its turn."""
+        if len(data) - pos < _REQUEST_BYTES:
+            if len(data) - pos >= LENGTH_BYTES:
+                self._check_length(_LENGTH(data, pos)[0])
+            return None
+        if self._lanes.alone is not None or len(self._lanes.owed) >= OWED_MAX:
+            return None
+        length, number, correlation_id = _REQUEST(data, pos)
+        if not _SMALLEST_REQUEST <= length <= self._bytes_max:
+            self._check_length(length)
+        return self._found.get(number) or self._unrouted(number, correlation_id)
+
+    def _check_length(self, length: int) -> None:
+        if _SMALLEST_REQUEST <= length <= self._bytes_max:
+            return
+        known = stranger(length)
+        if known is not None:
+            raise known
+        if length < _SMALLEST_REQUEST:
+            raise InvalidLength(f"a request of {length} bytes")
+        raise FrameTooLarge(f"a request of {length} bytes; the limit is {self._bytes_max}")
+
+    def _unrouted(self, number: int, correlation_id: int) -> Route:
+        api_key, version = number >> 16, number & 0xFFFF
+        route = self._routes.unrouted(api_key, version)
+        if route is None:
+            raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
+        return route
+
+    def _pass(self, route: Route, data: memoryview, pos: int) -> bool:
+        """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
+        length, _, correlation_id = _REQUEST(data, pos)
+        has_answer = True if route.has_answer is None else route.has_answer(data[pos:])
+        if has_answer is None:
+            return False
+        if has_answer:
+            self._lanes.owes(BROKER, Due(correlation_id, route.rewrite))
+        self._left = LENGTH_BYTES + length
+        return True
+
+    def _ask(self, client: ClientSession, route: Route, data: memoryview) -> bool:
+        """Do what is said of a whole request; False where it is to wait."""
+        assert route.ask is not None, "only such requests are collected"
+        self.is_waiting = True  # unless it is answered: `go_on` may be called before `ask` returns
+        verdict = route.ask(client, route, bytes(data[LENGTH_BYTES:]))
+        if verdict is None:
+            return not self.is_waiting and self._ask(client, route, data)
+        self.is_waiting = False
+        if verdict.way == HERE:
+            assert verdict.frame is not None, "an answer"
+            self._lanes.answer(verdict.frame)
+            return True
+        owed = Due(_REQUEST(data)[2], verdict.rewrite)
+        owed.refusal = verdict.refusal
+        if verdict.is_alone:
+            self._lanes.alone = owed
+        self._lanes.owes(verdict.way, owed)
+        self._outside.to_lane(verdict.way, data if verdict.frame is None else verdict.frame)
+        return True
+
+
+def _end(route: Route, data: memoryview, pos: int) -> int:
+    """Where the request that begins at `pos` and is collected has its end. Raises FrameTooLarge."""
+    (length,) = _LENGTH(data, pos)
+    if length > route.bytes_max:
+        raise FrameTooLarge(f"a request of api {route.api_key} with {length} bytes")
+    return int(pos + LENGTH_BYTES + length)

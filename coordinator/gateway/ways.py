@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which ways requests and answers can take through a gateway: the words of its routes, its gate and its sessions."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from protocol.errors import ErrorCode
+
+Bytes: TypeAlias = bytes | memoryview
+
+BROKER: Final = 0
+COORDINATOR: Final = 1
+HERE: Final = 2
+"""Who answers: the first two are lanes, connections of ours."""
+LANES: Final = (BROKER, COORDINATOR)
+
+LENGTH_BYTES: Final = 4
+"""Of the length before each request and answer."""
+NOTHING: Final = memoryview(b"")
+
+Rewrite: TypeAlias = Callable[[bytes], "tuple[bytes, int] | None"]
+"""(an answer from its length on, as far as it has come) -> (what is sent, in place of its first so many bytes); None
+where more of it is needed. Raises ProtocolError."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of a request that was asked about."""
+
+    way: int
+    """BROKER, COORDINATOR or HERE."""
+    frame: bytes | None = None
+    """With its length: for HERE the answer, else what is sent in place of the request, None for the request itself."""
+    rewrite: Rewrite | None = None
+    """What is done with the answer of a lane."""
+    refusal: Callable[[ErrorCode], bytes] | None = None
+    """Makes the answer where the lane is lost; without one that ends the connection."""
+    is_alone: bool = False
+    """Whether requests behind it wait until it is answered, since the broker may still be asked about its answer."""
+
+
+class ClientSession(Protocol):
+    """A session as it is seen by what is asked about its requests."""
+
+    memory: object | None
+    """What those who are asked remember of this connection."""
+
+    def ask_broker(self, frame: bytes, done: Callable[[bytes], None]) -> None:
+        """Send a question of our own, whole with its length, to the broker; `done` takes the answer, whole, too."""
+
+    def go_on(self) -> None:
+        """Ask again about the request that waits, and look again at an answer that does."""
+
+
+Ask: TypeAlias = Callable[[ClientSession, "Route", bytes], Verdict | None]
+"""(client, route, the request without its length) -> a verdict; None for "wait", until `ClientSession.go_on`."""
+
+
+class Route(NamedTuple):
+    """What is done with the requests of one api and version on one kind of port."""
+
+    api_key: int
+    version: int
+    ask: Ask | None = None
+    """Of a request that is collected; others pass to the broker in the pieces in which they come."""
+    bytes_max: int = 0
+    """The longest request that is collected."""
+    rewrite: Rewrite | None = None
+    """Of the answer to one that passes."""
+    has_answer: Callable[[memoryview], bool | None] | None = None
+    """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
+
+
+class Routes(Protocol):
+    """The routes of one kind of port."""
+
+    @property
+    def found(self) -> Mapping[int, Route]:
+        """By the first four bytes of a request (`protocol.headers.route`)."""
+
+    def unrouted(self, api_key: int, version: int) -> Route | None:
+        """What handles what is not in `found`, if anything does."""
+
+
+def kept(data: memoryview) -> memoryview:
+    """Copy what is left of a buffer that is read into again; what is most of bytes of its own stays there."""
+    if not data:
+        return NOTHING
+    whole = data.obj
+    if isinstance(whole, bytes) and len(whole) <= 2 * len(data):
+        return data
+    return memoryview(bytes(data))
