@@ -14,7 +14,8 @@ from typing import Any, Final
 from coordinator.api.operations import Resource
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, Question, Right, questions
-from coordinator.gateway.rules.rule import RULES, Judged, Rule
+from coordinator.gateway.rules.rule import Judged, Rule
+from coordinator.gateway.rules.table import RULES
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
 from protocol.errors import ErrorCode
 
