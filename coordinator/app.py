@@ -25,7 +25,7 @@ from coordinator.groups.usage import Usage
 from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
 from coordinator.jobs.disk_jobs import DiskJobs
 from coordinator.jobs.expiry_preview import preview_expiry
-from coordinator.jobs.expiry_task import delete_expired_offsets
+from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.limit_table import limits_of
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
 from coordinator.jobs.limit_watch import LimitWatch
@@ -413,8 +413,13 @@ class App:
         if not self.wall_clock.confirmed():
             end(False)
             return
-        task = self.spawn(delete_expired_offsets(self.manager, self.clock))
+        task = self.spawn(self._delete_expired())
         task.add_done_callback(lambda task: end(task.cancelled() or task.exception() is not None))
+
+    async def _delete_expired(self) -> None:
+        await delete_expired_offsets(self.manager, self.clock)
+        if self.manager.needs_marks:
+            await delete_expired_marks(self.manager, self.door.adoptions, self.clock)
 
     def _close_idle(self) -> None:
         if self.server is None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.adoption import Adopted, Adopting, There, adopt_group
+from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, There, adopt_group
 from coordinator.upstream.errors import UpstreamError
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -26,7 +26,7 @@ AT_A_TIME: Final = 16
 REFUSED_MS: Final = 500
 """How long a group that cannot be taken over is refused without looking again."""
 KNOWN_MAX: Final = 500_000
-OUTCOMES: Final = ("adopted", "already", "live", "failed")
+OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
 
 Done = Callable[[ErrorCode], None]
@@ -51,7 +51,8 @@ class Adoption:
         self._mono_ms = mono_ms
         self._take_live = take_live
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
-        """How often a group was taken over, was ours already, lives at the cluster, or could not be asked about."""
+        """How often a group was taken over, was ours already, was nowhere, lives at the cluster, or could not be asked
+        about."""
         self._known: set[GroupId] = set()
         self._waiting: dict[GroupId, list[Done]] = {}
         self._given_back: set[GroupId] = set()  # while they were being asked about
@@ -104,18 +105,20 @@ class Adoption:
         self._spawn(self._take(group))
 
     async def _take(self, group: GroupId) -> None:
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        error, outcome = ErrorCode.COORDINATOR_NOT_AVAILABLE, None
         try:
             async with self._places:
-                error = await self._adopt(group)
+                error, outcome = await self._adopt(group)
         finally:
-            self._note(group, error)
+            self._note(group, error, outcome)
             for done in self._waiting.pop(group):
                 done(error)
 
-    def _note(self, group: GroupId, error: ErrorCode) -> None:
+    def _note(self, group: GroupId, error: ErrorCode, outcome: Adopted | None) -> None:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
+            return
+        if outcome is Adopted.VACANT:  # which counts for these requests, and not for later ones
             return
         if error is ErrorCode.NONE:
             if len(self._known) >= KNOWN_MAX:
@@ -127,29 +130,33 @@ class Adoption:
             self._refused.clear()
         self._refused[group] = (error, self._mono_ms() + REFUSED_MS)
 
-    async def _adopt(self, group: GroupId) -> ErrorCode:
-        """NONE once the group is ours; else an error on which clients try again."""
+    async def _adopt(self, group: GroupId) -> tuple[ErrorCode, Adopted | None]:
+        """NONE once the group may be served; else an error on which clients try again."""
         try:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
             self.counts["failed"] += 1
             log.warning("a group cannot be taken over now", group=group, reason=str(error))
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None
         except NotServed as error:
             # Of an id that no group can have the coordinator says that itself.
-            return ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code
+            return (ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code), None
         except OSError as error:
             self.counts["failed"] += 1
             log.warning("a coordinator of ours does not answer", group=group, reason=str(error))
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        self.counts[result.outcome.name.lower()] += 1
-        if result.outcome is Adopted.LIVE:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+        self._count(group, result)
+        served = result.outcome.may_be_served
+        return (ErrorCode.NONE if served else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), result.outcome
+
+    def _count(self, group: GroupId, result: AdoptResult) -> None:
+        outcome = result.outcome
+        self.counts["failed" if outcome is Adopted.BUSY else outcome.name.lower()] += 1
+        if outcome is Adopted.LIVE:
             log.warning(
                 "a group has members at the cluster, and stays there until they are gone",
                 group=group,
                 members=None if result.state is None else result.state.members,
             )
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        if result.outcome is Adopted.ADOPTED:
+        elif outcome is Adopted.ADOPTED:
             log.info("a group was taken over", group=group, offsets=len(result.offsets))
-        return ErrorCode.NONE

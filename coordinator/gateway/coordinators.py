@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialer
-from coordinator.upstream.adoption import Offsets, as_topics
+from coordinator.upstream.adoption import Mark, Reading, Stored
+from coordinator.upstream.private import adopt_request, mark_of, stored_of
 from protocol.apis import ApiKey
 from protocol.codec import Codec
 from protocol.codecs import codec_for
@@ -40,25 +41,26 @@ class Coordinators:
         self._dialer = dialer
         self._timeout_s = timeout_s
 
-    async def is_adopted(self, group: GroupId) -> bool:
-        """Whether the group is marked as adopted."""
-        return bool((await self._adopt(group, None)).adopted)
+    async def mark(self, group: GroupId) -> Mark:
+        """How it is with the group here."""
+        answer = await self._adopt(group, None)
+        _check(answer.error_code)
+        return mark_of(answer)
 
-    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
-        """Store offsets and mark unless the mark is there; whether any were taken."""
-        return bool((await self._adopt(group, offsets)).taken)
+    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+        """Store what was read of the cluster, unless the group is ours already or that is too old."""
+        answer = await self._adopt(group, reading)
+        stored = stored_of(answer, reading)
+        if stored is None:
+            raise NotServed(ErrorCode(answer.error_code))
+        return stored
 
-    async def _adopt(self, group: GroupId, offsets: Offsets | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: Reading | None) -> Any:
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
 
-        make: Any = AdoptGroupRequest
-        kind = make.AdoptedTopic
-        topics = None if offsets is None else as_topics(offsets, kind, kind.AdoptedPartition)
-        request = make(version=0, group_id=group, offsets=topics)
+        request = adopt_request(AdoptGroupRequest, group, reading)
         codec = API.schema.codecs[0]
-        answer = await self._ask(await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, codec, request)
-        _check(answer.error_code)
-        return answer
+        return await self._ask(await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, codec, request)
 
     async def _coordinator(self, group: GroupId) -> OurNode:
         from protocol.messages import FindCoordinatorRequest

@@ -3,7 +3,9 @@
 
 from typing import Final
 
+from coordinator.partitions.adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.mark_expiry import expire_marks
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
@@ -40,4 +42,20 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     took_ms = clock.mono_ms() - began_ms
     message = LOG_LINE.format(removed, took_ms)
     log.info(message, offsets=removed, milliseconds=took_ms)
+    return removed
+
+
+async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptions, clock: Clock) -> int:
+    """Take the marks away of groups that began behind a gateway and are gone; returns how many that were."""
+    removed = 0
+    slices = Slices(clock.nanos)
+    try:
+        for expired in expire_marks(manager, clock.wall_ms(), adoptions.on_given_back):
+            removed += expired
+            if slices.over:
+                await slices.give_way()
+    except RecordTooLarge as error:  # message.max.bytes was larger when it was written
+        log.error("expired marks stay", reason=str(error))
+    if removed:
+        log.info("removed expired marks of groups", marks=removed)
     return removed

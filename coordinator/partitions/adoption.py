@@ -5,6 +5,12 @@ Whose offsets count is said by the mark in the book (`book.py`), in one record: 
 ADOPTED, and again from that of UNDER_WAY on. Few offsets are appended together with their mark. For more of them the
 mark is UNDER_WAY first, and what is written then is of no group that clients can see: it is *void*, wherever that ends,
 until the mark is ADOPTED; and void is cleared away before anything else is done with the group.
+
+What was read of the cluster counts only while no mark of the partition was taken away since (`book.py`): an adopter
+that has slept while its group came, committed, and went back has read offsets that are older than the cluster's.
+
+A group that is nowhere gets no mark, or a client that asks for endless ids would fill the log: it is *vacant* for a
+moment, in memory. Its mark BEGUN comes with its first record, and goes some time after the group (`mark_expiry.py`).
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -12,7 +18,7 @@ from typing import Final, NamedTuple
 
 from coordinator.groups.limits import new_group, new_offsets
 from coordinator.partitions.append_errors import append_error
-from coordinator.partitions.book import ADOPTED, UNDER_WAY, is_book
+from coordinator.partitions.book import ADOPTED, BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.telemetry.logs import get_logger
@@ -30,6 +36,8 @@ AT_ONCE: Final = 500
 PER_STEP: Final = 50
 """Of more than that so many are appended before others get a chance: some 500 microseconds."""
 COMPARED_PER_STEP: Final = 500
+VACANT_MS: Final = 10_000
+"""For so long the cluster is not asked again about a group that it knows nothing of."""
 
 MarkRecord = OffsetCommitRecord | GroupMetadataRecord
 
@@ -44,13 +52,30 @@ class Offset(NamedTuple):
     metadata: str
 
 
+class Reading(NamedTuple):
+    """What was read of the cluster."""
+
+    offsets: Sequence[Offset]
+    epoch: int
+    """What `Adopted.epoch` was before that."""
+    is_unknown: bool = False
+    """Whether the cluster knows nothing of the group, which has no offsets then."""
+
+
 class Adopted(NamedTuple):
-    """What an adoption came to."""
+    """What an adoption came to; STALE where what was read of the cluster may be too old by now."""
 
     error: ErrorCode
     is_adopted: bool = False
     taken: int = 0
     """How many offsets of the cluster are here now."""
+    is_vacant: bool = False
+    """Whether the group is nowhere: it may be asked for, and begin, for a moment."""
+    epoch: int = 0
+    """How often marks of this partition were taken away."""
+
+
+STALE: Final = ErrorCode.FENCED_LEADER_EPOCH
 
 
 Steps = Generator[None, None, Adopted]
@@ -65,29 +90,40 @@ class Adoptions:
         """Called with a group that is the cluster's again, or will be, unless a crash takes that back."""
 
     def ask(self, waiting: Waiting, group_id: GroupId) -> Adopted:
-        """Whether a group was taken over."""
+        """Whether a group was taken over, or is vacant."""
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return Adopted(shard)
         waiting.wait_for(shard.book.ticket)
-        return Adopted(ErrorCode.NONE, shard.mark_of(group_id) == ADOPTED)
+        return Adopted(
+            ErrorCode.NONE,
+            shard.mark_of(group_id) in OURS,
+            is_vacant=self._is_vacant(shard, group_id),
+            epoch=shard.taken_away,
+        )
 
-    def adopt(self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]) -> Steps:
-        """Take a group over with these offsets, giving way now and then, unless it was taken over before.
+    def _is_vacant(self, shard: Shard, group_id: GroupId) -> bool:
+        until_ms = shard.vacant.get(group_id)
+        return until_ms is not None and (group_id in shard.groups or until_ms > self._manager.clock.mono_ms())
 
-        A group that has anything here keeps that, and gets its mark.
+    def adopt(self, waiting: Waiting, group_id: GroupId, reading: Reading) -> Steps:
+        """Take a group over as the cluster has it, giving way now and then, unless it was taken over before.
+
+        A group that has anything here keeps that, and gets its mark. One that is nowhere gets none.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return Adopted(shard)
-        if shard.mark_of(group_id) == ADOPTED:
+        if shard.mark_of(group_id) in OURS:
             waiting.wait_for(shard.book.ticket)
             return Adopted(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.moving:
             return Adopted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if reading.epoch != shard.taken_away:
+            return Adopted(STALE)
         shard.moving.add(group_id)
         try:
-            adopted = yield from self._adopt(shard, group_id, offsets)
+            adopted = yield from self._adopt(shard, group_id, reading)
         except RecordTooLarge as error:
             log.error("a group cannot be taken over", group=group_id, reason=str(error))
             adopted = Adopted(append_error(error))
@@ -96,26 +132,39 @@ class Adoptions:
         self._wait(waiting, shard, group_id)
         return adopted
 
-    def _adopt(self, shard: Shard, group_id: GroupId, offsets: Sequence[Offset]) -> Steps:
+    def _adopt(self, shard: Shard, group_id: GroupId, reading: Reading) -> Steps:
         env = self._manager.env
         error = new_group(env.config.limits, env.usage, group_id)
         if error is ErrorCode.NONE:
-            error = new_offsets(env.config.limits, env.usage, len(offsets) + 1)
+            error = new_offsets(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
             return Adopted(error)
+        if reading.is_unknown and self._leave_vacant(shard, group_id):
+            return Adopted(ErrorCode.NONE, is_vacant=True)
+        shard.vacant.pop(group_id, None)
         if not (yield from self._clear(shard, group_id)):
             return Adopted(ErrorCode.NOT_COORDINATOR)
         if group_id in shard.groups:
-            self._append(shard, None, [self._mark(shard, group_id, ADOPTED)])
+            mark = BEGUN if reading.is_unknown else ADOPTED
+            self._append(shard, None, [self._mark(shard, group_id, mark)])
             log.info("a group keeps what it has here", group=group_id)
             return Adopted(ErrorCode.NONE, is_adopted=True)
         kept = shard.new_group(group_id)
-        if not (yield from self._write(shard, kept, self._records(group_id, offsets))):
+        if not (yield from self._write(shard, kept, self._records(group_id, reading.offsets))):
             return Adopted(ErrorCode.NOT_COORDINATOR)
         if kept.offsets.count:
             shard.add(kept)
         log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
         return Adopted(ErrorCode.NONE, is_adopted=True, taken=kept.offsets.count)
+
+    def _leave_vacant(self, shard: Shard, group_id: GroupId) -> bool:
+        """Note a group that is nowhere; False where there is, or was to be, something of it here."""
+        has_records = group_id in shard.groups and group_id not in shard.vacant
+        if has_records or shard.mark_of(group_id) is not None:
+            return False
+        now_ms = self._manager.clock.mono_ms()
+        shard.note_vacant(group_id, now_ms + VACANT_MS, now_ms)
+        return True
 
     def give_back(
         self, waiting: Waiting, group_id: GroupId, offsets: Sequence[Offset]
@@ -123,7 +172,7 @@ class Adoptions:
         """Take a group's mark away, and the group itself: the cluster has its offsets, if they are still these.
 
         NON_EMPTY_GROUP while it has members, OFFSET_OUT_OF_RANGE where the offsets are others, and GROUP_ID_NOT_FOUND
-        for a group without a mark.
+        for a group of which there is nothing here.
         """
         shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
@@ -142,11 +191,13 @@ class Adoptions:
         self, shard: Shard, group_id: GroupId, offsets: Sequence[Offset]
     ) -> Generator[None, None, ErrorCode]:
         kept = shard.groups.get(group_id)
-        if shard.mark_of(group_id) == ADOPTED:
+        if kept is not None or shard.mark_of(group_id) in OURS:
             error = yield from self._compare(shard, kept, offsets)
             if error is not ErrorCode.NONE:
                 return error
-            self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY)])
+            count = shard.count_record(self._manager.clock.wall_ms())
+            self._append(shard, None, [self._mark(shard, group_id, UNDER_WAY), count])
+            shard.vacant.pop(group_id, None)
             if kept is not None:
                 shard.make_void(kept)
         elif shard.mark_of(group_id) is None:
@@ -224,19 +275,9 @@ class Adoptions:
         for start in range(0, len(records), PER_STEP):
             if not self._is_ours(shard):
                 return False
-            self._append_in_parts(shard, kept, records[start : start + PER_STEP])
+            append_in_parts(shard, kept, records[start : start + PER_STEP])
             yield
         return self._is_ours(shard)
-
-    def _append_in_parts(self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]) -> None:
-        try:
-            self._append(shard, kept, records)
-        except RecordTooLarge:
-            if len(records) == 1:
-                raise
-            middle = len(records) // 2
-            self._append_in_parts(shard, kept, records[:middle])
-            self._append_in_parts(shard, kept, records[middle:])
 
     def _append(self, shard: Shard, kept: KeptGroup | None, records: Iterable[MarkRecord]) -> None:
         """Append all or none, in one batch, and apply: to the book, and to a hidden group."""
@@ -254,9 +295,7 @@ class Adoptions:
         )
 
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
-        now_ms = self._manager.clock.wall_ms()
-        value = None if mark is None else OffsetAndMetadata(names.Offset(mark), -1, "", now_ms, None)
-        return OffsetCommitRecord(shard.book.group_id, group_id, 0, value)
+        return shard.mark_record(group_id, mark, self._manager.clock.wall_ms())
 
     # --- where ---
 
@@ -270,6 +309,18 @@ class Adoptions:
         waiting.wait_for(shard.book.ticket)
         kept = shard.groups.get(group_id)
         waiting.wait_for(shard.absence_ticket if kept is None else later(kept.ticket, shard.book.ticket))
+
+
+def append_in_parts(shard: Shard, kept: KeptGroup | None, records: Sequence[MarkRecord]) -> None:
+    """Append records of the book, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
+    try:
+        shard.append_hidden(kept, records)
+    except RecordTooLarge:
+        if len(records) == 1:
+            raise
+        middle = len(records) // 2
+        append_in_parts(shard, kept, records[:middle])
+        append_in_parts(shard, kept, records[middle:])
 
 
 def _is_there(kept: KeptGroup, offset: Offset) -> bool:

@@ -6,6 +6,10 @@ old offsets that the cluster still has. So it is a record of its own, an offset 
 the group "g" that of partition 0 of the "topic" g, in the group `__groupkeeper.adopted-<n>`, where n is the least
 number with which that name belongs to the partition. Tools of Kafka read it, compaction keeps it, and it moves with its
 partition. The number of the offset says what is true of the group.
+
+One offset of the book is no mark: that of the "topic" with the book's own name counts how often a mark was taken away.
+What was read of the cluster before that happened may be older than what was committed here meanwhile, so it is stored
+only while the count is still the one that was heard before it was read.
 """
 
 from functools import lru_cache
@@ -18,6 +22,9 @@ ADOPTED: Final = 0
 """What is here of the group counts, and nothing is taken from the cluster any more."""
 UNDER_WAY: Final = 1
 """The group is being taken over or given back: what the cluster has counts, and what is here of it is to go."""
+BEGUN: Final = 2
+"""As ADOPTED, of a group that began here: the cluster knew nothing of it. Such a mark need not be kept for ever."""
+OURS: Final = (ADOPTED, BEGUN)
 
 
 def is_book(group_id: GroupId) -> bool:

@@ -260,6 +260,8 @@ class GroupMetadataManager:
     def _append(self, kept: KeptGroup, outcome: Outcome) -> bool:
         records = outcome.records
         try:
+            if kept.shard.vacant:
+                kept.shard.mark_begun(kept.group_id, self.clock.wall_ms())
             if isinstance(records[0], OffsetCommits):
                 self._append_commit(kept, cast(list[OffsetCommits], records))
             elif outcome.independent:
@@ -334,7 +336,7 @@ class GroupMetadataManager:
             offsets = kept.offsets.count
             self.run(kept, outcome)
             self.stats.offset_deletions += offsets
-            shard.remove(kept)
+            self._remove(kept)
             log.info("group deleted", group=group_id)
         return cast(ErrorCode, outcome.answer)
 
@@ -394,8 +396,15 @@ class GroupMetadataManager:
         if expiry.is_finished(group, kept.offsets, 0):
             self.run(kept, expiry.remove_group(group))
             log.info("group transitioned to Dead", group=kept.group_id, generation=group.generation_id)
-            kept.shard.remove(kept)
+            self._remove(kept)
             self.stats.groups_expired += 1
+
+    def _remove(self, kept: KeptGroup) -> None:
+        kept.shard.remove(kept)
+        try:
+            kept.shard.mark_ended(kept.group_id, self.clock.wall_ms())
+        except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
+            log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
     def delete_offsets_of_topics(self, topics: frozenset[str]) -> Iterator[Ticket | None]:
         """Topics were deleted: so are the offsets in them (GroupCoordinatorShard.onPartitionsDeleted).

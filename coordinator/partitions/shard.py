@@ -2,6 +2,7 @@
 """All groups of one partition of `__consumer_offsets`: route, decide, append, apply."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from coordinator.groups.classic.group import ClassicGroup
@@ -10,10 +11,10 @@ from coordinator.groups.classic.replay import apply_group_metadata, forget_metad
 from coordinator.groups.group import Group
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.groups.usage import Usage
-from coordinator.partitions.book import ADOPTED, UNDER_WAY, is_book
+from coordinator.partitions.book import BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.group_log import LogWriter
 from coordinator.tickets import DURABLE, Ticket, later
-from protocol.names import GroupId, Partition
+from protocol.names import GroupId, Offset, Partition
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -26,6 +27,8 @@ from storage.format.records import (
 
 MARKS_PER_STEP: Final = 500
 NO_GROUP: Final = GroupId("")
+VACANT_MAX: Final = 1_000
+"""So many groups that are nowhere are remembered, beside those that have begun since."""
 
 
 class KeptGroup:
@@ -84,6 +87,7 @@ class Shard:
         "other_groups",
         "partition",
         "usage",
+        "vacant",
         "void",
     )
 
@@ -108,6 +112,9 @@ class Shard:
         """Groups that are being taken over or given back, or where that has ended half-way: they are hidden as well."""
         self.moving: set[GroupId] = set()
         """Those of which that is being done now."""
+        self.vacant: dict[GroupId, int] = {}
+        """Groups that are not here, and that the cluster knows nothing of, with the millisecond until which that
+        counts; they may begin, and get their mark with the first of their records."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""
@@ -215,7 +222,45 @@ class Shard:
     def may_begin(self, group_id: GroupId, *, needs_mark: bool) -> bool:
         """Whether a group that is not here is known not to be anywhere: it may be looked up, and made."""
         mark = self.mark_of(group_id)
-        return mark == ADOPTED or (mark is None and not needs_mark and group_id not in self.moving)
+        if mark is None:
+            return group_id in self.vacant or (not needs_mark and group_id not in self.moving)
+        return mark in OURS
+
+    @property
+    def taken_away(self) -> int:
+        """How often a mark was taken away (`book`)."""
+        count = self.book.offsets.of(self.book.group_id).get(0)
+        return 0 if count is None else count.offset
+
+    def mark_record(self, group_id: GroupId, mark: int | None, now_wall_ms: int) -> OffsetCommitRecord:
+        """The record that sets the mark of a group, or takes it away."""
+        value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
+        return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
+
+    def count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
+        """The record that goes along where marks are taken away."""
+        return self.mark_record(self.book.group_id, self.taken_away + 1, now_wall_ms)
+
+    def note_vacant(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
+        """The cluster knows nothing of this group, which is not here either; others go for it whose time is over."""
+        self.vacant.pop(group_id, None)
+        self.vacant[group_id] = until_ms
+        for oldest in list(islice(self.vacant, 2)):
+            if oldest in self.groups:  # its first record is still to come
+                self.vacant[oldest] = self.vacant.pop(oldest)
+            elif self.vacant[oldest] <= now_ms or len(self.vacant) > VACANT_MAX:
+                del self.vacant[oldest]
+
+    def mark_begun(self, group_id: GroupId, now_wall_ms: int) -> None:
+        """A group that was nowhere gets its first record now: it is ours from then on. Raises RecordTooLarge."""
+        if group_id in self.vacant:
+            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
+            del self.vacant[group_id]
+
+    def mark_ended(self, group_id: GroupId, now_wall_ms: int) -> None:
+        """A group has gone: what is kept of it for a while counts from now. Raises RecordTooLarge."""
+        if self.mark_of(group_id) == BEGUN:
+            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])
 
     def make_void(self, kept: KeptGroup) -> None:
         """From now on this group is hidden; what the log has of it is to be deleted."""
@@ -244,6 +289,7 @@ class Shard:
         for kept in (self.book, *self.void.values()):
             kept.offsets.leave_memory()
         self.void.clear()
+        self.vacant.clear()
 
     # --- the cache ---
 

@@ -3,11 +3,16 @@
 
 Moving in (`adopt_group`):
 
-1. the group's coordinator here is asked whether it has the group already; then nothing else is done;
+1. the group's coordinator here is asked whether it has the group already; then nothing else is done. It also says how
+   often groups went from here to the cluster;
 2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same);
 3. its offsets there are read, none that a transaction under way could still change;
 4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
-5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now.
+5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now. If a group has gone to
+   the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew.
+
+Of a group that is nowhere the coordinator stores nothing; it may be asked for, for a moment, and gets its mark with the
+first thing that is stored of it.
 
 Only what step 5 made durable counts, so an attempt that is stopped before it has done nothing, and of several at once
 one wins and the others find the mark. No client is served before it is there: so there is no newer offset here that
@@ -18,14 +23,13 @@ is to be moved while its clients are away, or on their way here.
 
 Moving out (`give_back_group`):
 
-1. a group that is here without a mark (it came without the cluster) gets one, so that step 5 is the same for all;
-2. the offsets here are read;
-3. the cluster is asked what the group is there, as it takes no offsets for one with members;
-4. the offsets are committed there;
-5. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
-   has no members; if they changed, all but the first step begins anew.
+1. the offsets here are read;
+2. the cluster is asked what the group is there, as it takes no offsets for one with members;
+3. the offsets are committed there;
+4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
+   has no members; if they changed, all begins anew.
 
-An attempt that is stopped before step 5 has only written offsets at the cluster; the next attempt writes newer ones.
+An attempt that is stopped before step 4 has only written offsets at the cluster; the next attempt writes newer ones.
 Two at once could write older ones after newer ones, so there must be one at a time.
 """
 
@@ -38,7 +42,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from protocol.names import GroupId
 
 ATTEMPTS_MAX: Final = 10
-"""How often a group that goes on committing is given back anew before that is called off."""
+"""How often a group that goes on committing is given back anew before that is called off, or one taken over anew that
+comes and goes."""
 
 
 class TopicPartition(NamedTuple):
@@ -84,8 +89,13 @@ class GroupState:
 
     @classmethod
     def none(cls) -> "GroupState":
-        """There is no such group, or just its offsets."""
+        """There is no such group."""
         return cls("", "Dead", 0)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the cluster has anything of it; one with nothing but offsets is known, too."""
+        return bool(self.kind)
 
     @property
     def is_live(self) -> bool:
@@ -101,12 +111,14 @@ class Adopted(Enum):
 
     ADOPTED = "adopted"
     ALREADY = "already here"
+    VACANT = "nowhere"
     LIVE = "live at the cluster"
+    BUSY = "comes and goes"
 
     @property
-    def is_here(self) -> bool:
-        """Whether the group may be served here."""
-        return self is not Adopted.LIVE
+    def may_be_served(self) -> bool:
+        """Whether the group may be served here, one that is nowhere for a moment."""
+        return self not in (Adopted.LIVE, Adopted.BUSY)
 
 
 class GivenBack(Enum):
@@ -129,14 +141,43 @@ class GiveBackAnswer(Enum):
     LIVE = "it has members"
 
 
+class Mark(NamedTuple):
+    """What a coordinator says of a group, once that is durable."""
+
+    is_adopted: bool
+    is_vacant: bool = False
+    """Whether it was nowhere a moment ago."""
+    epoch: int = 0
+    """How often groups of its partition have gone from here to the cluster."""
+
+
+class Reading(NamedTuple):
+    """What was read of the cluster about one group."""
+
+    offsets: Offsets
+    epoch: int
+    """That of the mark before."""
+    is_unknown: bool = False
+    """Whether the cluster knows nothing of the group."""
+
+
+class Stored(Enum):
+    """What a coordinator has done with what was read."""
+
+    TAKEN = "offsets and mark are here, durably"
+    THERE = "the mark was there"
+    VACANT = "the group is nowhere"
+    STALE = "what was read may be too old"
+
+
 class Adopting(Protocol):
     """What moving a group in asks of its coordinator here. Its methods raise when it cannot be asked."""
 
-    async def is_adopted(self, group: GroupId) -> bool:
-        """Whether the group is marked as adopted."""
+    async def mark(self, group: GroupId) -> Mark:
+        """How it is with the group here."""
 
-    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
-        """Store offsets and mark in one turn unless the mark is there; return, once durable, whether it was this."""
+    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+        """Store offsets and mark in one turn, unless the mark is there or what was read is too old."""
 
 
 class Here(Adopting, Protocol):
@@ -193,8 +234,20 @@ async def adopt_group(
 
     `take_live` takes a group, too, that has members at the cluster: what they commit there from now on is lost.
     """
-    if await here.is_adopted(group):
-        return AdoptResult(group, Adopted.ALREADY)
+    for _ in range(ATTEMPTS_MAX):
+        result = await _adopt_once(here, there, group, take_live, dry_run)
+        if result is not None:
+            return result
+    return AdoptResult(group, Adopted.BUSY)
+
+
+async def _adopt_once(
+    here: Adopting, there: There, group: GroupId, take_live: bool, dry_run: bool
+) -> AdoptResult | None:
+    """Move a group in; None where what was read of the cluster is too old by now."""
+    mark = await here.mark(group)
+    if mark.is_adopted or mark.is_vacant:
+        return AdoptResult(group, Adopted.ALREADY if mark.is_adopted else Adopted.VACANT)
     state = await there.state(group)
     if state.is_live and not take_live:
         return AdoptResult(group, Adopted.LIVE, state=state)
@@ -202,10 +255,21 @@ async def adopt_group(
     state = await there.state(group)
     if state.is_live and not take_live:
         return AdoptResult(group, Adopted.LIVE, state=state)
+    is_unknown = not offsets and not state.is_known
     if dry_run:
-        return AdoptResult(group, Adopted.ADOPTED, offsets, state)
-    won = await here.adopt(group, offsets)
-    return AdoptResult(group, Adopted.ADOPTED if won else Adopted.ALREADY, offsets if won else {}, state)
+        return AdoptResult(group, Adopted.VACANT if is_unknown else Adopted.ADOPTED, offsets, state)
+    outcome = _ADOPTED[await here.adopt(group, Reading(offsets, mark.epoch, is_unknown))]
+    if outcome is None:
+        return None
+    return AdoptResult(group, outcome, offsets if outcome is Adopted.ADOPTED else {}, state)
+
+
+_ADOPTED: Final = {
+    Stored.TAKEN: Adopted.ADOPTED,
+    Stored.THERE: Adopted.ALREADY,
+    Stored.VACANT: Adopted.VACANT,
+    Stored.STALE: None,
+}
 
 
 async def give_back_group(
@@ -215,11 +279,8 @@ async def give_back_group(
 
     A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.
     """
-    if not await here.is_adopted(group):
-        if not await here.has(group):
-            return GiveBackResult(group, GivenBack.NOTHING)
-        if not dry_run:
-            await here.adopt(group, {})
+    if not (await here.mark(group)).is_adopted and not await here.has(group):
+        return GiveBackResult(group, GivenBack.NOTHING)
     offsets: Offsets = {}
     for _ in range(ATTEMPTS_MAX):
         offsets = await here.offsets(group)

@@ -18,7 +18,7 @@ from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig, parse_servers
 from coordinator.upstream.groups import UpstreamGroups
 
-QUESTIONS = ("is_adopted", "has", "adopt", "offsets", "give_back", "state", "committed", "commit")
+QUESTIONS = ("mark", "has", "adopt", "offsets", "give_back", "state", "committed", "commit")
 
 
 class Asked:

@@ -10,7 +10,16 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
-from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPartition
+from coordinator.upstream.adoption import (
+    ATTEMPTS_MAX,
+    GroupState,
+    Mark,
+    Offset,
+    Offsets,
+    Reading,
+    Stored,
+    TopicPartition,
+)
 from coordinator.upstream.errors import Unreachable
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -27,6 +36,13 @@ class Played:
 
     def __init__(self) -> None:
         self.here: dict[str, Offsets] = {}
+        self.vacant: set[str] = set()
+        self.unknown: set[str] = set()
+        """Groups that the cluster knows nothing of."""
+        self.epoch = 0
+        self.given_back_meanwhile = 0
+        """So many times another group goes back to the cluster while one is taken over."""
+        self.read: Counter[str] = Counter()
         self.states: dict[str, GroupState] = {}
         self.error: Exception | None = None
         self.asked: Counter[str] = Counter()
@@ -34,7 +50,7 @@ class Played:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def is_adopted(self, group: GroupId) -> bool:
+    async def mark(self, group: GroupId) -> Mark:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -44,17 +60,26 @@ class Played:
             self.at_once -= 1
         if self.error is not None:
             raise self.error
-        return group in self.here
+        return Mark(group in self.here, group in self.vacant, self.epoch)
 
-    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
-        self.here[group] = offsets
-        return True
+    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+        if self.given_back_meanwhile:
+            self.given_back_meanwhile -= 1
+            self.epoch += 1
+        if reading.epoch != self.epoch:
+            return Stored.STALE
+        if reading.is_unknown:
+            self.vacant.add(group)
+            return Stored.VACANT
+        self.here[group] = reading.offsets
+        return Stored.TAKEN
 
     async def state(self, group: GroupId) -> GroupState:
         return self.states.get(group, GroupState.none())
 
     async def committed(self, group: GroupId) -> Offsets:
-        return COMMITTED
+        self.read[group] += 1
+        return {} if group in self.unknown else COMMITTED
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is written to the cluster")
@@ -109,6 +134,31 @@ async def test_a_group_that_was_given_back_is_asked_for_again(played: Played) ->
     assert await process.ask("h") is True
     assert await process.ask("g") is NONE
     assert played.here["g"] == COMMITTED
+
+
+async def test_a_group_that_is_nowhere_passes_and_is_asked_about_each_time(played: Played) -> None:
+    process = Process(played)
+    played.unknown.add("g")
+    for _ in range(3):
+        assert await process.ask("g") is NONE
+    assert (played.asked["g"], played.read["g"]) == (3, 1), "the cluster is asked once"
+    assert process.adoption.counts["vacant"] == 3
+    assert played.here == {}
+    played.vacant.clear()
+    played.here["g"] = {}  # it has begun
+    assert await process.ask("g") is NONE
+    assert await process.ask("g") is True
+
+
+async def test_what_was_read_is_read_again_where_groups_go_back_meanwhile(played: Played) -> None:
+    process = Process(played)
+    played.given_back_meanwhile = 2
+    assert await process.ask("g") is NONE
+    assert played.read["g"] == 3
+    played.given_back_meanwhile = ATTEMPTS_MAX
+    assert await process.ask("h") is LOADING
+    assert "h" not in played.here
+    assert process.adoption.counts["failed"] == 1
 
 
 async def test_requests_for_a_group_wait_for_one_adoption(played: Played) -> None:

@@ -11,8 +11,10 @@ import pytest
 from coordinator.api import private
 from coordinator.api.private import adopt_group, give_back_group
 from coordinator.api.table import Capabilities, declared
-from coordinator.partitions.adoption import AT_ONCE, Adoptions, Offset
+from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
+from coordinator.partitions.adoption import AT_ONCE, STALE, VACANT_MS, Adoptions, Offset, Reading
 from coordinator.partitions.book import book_of, is_book
+from coordinator.partitions.shard import VACANT_MAX, Shard
 from coordinator.tickets import Waiting
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -46,12 +48,22 @@ class Gateway:
         return await answer(self.client)
 
     async def adopt(
-        self, group: str, offsets: Offsets | None, metadata: str = ""
+        self, group: str, offsets: Offsets | None, metadata: str = "", epoch: int | None = None
     ) -> tuple[ErrorCode, bool, int]:
-        """(error, whether it is taken over, how many offsets were taken)."""
-        frame = await self.ask(adopt_frame(group, offsets, metadata))
-        body = adopt_group.API.schema.codecs[0].decode_response(frame, 5)
+        """(error, whether it is taken over, how many offsets were taken); with the epoch of now, or that one."""
+        if offsets is not None and epoch is None:
+            epoch = (await self.mark(group)).epoch
+        body = adopted(await self.ask(adopt_frame(group, offsets, metadata, epoch or 0)))
         return ErrorCode(body.error_code), body.adopted, body.taken
+
+    async def mark(self, group: str) -> Any:
+        """The answer to the question how it is with a group."""
+        return adopted(await self.ask(adopt_frame(group, None)))
+
+    async def adopt_unknown(self, group: str) -> Any:
+        """The answer where the cluster knows nothing of the group."""
+        epoch = (await self.mark(group)).epoch
+        return adopted(await self.ask(adopt_frame(group, {}, epoch=epoch, unknown=True)))
 
     async def give_back(self, group: str, offsets: Offsets, metadata: str = "") -> ErrorCode:
         frame = await self.ask(give_back_frame(group, offsets, metadata))
@@ -121,10 +133,17 @@ def topics_of(kind: Any, part: str, offsets: Offsets, metadata: str) -> list[Any
     return [kind(version=0, topic=requests.TOPIC, partitions=rows)] if rows else []
 
 
-def adopt_frame(group: str, offsets: Offsets | None, metadata: str = "") -> bytes:
+def adopted(frame: bytes) -> Any:
+    return adopt_group.API.schema.codecs[0].decode_response(frame, 5)
+
+
+def adopt_frame(
+    group: str, offsets: Offsets | None, metadata: str = "", epoch: int = 0, *, unknown: bool = False
+) -> bytes:
     kind = adopt_group.AdoptGroupRequest.AdoptedTopic
     topics = None if offsets is None else topics_of(kind, "AdoptedPartition", offsets, metadata)
-    return frame_of(adopt_group.API, {"group_id": group, "offsets": topics})
+    values = {"group_id": group, "epoch": epoch, "unknown": unknown, "offsets": topics}
+    return frame_of(adopt_group.API, values)
 
 
 def give_back_frame(group: str, offsets: Offsets, metadata: str = "") -> bytes:
@@ -204,11 +223,11 @@ async def test_what_fits_in_no_batch_is_taken_over_in_parts_and_given_back(
     assert await gateway.give_back(group, offsets, metadata) is NONE
     await gateway.reload(2)
     assert await gateway.adopt(group, None) == (NONE, False, 0)
-    assert gateway.led.manager.env.usage.offsets == 0
+    assert gateway.led.manager.env.usage.offsets == 1, "how often a group was given back"
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:
-    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), table(MANY)), after=3)
+    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0)), after=3)
     gateway.led.manager.needs_marks = False  # even where none is needed
     for epoch in (1, 2):
         assert await gateway.fetch(group) is LOADING
@@ -240,6 +259,132 @@ async def test_a_group_with_members_is_not_given_back(gateway: Gateway, group: s
     await gateway.ask(requests.join(group, version=3))
     assert await gateway.give_back(group, {}) is ErrorCode.NON_EMPTY_GROUP
     assert await gateway.adopt(group, None) == (NONE, True, 0)
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 2])
+async def test_what_was_read_before_a_group_came_and_went_is_not_stored(
+    gateway: Gateway, group: str, epochs: int
+) -> None:
+    asleep = (await gateway.mark(group)).epoch  # and then the cluster's {0: 5} is read
+    await gateway.adopt(group, {0: 5})
+    assert await gateway.commit(group, {0: 6}) is NONE
+    assert await gateway.give_back(group, {0: 6}) is NONE
+    for epoch in range(1, epochs + 1):
+        await gateway.reload(epoch)
+    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
+    assert await gateway.fetch(group) is LOADING
+    assert await gateway.adopt(group, {0: 6}) == (NONE, True, 1)
+
+
+async def test_what_was_read_before_a_give_back_that_was_broken_off_is_not_stored(
+    gateway: Gateway, group: str
+) -> None:
+    asleep = (await gateway.mark(group)).epoch
+    await gateway.adopt(group, MANY)
+    steps: Any = gateway.adoptions.give_back(Waiting(), GroupId(group), table(MANY))
+    break_off(steps, after=5)  # it is to go: the cluster's offsets count
+    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
+    assert await gateway.adopt(group, {0: 7}) == (NONE, True, 1)
+
+
+async def test_a_group_that_is_nowhere_may_be_asked_for_and_leaves_nothing(gateway: Gateway) -> None:
+    usage, topic = gateway.led.manager.env.usage, gateway.led.topic
+    for number in range(2 * VACANT_MAX):
+        answer = await gateway.adopt_unknown(f"none-{number}")
+        assert (answer.error_code, answer.adopted, answer.vacant, answer.taken) == (NONE, False, True, 0)
+        assert await gateway.fetch(f"none-{number}") == {}
+    assert usage.offsets == 0
+    assert not any(map(list, topic.batches.values()))
+    vacant = [len(shard.vacant) for shard in gateway.led.manager.owned_partitions.values()]
+    assert max(vacant) <= VACANT_MAX
+    assert await gateway.delete("none-0") in (ErrorCode.GROUP_ID_NOT_FOUND, LOADING)
+
+
+async def test_a_group_is_nowhere_for_a_moment_only(gateway: Gateway, group: str) -> None:
+    await gateway.adopt_unknown(group)
+    assert (await gateway.mark(group)).vacant
+    gateway.led.edge.clock.passed_ms += VACANT_MS
+    assert not (await gateway.mark(group)).vacant
+    assert await gateway.adopt(group, {0: 5}) == (NONE, True, 1), "the cluster has it by now"
+    assert await gateway.fetch(group) == {0: 5}
+    assert not (await gateway.mark(group)).vacant
+
+
+async def test_a_group_that_begins_is_marked_with_its_first_record(gateway: Gateway, group: str) -> None:
+    await gateway.adopt_unknown(group)
+    assert await gateway.commit(group, {0: 1}) is NONE
+    answer = await gateway.mark(group)
+    assert (answer.adopted, answer.vacant) == (True, False)
+    await gateway.reload(1)
+    assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
+    assert await gateway.fetch(group) == {0: 1}
+
+
+async def test_a_group_whose_members_are_still_joining_stays_nowhere_until_it_is_stored(
+    gateway: Gateway, group: str
+) -> None:
+    await gateway.adopt_unknown(group)
+    await gateway.ask(requests.join(group, version=3))
+    gateway.led.edge.clock.passed_ms += VACANT_MS
+    for number in range(3 * VACANT_MAX):  # whatever is asked for meanwhile
+        await gateway.adopt_unknown(f"none-{number}")
+    answer = await gateway.mark(group)
+    assert (answer.adopted, answer.vacant) == (False, True)
+    assert await gateway.commit(group, {0: 1}) is not LOADING
+
+
+async def expire(gateway: Gateway) -> list[GroupId]:
+    """Let the periodic job run; returns the groups of which the gateways are told that they are the cluster's."""
+    manager, clock = gateway.led.manager, gateway.led.edge.clock
+    await delete_expired_offsets(manager, clock)
+    told: list[GroupId] = []
+    adoptions = gateway.adoptions
+    adoptions.on_given_back = told.append
+    await delete_expired_marks(manager, adoptions, clock)
+    return told
+
+
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_the_mark_of_a_group_that_began_here_outlives_it_for_as_long_as_offsets_are_kept(
+    gateway: Gateway, group: str, is_deleted: bool
+) -> None:
+    clock, retention_ms = gateway.led.edge.clock, gateway.led.manager.env.config.offsets_retention_ms
+    await gateway.adopt_unknown(group)
+    await gateway.commit(group, {0: 1})
+    asleep = (await gateway.mark(group)).epoch
+    clock.passed_ms += retention_ms
+    if is_deleted:
+        assert await gateway.delete(group) is NONE
+    assert await expire(gateway) == []
+    assert await gateway.fetch(group) == {}
+    await gateway.reload(1)
+    clock.passed_ms += retention_ms - 1
+    assert await expire(gateway) == []
+    assert (await gateway.mark(group)).adopted
+    clock.passed_ms += 1
+    assert await expire(gateway) == [group]
+    await gateway.reload(2)
+    assert not (await gateway.mark(group)).adopted
+    assert await gateway.adopt(group, {0: 1}, epoch=asleep) == (STALE, False, 0)
+    assert gateway.led.manager.env.usage.offsets == 1, "the count"
+
+
+async def test_the_mark_of_a_group_that_is_there_or_that_came_from_the_cluster_stays(
+    gateway: Gateway, group: str
+) -> None:
+    clock, retention_ms = gateway.led.edge.clock, gateway.led.manager.env.config.offsets_retention_ms
+    other = next(name for name in gateway.led.groups if name != group)
+    await gateway.adopt(other, {0: 5})
+    await gateway.adopt_unknown(group)
+    assert await gateway.give_back(group, {}) is ErrorCode.GROUP_ID_NOT_FOUND
+    await gateway.commit(group, {0: 1})
+    for _ in range(3):
+        clock.passed_ms += retention_ms - 1
+        await gateway.commit(group, {0: 1})
+        assert await expire(gateway) == []
+    assert await gateway.fetch(other) == {}
+    assert (await gateway.mark(group)).adopted
+    assert await gateway.adopt(other, {0: 5}) == (NONE, True, 0)
 
 
 async def test_no_client_sees_or_touches_a_book(gateway: Gateway, group: str) -> None:
@@ -325,6 +470,8 @@ class Story:
         """What is committed here; None while the cluster has the group."""
         self.next_offset = 1
         self.epoch = 0
+        self.asleep: Reading | None = None
+        """What an adopter has read before it fell asleep."""
 
     def new_offsets(self) -> dict[int, int]:
         self.next_offset += 1
@@ -339,15 +486,22 @@ class Story:
             self.delete,
             self.reload,
             self.give_back,
+            self.fall_asleep,
+            self.wake,
+            self.expire,
         ]
         await self.rng.choice([*happens, self.hang_up, self.commit])()
         await self.check()
 
     async def work_at_the_cluster(self) -> None:
-        if self.here is None:
-            self.cluster |= self.new_offsets()
+        asleep = self.asleep is not None and self.asleep.epoch == (await self.gateway.mark(self.group)).epoch
+        if self.here is None and not asleep:
+            self.cluster = self.cluster | self.new_offsets()
 
     async def adopt(self) -> None:
+        if self.here is None and not self.cluster:
+            await self.adopt_unknown()
+            return
         fails = self.here is None and self.fails()
         error, adopted, taken = await self.gateway.adopt(self.group, self.cluster)
         if error is NONE:
@@ -360,6 +514,52 @@ class Story:
         await self.gateway.led.loaded()
         if (await self.gateway.adopt(self.group, None))[1] and self.here is None:
             self.here = dict(self.cluster)
+
+    async def adopt_unknown(self) -> None:
+        """The group is nowhere; it begins, or not."""
+        assert (await self.gateway.adopt_unknown(self.group)).vacant
+        assert await self.gateway.fetch(self.group) == {}
+        if self.rng.random() < 0.5:
+            self.here = {}
+            await self.commit()
+        else:
+            self.gateway.led.edge.clock.passed_ms += VACANT_MS
+            shard = self.gateway.led.manager.shard_for(self.group)
+            assert isinstance(shard, Shard)
+            shard.vacant.clear()
+
+    async def fall_asleep(self) -> None:
+        """Read the cluster, as an adopter; a client is there again only after others gave the group back."""
+        epoch = (await self.gateway.mark(self.group)).epoch
+        if self.here is None:
+            self.asleep = Reading(table(self.cluster), epoch)
+
+    async def wake(self) -> None:
+        """Store what was read, after whatever has happened meanwhile."""
+        if self.asleep is None:
+            return
+        offsets = {each.partition: each.offset for each in self.asleep.offsets}
+        is_stale = self.asleep.epoch != (await self.gateway.mark(self.group)).epoch
+        error, _, _ = await self.gateway.adopt(self.group, offsets, epoch=self.asleep.epoch)
+        if self.here is None and not is_stale:
+            self.here = offsets
+        assert error is (STALE if self.here is None else NONE)
+        self.asleep = None
+
+    async def expire(self) -> None:
+        """All that was committed is as old as it can be."""
+        if self.here is None:
+            return
+        clock, retention_ms = (
+            self.gateway.led.edge.clock,
+            self.gateway.led.manager.env.config.offsets_retention_ms,
+        )
+        self.here = self.cluster = {}
+        for _ in range(2):
+            clock.passed_ms += retention_ms
+            await expire(self.gateway)
+        if not (await self.gateway.mark(self.group)).adopted:
+            self.here = None
 
     def fails(self) -> bool:
         """Let the next flush fail now and then, with or without having been written."""
@@ -393,7 +593,7 @@ class Story:
         if self.rng.random() < 0.3:  # something was committed since it was read
             assert await self.gateway.give_back(self.group, {**self.here, 9: 1 << 40}) is not NONE
             return
-        self.cluster |= self.here
+        self.cluster = self.cluster | self.here
         if await self.gateway.give_back(self.group, self.here) is NONE:
             self.here = None
 
@@ -401,10 +601,14 @@ class Story:
         """A gateway is gone in the middle of what it asks."""
         adoptions = self.gateway.adoptions
         if self.here is not None:
-            self.cluster |= self.here
+            self.cluster = self.cluster | self.here
             steps: Any = adoptions.give_back(Waiting(), self.group, table(self.here))
         else:
-            steps = adoptions.adopt(Waiting(), self.group, table(self.cluster))
+            steps = adoptions.adopt(
+                Waiting(),
+                self.group,
+                Reading(table(self.cluster), (await self.gateway.mark(self.group)).epoch),
+            )
         break_off(steps, after=self.rng.randrange(20))
         await settle()
         if self.rng.random() < 0.5:

@@ -2,8 +2,8 @@
 """Groups move in and out, with any number of movers at once that may be stopped at any step: no offset goes back.
 
 What the model does not do, since no order of steps could stand it: a client does not join at the cluster while the
-group is being moved in; an attempt to move it in is not kept waiting while it is in, moves out and is gone; and of
-those that move it out there is one at a time, for which the command holds a lock.
+group is being moved in, which ends for those that were asleep meanwhile once it has moved out again; and of those that
+move it out there is one at a time, for which the command holds a lock.
 """
 
 import random
@@ -20,8 +20,11 @@ from coordinator.upstream.adoption import (
     GiveBackAnswer,
     GivenBack,
     GroupState,
+    Mark,
     Offset,
     Offsets,
+    Reading,
+    Stored,
     TopicPartition,
     adopt_group,
     give_back_group,
@@ -47,6 +50,8 @@ class World:
     there: dict[TopicPartition, Offset] = field(default_factory=dict)
     here: dict[TopicPartition, Offset] = field(default_factory=dict)
     marked: bool = False
+    vacant: bool = False
+    epoch: int = 0
     members_there: int = 0
     members_here: int = 0
     refused: dict[TopicPartition, int] = field(default_factory=dict)
@@ -54,19 +59,24 @@ class World:
 
     # --- the port to the coordinator ---
 
-    async def is_adopted(self, group: GroupId) -> bool:
-        return await self._asked(lambda: self.marked)
+    async def mark(self, group: GroupId) -> Mark:
+        return await self._asked(lambda: Mark(self.marked, self.vacant, self.epoch))
 
     async def has(self, group: GroupId) -> bool:
         return await self._asked(lambda: bool(self.here))
 
-    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
-        def store() -> bool:
+    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+        def store() -> Stored:
             if self.marked:
-                return False
-            self.marked = True
-            self.here = self.here or dict(offsets)
-            return True
+                return Stored.THERE
+            if reading.epoch != self.epoch:
+                return Stored.STALE
+            if reading.is_unknown and not self.here:
+                self.vacant = True
+                return Stored.VACANT
+            self.marked, self.vacant = True, False
+            self.here = self.here or dict(reading.offsets)
+            return Stored.TAKEN
 
         return await self._asked(store)
 
@@ -75,13 +85,14 @@ class World:
 
     async def give_back(self, group: GroupId, offsets: Offsets) -> GiveBackAnswer:
         def remove() -> GiveBackAnswer:
-            if not self.marked:
+            if not self.marked and not self.here:
                 return GiveBackAnswer.UNKNOWN
             if self.members_here:
                 return GiveBackAnswer.LIVE
             if self.here != offsets:
                 return GiveBackAnswer.CHANGED
             self.marked, self.here = False, {}
+            self.epoch += 1
             return GiveBackAnswer.GONE
 
         return await self._asked(remove)
@@ -90,7 +101,11 @@ class World:
 
     async def state(self, group: GroupId) -> GroupState:
         return await self._asked(
-            lambda: GroupState("classic", "Stable" if self.members_there else "Empty", self.members_there)
+            lambda: (
+                GroupState("classic", "Stable" if self.members_there else "Empty", self.members_there)
+                if self.members_there or self.there
+                else GroupState.none()
+            )
         )
 
     async def committed(self, group: GroupId) -> Offsets:
@@ -129,8 +144,10 @@ class Play:
         self.world = World()
         self.truth: dict[TopicPartition, Offset] = {}
         self.adopting: list[Coroutine[Any, Any, Any]] = []
+        self.heard: dict[Coroutine[Any, Any, Any], int] = {}
+        """What the epoch was when a mover has last asked for it, or a turn before."""
         self.giving: list[Coroutine[Any, Any, Any]] = []
-        self.moved_in = self.moved_out = 0
+        self.moved_in = self.moved_out = self.begun = 0
 
     def act(self, action: str, number: int) -> None:
         getattr(self, action)(number)
@@ -139,11 +156,18 @@ class Play:
     def check(self) -> None:
         world = self.world
         holds = world.here if world.marked else world.there
+        assert not world.vacant or holds == {}, "nowhere"
         assert holds == self.truth, f"clients would read {holds}, and have committed {self.truth}"
 
     def join_there(self, _: int) -> None:
-        if not (self.world.marked or self.adopting or self.giving):
-            self.world.members_there = 1
+        """Movers that are asleep since the group was last here do not matter, others look once more."""
+        world = self.world
+        if not (world.marked or self._is_awake() or self.giving):
+            world.members_there, world.vacant = 1, False
+
+    def _is_awake(self) -> bool:
+        """Whether somebody may have read what is to be stored."""
+        return any(epoch == self.world.epoch for epoch in self.heard.values())
 
     def commit_there(self, number: int) -> None:
         if self.world.members_there:
@@ -153,47 +177,71 @@ class Play:
         self.world.members_there = 0
 
     def join_here(self, _: int) -> None:
+        self._begin()
         if self.world.marked:
             self.world.members_here = 1
 
     def commit_here(self, number: int) -> None:
         """A member, or a consumer that is none."""
+        self._begin()
         if self.world.marked:
             self._commit(self.world.here, number)
+
+    def _begin(self) -> None:
+        """What is nowhere begins here."""
+        if self.world.vacant:
+            self.world.marked, self.world.vacant = True, False
+            self.begun += 1
+
+    def expire(self, _: int) -> None:
+        """All that was committed is too old, here and there, and so is the mark."""
+        world = self.world
+        is_read = not world.marked and self._is_awake()
+        if not (is_read or world.members_here or world.members_there or self.giving):
+            self.truth, world.here, world.there = {}, {}, {}
+            if world.marked:
+                world.marked = False
+                world.epoch += 1
 
     def leave_here(self, _: int) -> None:
         self.world.members_here = 0
 
     def start_adopting(self, _: int) -> None:
-        if len(self.adopting) < 3 and not self.giving:
+        if len(self.adopting) < 3:
             self.adopting.append(adopt_group(self.world, self.world, GROUP))
 
     def start_giving(self, _: int) -> None:
-        if not self.giving and not self.adopting:
+        if not self.giving:
             self.giving.append(give_back_group(self.world, self.world, GROUP))
 
     def step(self, number: int) -> None:
         for movers in (self.adopting, self.giving):
             if movers:
                 mover = movers[number % len(movers)]
+                before = self.heard.get(mover, self.world.epoch)
+                if movers is self.adopting:
+                    self.heard[mover] = self.world.epoch
                 try:
                     mover.send(None)
                 except StopIteration as done:
                     movers.remove(mover)
-                    self._moved(done.value.outcome)
+                    self.heard.pop(mover, None)
+                    self._moved(done.value.outcome, before)
 
     def kill(self, number: int) -> None:
         for movers in (self.adopting, self.giving):
             if movers:
-                movers.pop(number % len(movers)).close()
+                mover = movers.pop(number % len(movers))
+                self.heard.pop(mover, None)
+                mover.close()
 
-    def _moved(self, outcome: Adopted | GivenBack) -> None:
-        """What is said was done is done, until the next mover comes."""
+    def _moved(self, outcome: Adopted | GivenBack, epoch: int) -> None:
+        """What is said was done is done, until the next mover comes; `epoch` was when the answer left."""
         if outcome in (Adopted.ADOPTED, Adopted.ALREADY):
-            assert self.world.marked, outcome
+            assert self.world.marked or self.world.epoch > epoch, outcome
             self.moved_in += outcome is Adopted.ADOPTED
         elif outcome in (GivenBack.GIVEN, GivenBack.NOTHING):
-            assert not self.world.marked, outcome
+            assert not self.world.marked or self.adopting or self.begun, outcome
             self.moved_out += outcome is GivenBack.GIVEN
 
     def end(self) -> None:
@@ -208,7 +256,7 @@ class Play:
 
 ACTIONS = [
     *("join_there", "commit_there", "leave_there", "join_here", "commit_here", "leave_here", "leave_here"),
-    *("start_adopting", "start_giving", "kill"),
+    *("start_adopting", "start_adopting", "start_giving", "kill", "expire"),
     *["step"] * 20,
 ]
 PLAYS = 200
@@ -217,7 +265,7 @@ TURNS = 1_000
 
 @pytest.mark.parametrize("act", range(4))
 def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> None:
-    moved_in = moved_out = 0
+    moved_in = moved_out = begun = 0
     for seed in range(act * PLAYS, (act + 1) * PLAYS):
         chance, play = random.Random(seed), Play()
         for _ in range(TURNS):
@@ -225,10 +273,12 @@ def test_no_offset_goes_back_whoever_moves_a_group_and_is_stopped(act: int) -> N
         play.end()
         moved_in += play.moved_in
         moved_out += play.moved_out
+        begun += play.begun
         finish(adopt_group(play.world, play.world, GROUP))
         assert not play.world.marked or play.world.here == play.truth, seed
     assert moved_in > PLAYS, "the plays have to be about something"
     assert moved_out > PLAYS // 2, "the plays have to be about something"
+    assert begun > PLAYS // 2, "the plays have to be about something"
 
 
 @pytest.mark.parametrize("stopped_after", range(14))
@@ -242,7 +292,7 @@ def test_an_adoption_that_is_stopped_anywhere_is_done_by_the_next(stopped_after:
             break
     first.close()
     result = finish(adopt_group(world, world, GROUP))
-    assert result.outcome.is_here
+    assert result.outcome.may_be_served
     assert world.here == {PLACES[0]: Offset(5, 2, "m")}
 
 

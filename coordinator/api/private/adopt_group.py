@@ -10,7 +10,7 @@ from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import moments, work_in_slices
 from coordinator.node import Node
-from coordinator.partitions.adoption import Adopted, Offset
+from coordinator.partitions.adoption import Adopted, Offset, Reading
 from protocol.apis import VersionRange
 from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
@@ -19,18 +19,29 @@ from protocol.names import GroupId
 
 
 class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A group and what the cluster has committed for it; without that it is only asked about."""
+    """A group and what the cluster has committed for it; without that it is only asked about.
+
+    `epoch` is what the answer to that had, before the cluster was read; `unknown`: it knows nothing of the group.
+    """
 
     AdoptedTopic: Any
     group_id: GroupId
+    epoch: int
+    unknown: bool
     offsets: list[Any] | None
 
 
 class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """Whether the group is marked as taken over, and how many offsets were taken for that."""
+    """Whether the group is marked as taken over, and how many offsets were taken for that.
+
+    A `vacant` one is nowhere: it may be asked for, for a moment. FENCED_LEADER_EPOCH: what was read of the cluster may
+    be older than what it has by now.
+    """
 
     error_code: int
     adopted: bool
+    vacant: bool
+    epoch: int
     taken: int
 
 
@@ -46,8 +57,9 @@ def _adopt(
 ) -> Generator[None, None, AdoptGroupResponse]:
     offsets = yield from offsets_of(request.offsets or [])
     adopted = Adopted(ErrorCode.INVALID_REQUEST)
-    if offsets is not None:
-        adopted = yield from node.door.adoptions.adopt(ctx, request.group_id, offsets)
+    if offsets is not None and not (offsets and request.unknown):
+        reading = Reading(offsets, request.epoch, request.unknown)
+        adopted = yield from node.door.adoptions.adopt(ctx, request.group_id, reading)
     return _response(adopted, ctx.api_version)
 
 
@@ -77,7 +89,12 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
 def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:
     make: Any = AdoptGroupResponse
     response: AdoptGroupResponse = make(
-        version=version, error_code=int(adopted.error), adopted=adopted.is_adopted, taken=adopted.taken
+        version=version,
+        error_code=int(adopted.error),
+        adopted=adopted.is_adopted,
+        vacant=adopted.is_vacant,
+        epoch=adopted.epoch,
+        taken=adopted.taken,
     )
     return response
 

@@ -15,7 +15,17 @@ from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_path
-from coordinator.upstream.adoption import GiveBackAnswer, Offset, Offsets, TopicPartition, as_topics
+from coordinator.upstream.adoption import (
+    GiveBackAnswer,
+    Mark,
+    Offset,
+    Offsets,
+    Reading,
+    Stored,
+    TopicPartition,
+    as_topics,
+)
+from coordinator.upstream.private import adopt_request, mark_of, stored_of
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -94,18 +104,19 @@ class PrivateNodes:
 
     # --- the port Here ---
 
-    async def is_adopted(self, group: GroupId) -> bool:
-        """Whether the group is marked as adopted."""
-        return bool((await self._adopt(group, None)).adopted)
+    async def mark(self, group: GroupId) -> Mark:
+        """How it is with the group here."""
+        return mark_of(await self._adopt(group, None))
 
     async def has(self, group: GroupId) -> bool:
         """Whether there is anything of the group here."""
         return group in self.list_groups()
 
-    async def adopt(self, group: GroupId, offsets: Offsets) -> bool:
-        """Store offsets and mark; whether it was this that did."""
-        answer = await self._adopt(group, offsets)
-        return bool(answer.taken) or not offsets
+    async def adopt(self, group: GroupId, reading: Reading) -> Stored:
+        """Store what was read of the cluster, unless the group is ours already or that is too old."""
+        stored = stored_of(await self._adopt(group, reading), reading)
+        assert stored is not None, "other errors have been raised"
+        return stored
 
     async def offsets(self, group: GroupId) -> Offsets:
         """All offsets that the group has here."""
@@ -144,17 +155,15 @@ class PrivateNodes:
 
         return await self._ask(group, ask)
 
-    async def _adopt(self, group: GroupId, offsets: Offsets | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: Reading | None) -> Any:
         from coordinator.api.private.adopt_group import AdoptGroupRequest
 
-        make: Any = AdoptGroupRequest
-        kind = make.AdoptedTopic
-        rows = None if offsets is None else as_topics(offsets, kind, kind.AdoptedPartition)
-        request = make(group_id=group, offsets=rows)
+        request = adopt_request(AdoptGroupRequest, group, reading)
 
         def ask(connection: Connection) -> Any:
             answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
-            self._check(answer.error_code, f"adopting group {group}")
+            if answer.error_code != ErrorCode.FENCED_LEADER_EPOCH:
+                self._check(answer.error_code, f"adopting group {group}")
             return answer
 
         return await self._ask(group, ask)

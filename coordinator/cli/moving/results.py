@@ -16,7 +16,9 @@ from coordinator.upstream.adoption import (
 )
 from coordinator.upstream.errors import error_name
 
-DONE: Final = frozenset({Adopted.ADOPTED, Adopted.ALREADY, GivenBack.GIVEN, GivenBack.NOTHING})
+DONE: Final = frozenset(
+    {Adopted.ADOPTED, Adopted.ALREADY, Adopted.VACANT, GivenBack.GIVEN, GivenBack.NOTHING}
+)
 FAILED: Final = "failed"
 
 
