@@ -135,6 +135,7 @@ def _topic(
     if by_id:
         known = node.catalogue.by_id(topic.topic_id)
         if known is None:
+            node.catalogue_store.on_missed()
             for _ in topic.partition_indexes:
                 node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
             return _unknown_topic_id(topic)

@@ -118,6 +118,8 @@ def _topics(
         indexes = list(committed) if wanted is None else topic.partition_indexes
         partitions = _partitions(node, kept, committed, indexes, ctx)
         yield _topic(make, ctx, name, None if known is None else known.uuid, partitions)
+    if unknown:
+        node.catalogue_store.on_missed()
     for topic in unknown:
         refused = (_unknown_topic_id(index) for index in topic.partition_indexes)
         yield _topic(make, ctx, topic.name, UUID(bytes=topic.topic_id), refused)

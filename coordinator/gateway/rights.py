@@ -115,8 +115,9 @@ class Rights:
         missing = known.missing(pending.rights, pending.may, self._mono_ms())
         if missing:
             self._find_out(session, known, missing, pending)
-            if self._named is not None and len(missing) > 1:
-                self._named([right.name for right in missing if right.resource is Resource.TOPIC])
+            topics = [right.name for right in missing if right.resource is Resource.TOPIC]
+            if topics and self._named is not None:
+                self._named(topics)
         return pending
 
     def _find_out(self, session: ClientSession, known: Known, missing: list[Right], pending: Pending) -> None:

@@ -117,44 +117,69 @@ async def test_a_client_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) 
         adopting.waiting[0][1](ErrorCode.NONE)
 
 
+def commit_to(topic: str) -> bytes:
+    """A commit of a standalone consumer, with its length."""
+    commit = OffsetCommitRequest(
+        group_id=GroupId("g"),
+        member_id=MemberId(""),
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[])],
+    )
+    return asked(ApiKey.OFFSET_COMMIT, 8, commit)
+
+
+async def topic_may_be_read(broker: Peer, name: str) -> None:
+    """Answer the question what may be done with a topic."""
+    question = await broker.frame()
+    (topic,) = read_request(question).topics
+    assert (key_of(question), topic.name) == (ApiKey.METADATA, name)
+    said = {
+        "error_code": 0,
+        "name": name,
+        "is_internal": False,
+        "partitions": [],
+        "authorized_operations": {3, 8},
+    }
+    metadata = {
+        "throttle_time_ms": 0,
+        "brokers": [],
+        "cluster_id": None,
+        "controller_id": 1,
+        "topics": [said],
+        "authorized_operations": None,
+    }
+    frame = frame_of(ApiKey.METADATA, metadata, 8)
+    broker.send(frame[:4] + question[4:8] + frame[8:])
+
+
 async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path) -> None:
     named: list[Any] = []
     async with housed(tmp_path, gate=None) as house:
         house.gateway.on_new_topics = named.append
-        commit = OffsetCommitRequest(
-            group_id=GroupId("g"),
-            member_id=MemberId(""),
-            topics=[OffsetCommitRequestTopic(name="new", partitions=[])],
-        )
         for _ in range(2):
             client = await house.client(OUR_ID)
-            client.send(asked(ApiKey.OFFSET_COMMIT, 8, commit))
+            client.send(commit_to("new"))
             broker = await house.broker.peer()
             await heartbeat_of_nobody(broker, ALLOWED)
-            question = await broker.frame()
-            (topic,) = read_request(question).topics
-            assert (key_of(question), topic.name) == (ApiKey.METADATA, "new")
-            topics = [
-                {
-                    "error_code": 0,
-                    "name": "new",
-                    "is_internal": False,
-                    "partitions": [],
-                    "authorized_operations": {3, 8},
-                }
-            ]
-            metadata = {
-                "throttle_time_ms": 0,
-                "brokers": [],
-                "cluster_id": None,
-                "controller_id": 1,
-                "topics": topics,
-                "authorized_operations": None,
-            }
-            frame = frame_of(ApiKey.METADATA, metadata, 8)
-            broker.send(frame[:4] + question[4:8] + frame[8:])
+            await topic_may_be_read(broker, "new")
             await (await proxied(house, client)).frame()
     assert named == [{"new"}]
+
+
+async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> None:
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.on_new_topics = named.append
+        client = await house.client(OUR_ID)
+        client.send(commit_to("first"))
+        broker = await house.broker.peer()
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "first")
+        node = await proxied(house, client)
+        await node.frame()
+        client.send(commit_to("second"))  # of its group nothing is asked again
+        await topic_may_be_read(broker, "second")
+        await node.frame()
+    assert named == [{"first"}, {"second"}]
 
 
 async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(
