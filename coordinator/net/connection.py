@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One client connection: frames in, replies out in the order of their requests.
 
-A request is handled as soon as it is read. Its reply may have to wait: for a flush that makes what it says
+A request is handled as soon as it is read. Its reply may have to wait (`replies`): for a flush that makes what it says
 durable, or, when it was parked (a join, a sync, a long poll), for the rest of the group. Later requests go on
 being handled behind a reply that waits for a flush, but not behind a parked one: Kafka takes the requests of a
 connection one at a time, and clients rely on a request behind a join seeing what the join did.
@@ -16,45 +16,33 @@ A request that breaks the protocol ends the connection after the answers to thos
 
 import asyncio
 from collections import deque
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
-from coordinator.api.part_errors import count_part_errors
-from coordinator.api.slices import error_in_steps, handle_in_steps
+from coordinator.api.slices import handle_in_steps
 from coordinator.api.table import Handled
+from coordinator.net.answers import encode_answer
 from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
 from coordinator.net.owed import Owed
 from coordinator.net.refusals import code_of_failure, count_refused, error_response
+from coordinator.net.repeated import Repeated
+from coordinator.net.replies import Replies
 from coordinator.net.server import Server
-from coordinator.partitions.append_errors import group_error
 from coordinator.partitions.door import RequestRefused
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import Ticket
-from protocol.errors import (
-    ErrorCode,
-    ProtocolError,
-)
+from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import FrameReader
-from protocol.headers import decode_request_header, encode_response, response_head, route_of
+from protocol.headers import RequestHeader, decode_request_header, route_of
 from protocol.strangers import NotKafka
 
 log = get_logger("connection")
-
-DONE: Final = object()
-
-REPLIES_WAITING_MAX = 10_000
-"""A connection is read no further while so many of its replies wait."""
 
 ANSWERS_BYTES_MAX = 1024 * 1024
 """A connection's requests are handled no further while answers of more bytes than these wait."""
 
 SMALL_REQUEST_BYTES = 2048
 """Longer requests may have hundreds of things in them: those beyond `Handled.small_bytes` are handled in slices."""
-
-REPEATED_REQUESTS_MAX = 32
-REPEATED_BYTES_MAX = 1024
-"""How many decoded requests a connection remembers, and of what size at most."""
 
 
 class Connection:
@@ -65,7 +53,6 @@ class Connection:
 
     __slots__ = (
         "_asked",
-        "_awaited",
         "_backlog",
         "_backlog_bytes",
         "_client_host",
@@ -78,12 +65,10 @@ class Connection:
         "_parked",
         "_paused_for_backlog",
         "_reader",
-        "_refusing",
         "_repeated",
         "_replies",
         "_server",
         "_transport",
-        "_void",
         "client_software",
         "last_active",
         "peer",
@@ -92,19 +77,16 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._reader = FrameReader(server.request_bytes_max, server.frame_bounds)
-        self._repeated: dict[tuple[Handled, bytes], Any] = {}
-        self._replies: deque[RequestContext] = deque()  # in request order; parked ones have no frame yet
+        self._repeated = Repeated()
         self._backlog: deque[bytes] = deque()  # frames that cannot be handled yet
         self._backlog_bytes = 0
-        self._owed = Owed(server.unsent)
+        self._owed = Owed(server)
+        self._replies = Replies(server.stats, self._owed)
         self._going_on = False  # whether `_go_on` will be called
         self._failure: str | None = None  # what broke the protocol behind the backlog
         self._last_words = b""  # what a client of another protocol understands
         self._parked: RequestContext | None = None
-        self._awaited: Ticket | None = None  # the ticket that will release this connection
         self._long = LongWork(server.turns, server.longest)  # that answers the parked request
-        self._void: deque[tuple[RequestContext, ErrorCode]] = deque()  # what is still to be refused
-        self._refusing: Work | None = None  # that refuses them
         self._paused_for_backlog = False
         self._asked = 0  # a bit for each api of `is_first`
         self._closing = False
@@ -127,33 +109,23 @@ class Connection:
         self.peer = peer
         self._client_host = f"/{address}"
         self.last_active = asyncio.get_running_loop().time()
-        server = self._server
-        if not server.admission.admit(address):
-            server.stats.connections_refused += 1
+        if not self._server.admit(self, address):
             self._closing = True
             self._transport.abort()
-            return
-        server.stats.connections_accepted += 1
-        server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the socket. A parked join still takes part in its group, its answer goes nowhere."""
-        server = self._server
-        if self in server.connections:
-            server.connections.discard(self)
-            server.admission.leave(self._client_host[1:])
+        self._server.leave(self, self._client_host[1:])
         self._forget()
         self._owed.emptied()
-        server.unsent.forget(self)
+        self._server.unsent.forget(self)
 
     def _forget(self) -> None:
         self._closing = True
         self._owed.drop_answers()
-        self._replies.clear()
-        self._void.clear()
-        self._refusing = None
+        self._replies.forget()
         self._backlog.clear()
-        self._repeated.clear()
+        self._repeated.forget()
         if self._parked is not None:
             self._parked.abandon()
         # The garbage collector does not look into a request's context, which refers to its connection.
@@ -188,8 +160,8 @@ class Connection:
         try:
             frames = self._reader.feed(data)
         except ProtocolError as error:
-            # See below. The reader keeps the error, and its traceback would keep this connection until the garbage
-            # collector comes, which is rarely.
+            # The reader keeps the error (`_break_behind` has it from there), whose traceback would keep this
+            # connection until the garbage collector comes, which is rarely.
             error.__traceback__ = None
             frames = []
         if self._parked is not None or self._backlog or self._owed.is_full:
@@ -246,11 +218,21 @@ class Connection:
             if len(frame) > SMALL_REQUEST_BYTES:
                 is_large = len(frame) > api.small_bytes
             if not is_large:
-                request = self._decode_repeated(api, frame, pos) if api.repeats else api.decode(frame, pos)
+                request = self._repeated.decode(api, frame, pos) if api.repeats else api.decode(frame, pos)
         except ProtocolError as error:
-            count_refused(self._server.stats, error)
+            count_refused(server.stats, error)
             self._break_here(error)
             return None
+        ctx = self._begin(api, header, request, now_ns)
+        if is_large:
+            # Once those have had their turn who ask less.
+            ctx.is_large = True
+            self._replies.queue.append(ctx)
+            self._long.begin_later(self, ctx, handle_in_steps(server.node, ctx, api, frame, pos))
+            return None
+        return ctx if self._answer(api, ctx) and self._handled(ctx, out) else None
+
+    def _begin(self, api: Handled, header: RequestHeader, request: Any, now_ns: int) -> RequestContext:
         ctx = RequestContext(
             self,
             header.api_key,
@@ -263,85 +245,57 @@ class Connection:
         )
         ctx.began_ns = now_ns
         self._parked = ctx  # until answered; a handler may answer a parked request before it returns
-        if is_large:
-            # Once those have had their turn who ask less.
-            ctx.is_large = True
-            self._replies.append(ctx)
-            self._long.begin_later(self, ctx, handle_in_steps(server.node, ctx, api, frame, pos))
-            return None
-        server.stats.handled(header.api_key)
+        return ctx
+
+    def _answer(self, api: Handled, ctx: RequestContext) -> bool:
+        """Have the handler answer a request, or park it; False where that ends the connection."""
+        server = self._server
+        server.stats.handled(ctx.api_key)
         try:
-            response = api.handle(server.node, request, ctx)
+            response = api.handle(server.node, ctx.request, ctx)
         except ProtocolError as error:  # no answer could be read
             self._parked = None
             self._break_here(error)
-            return None
+            return False
         except Exception:
-            log.exception("a request failed", api=api.name, version=header.api_version, peer=self.peer)
-            response = error_response(self._server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
+            log.exception("a request failed", api=api.name, version=ctx.api_version, peer=self.peer)
+            response = error_response(server.stats, ctx, ErrorCode.UNKNOWN_SERVER_ERROR)
         if response is not PARKED:
-            self._encode(ctx, response)
-        return ctx if self._handled(ctx, out) else None
+            self.encode(ctx, response)
+        return True
 
     def _handled(self, ctx: RequestContext, out: list[bytes]) -> bool:
         """Whether the reply is in `out`; else it, or the place for it, is kept among those that wait."""
         frame = ctx.frame
         if frame is None:
             if self._parked is ctx:  # else the connection has ended
-                self._replies.append(ctx)
+                self._replies.queue.append(ctx)
             return False
         self._parked = None
-        if not self._replies and self._is_ready(ctx):
+        replies = self._replies.queue
+        if not replies and self._replies.is_ready(ctx, self):
             out.append(frame)
             if ctx.rest is not None:
                 out += ctx.rest
             return True
-        self._replies.append(ctx)
-        if len(self._replies) >= REPLIES_WAITING_MAX:
+        replies.append(ctx)
+        if self._replies.is_full:
             self._pause_or_resume()
         return False
 
-    def _decode_repeated(self, api: Handled, frame: bytes, pos: int) -> Any:
-        """Decode a request that clients send again and again, byte for byte, only the first time."""
-        key = (api, frame[pos:])
-        request = self._repeated.get(key)
-        if request is None:
-            request = api.decode(frame, pos)
-            if len(frame) <= REPEATED_BYTES_MAX:
-                if len(self._repeated) >= REPEATED_REQUESTS_MAX:
-                    self._repeated.clear()
-                self._repeated[key] = request
-        return request
-
-    def _encode(self, ctx: RequestContext, response: Any) -> None:
+    def encode(self, ctx: RequestContext, response: Any) -> None:
+        """Make the frame of a request's answer; one that cannot be made ends the connection."""
         if response is SILENT:
             ctx.frame = b""
             return
-        api: Handled = ctx.api
-        if api.adapt is not None:
-            response = api.adapt(response, ctx.api_version)
-        if api.has_error and response.error_code:
-            self._server.stats.error(api.key, response.error_code)
-        if api.error_parts and not api.counts_part_errors:
-            count_part_errors(self._server.stats, api.key, api.error_parts, response)
         try:
-            frame = encode_response(ctx.correlation_id, api.encode(response), api.flexible_response)
-        except Exception as error:
+            frame = encode_answer(self._server.stats, ctx, response)
+        except ProtocolError as error:
             # A parked request is completed by somebody else's, who must not suffer from this.
-            log.exception("an answer cannot be written", api=api.name, peer=self.peer)
-            self._break(ProtocolError(f"the answer to its {api.name} cannot be written: {error}"))
+            log.exception("an answer cannot be written", api=ctx.api.name, peer=self.peer)
+            self._break(error)
             frame = b""
-        self._set_frame(ctx, frame, None)
-
-    def _set_frame(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
-        more_bytes = len(frame)
-        if rest is not None:
-            more_bytes += _size(rest)
-        if ctx.frame is not None:
-            self._owed.replaced(len(ctx.frame) + _size(ctx.rest))
-        self._owed.add(more_bytes)
-        ctx.frame = frame
-        ctx.rest = rest
+        self._owed.put(ctx, frame, None)
 
     # --- what is done in slices ---
 
@@ -355,14 +309,9 @@ class Connection:
     def finish(self, ctx: RequestContext, result: Any) -> None:
         """Long work is done: `result` is the response, or the pieces of its body."""
         if isinstance(result, list):
-            api: Handled = ctx.api
-            head = response_head(ctx.correlation_id, _size(result), api.flexible_response)
-            if _size(result) <= self._server.pieces_from_bytes:
-                self._set_frame(ctx, b"".join([head, *result]), None)
-            else:
-                self._set_frame(ctx, head, result)
+            self._owed.put_pieces(ctx, result)
         else:
-            self._encode(ctx, result)
+            self.encode(ctx, result)
         self._go_on_behind(ctx)
 
     def fail(self, ctx: RequestContext, error: Exception) -> None:
@@ -378,7 +327,7 @@ class Connection:
             api: Handled = ctx.api
             self._end_with(ctx, ProtocolError(f"its {api.name} cannot be answered: {error}"))
             return
-        self._encode(ctx, error_response(self._server.stats, ctx, code))
+        self.encode(ctx, error_response(self._server.stats, ctx, code))
         self._go_on_behind(ctx)
 
     def _end_with(self, ctx: RequestContext, error: ProtocolError) -> None:
@@ -386,8 +335,7 @@ class Connection:
         if ctx.request is None:
             count_refused(self._server.stats, error)
         self._parked = None
-        if self._replies and self._replies[-1] is ctx:
-            self._replies.pop()
+        self._replies.drop_newest(ctx)
         self._break_here(error)
         self._after_sending()
 
@@ -404,19 +352,19 @@ class Connection:
         """Answer a parked request; only the first answer counts, and none on a connection that is gone."""
         if ctx.frame is not None or ctx.is_void or self._closing:
             return
-        self._encode(ctx, response)
+        self.encode(ctx, response)
         self._go_on_behind(ctx)
 
     def _go_on_behind(self, ctx: RequestContext) -> None:
         """The parked request has its answer: what came behind it is handled now."""
-        if self._parked is ctx and self._replies and self._replies[-1] is ctx:
+        if self._parked is ctx and self._replies.is_newest(ctx):
             self._parked = None
             # Not now: what completes this is in the middle of a step of the same group, perhaps.
             self.go_on_soon()
 
     def release(self) -> None:
         """Send the replies at the head of the queue that wait for nothing any more."""
-        self._awaited = None
+        self._replies.awaited = None
         self._send_ready()
         if self._backlog or self._failure is not None:
             self._after_sending()
@@ -424,97 +372,20 @@ class Connection:
             self._pause_or_resume()
 
     def _send_ready(self) -> None:
-        replies, server = self._replies, self._server
-        now_ns = server.turns.nanos()
-        out: list[bytes] = []
-        while replies and replies[0].frame is not None and self._is_ready(replies[0]):
-            reply = replies.popleft()
-            server.stats.answered(reply.api_key, now_ns - reply.began_ns)
-            out.append(reply.frame or b"")
-            if reply.rest is not None:
-                out += reply.rest
-        self._write(out)
-
-    def _is_ready(self, ctx: RequestContext) -> bool:
-        """Whether a reply at the head of the queue may leave now.
-
-        Otherwise the connection goes on when what it waits for has come to its end, or, where that was lost, once
-        the reply has become an error.
-        """
-        if ctx.ticket.is_durable and ctx.more is None:
-            return True
-        blocker = ctx.blocker()
-        if blocker is None:
-            return True
-        if blocker.error is not None:
-            self._refuse(ctx, blocker.error)
-        elif self._awaited is not blocker:
-            self._awaited = blocker
-            blocker.wait(self)
-        return False
+        self._write(self._replies.take_ready(self, self._server.turns.nanos()))
 
     def refuse_lost(self) -> None:
         """Make every reply void that depends on what was lost, also of requests that are still being answered."""
-        for ctx in self._replies:
-            error = ctx.failure()
-            if error is not None:
-                self._refuse(ctx, error)
+        self._replies.refuse_lost(self)
 
-    def _refuse(self, ctx: RequestContext, error: ErrorCode) -> None:
-        """Make a reply void, as what it says may never become true, and answer this error of the log instead, soon.
-
-        So many may wait, and for so much, that all of it is not done at once.
-        """
-        if ctx.is_void:
-            return
-        if ctx.frame is None:  # it waits for something else, or is being answered in slices
-            self._long.drop()
-            self._parked = None
-        else:
-            self._set_frame(ctx, b"", None)
-            ctx.frame = None
-        ctx.is_void = True
-        self._void.append((ctx, group_error(error)))
-        if self._refusing is None:
-            self._refusing = self._refuse_all()
-        self.go_on_soon()
-
-    def _refuse_all(self) -> Work:
-        while self._void:
-            ctx, error = self._void.popleft()
-            ctx.forget()
-            if ctx.is_large:
-                response = yield from error_in_steps(self._server.stats, ctx, error)
-            else:
-                response = error_response(self._server.stats, ctx, error)
-            self._encode(ctx, response)
-            yield
-
-    def _refuse_some(self) -> None:
-        """Refuse what is void for one share of a turn."""
-        turns = self._server.turns
-        ends_ns = turns.nanos() + turns.share_ns
-        while (refusing := self._refusing) is not None:
-            if next(refusing, DONE) is DONE:
-                self._refusing = None
-            elif turns.nanos() >= ends_ns:
-                self.go_on_soon(again=True)
-                break
+    def give_up(self) -> None:
+        """What the parked request waits for, or is being made for it, is not its answer any more."""
+        self._long.drop()
+        self._parked = None
 
     def _write(self, out: list[bytes]) -> None:
         if out and not self._closing:
-            if len(out) == 1:
-                self._write_piece(out[0])
-            elif _size(out) <= self._server.pieces_from_bytes:
-                self._write_piece(b"".join(out))
-            else:
-                for piece in out:
-                    self._write_piece(piece)
-
-    def _write_piece(self, data: bytes) -> None:
-        self._owed.written(len(data))
-        self._server.stats.bytes_sent += len(data)
-        self._transport.write(data)
+            self._owed.write(self._transport, out)
 
     # --- flow ---
 
@@ -535,18 +406,16 @@ class Connection:
     @property
     def busy(self) -> bool:
         """Whether a reply is owed that is not parked, or sent bytes have not left yet."""
-        owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies)
+        owed = any(ctx.frame is not None or ctx.is_void for ctx in self._replies.queue)
         return owed or self._long.is_under_way or self._transport.get_write_buffer_size() > 0
 
     @property
     def is_idle(self) -> bool:
         """Whether the client asks nothing and waits for nothing."""
-        return not self._replies and not self._backlog and not self._closing
+        return not self._replies.queue and not self._backlog and not self._closing
 
     def _pause_or_resume(self) -> None:
-        full = (
-            self._backlog_bytes > self._server.queued_bytes_max or len(self._replies) >= REPLIES_WAITING_MAX
-        )
+        full = self._backlog_bytes > self._server.queued_bytes_max or self._replies.is_full
         self._paused_for_backlog = full
         if self._closing:
             return
@@ -565,8 +434,7 @@ class Connection:
         self._going_on = False
         if self._closing:
             return
-        if self._refusing is not None:
-            self._refuse_some()
+        self._replies.refuse_some(self, self._server.turns)
         self._send_ready()
         out: list[bytes] = []
         turns = self._server.turns
@@ -598,7 +466,7 @@ class Connection:
         if self._backlog:
             if not self._must_wait(self._backlog[0]):
                 self.go_on_soon(again=again)
-        elif self._failure is not None and not self._replies and not self._closing:
+        elif self._failure is not None and not self._replies.queue and not self._closing:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
                 self._transport.write(self._last_words)
@@ -630,7 +498,3 @@ class Connection:
         self._transport.close()
         if self._transport.get_write_buffer_size():
             asyncio.get_running_loop().call_later(self._server.linger_s, self._transport.abort)
-
-
-def _size(pieces: list[bytes] | None) -> int:
-    return 0 if pieces is None else sum([len(piece) for piece in pieces])

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one connection owes its peer, in bytes."""
 
-from coordinator.net.budget import Unsent
+import asyncio
+
+from coordinator.api.context import RequestContext
+from coordinator.net.server import Server
+from protocol.headers import response_head
 
 
 class Owed:
@@ -11,28 +15,59 @@ class Owed:
     is counted on; it says how much that is only when it is asked (`settle`).
     """
 
-    __slots__ = ("_unsent", "answers_bytes", "buffered_bytes", "is_full")
+    __slots__ = ("_server", "_unsent", "answers_bytes", "buffered_bytes", "is_full")
 
-    def __init__(self, unsent: Unsent) -> None:
-        self._unsent = unsent
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._unsent = server.unsent
         self.answers_bytes = 0
         """Of answers that were not given to the transport yet."""
         self.buffered_bytes = 0
         """Of those that it keeps, since it is full."""
         self.is_full = False
 
-    def add(self, count: int) -> None:
-        """Answers of so many bytes more are owed."""
+    def put(self, ctx: RequestContext, frame: bytes, rest: list[bytes] | None) -> None:
+        """Give a request its answer, in place of one that it may have; `rest` follows the frame of a long one."""
+        count = len(frame)
+        if rest is not None:
+            count += size_of(rest)
+        if ctx.frame is not None:
+            self._replaced(len(ctx.frame) + size_of(ctx.rest))
         self.answers_bytes += count
         self._unsent.add(count)
+        ctx.frame = frame
+        ctx.rest = rest
 
-    def replaced(self, count: int) -> None:
+    def put_pieces(self, ctx: RequestContext, body: list[bytes]) -> None:
+        """Give a request its answer, whose body is in pieces; they are joined where that does not take too long."""
+        size = size_of(body)
+        head = response_head(ctx.correlation_id, size, ctx.api.flexible_response)
+        if size <= self._server.pieces_from_bytes:
+            self.put(ctx, b"".join([head, *body]), None)
+        else:
+            self.put(ctx, head, body)
+
+    def _replaced(self, count: int) -> None:
         """Answers of so many bytes will not be sent: others take their place."""
         self.answers_bytes -= count
         self._unsent.remove(count)
 
-    def written(self, count: int) -> None:
-        """So many bytes were given to the transport."""
+    def write(self, transport: asyncio.Transport, out: list[bytes]) -> None:
+        """Give answers to the transport, in one piece where joining them does not take too long."""
+        if len(out) == 1:
+            self._write_piece(transport, out[0])
+        elif size_of(out) <= self._server.pieces_from_bytes:
+            self._write_piece(transport, b"".join(out))
+        else:
+            for piece in out:
+                self._write_piece(transport, piece)
+
+    def _write_piece(self, transport: asyncio.Transport, data: bytes) -> None:
+        self._written(len(data))
+        self._server.stats.bytes_sent += len(data)
+        transport.write(data)
+
+    def _written(self, count: int) -> None:
         self.answers_bytes -= count
         if self.is_full:
             self.buffered_bytes += count
@@ -58,3 +93,8 @@ class Owed:
         """The answers that the transport has not got will never be given to it."""
         count, self.answers_bytes = self.answers_bytes, 0
         self._unsent.remove(count)
+
+
+def size_of(pieces: list[bytes] | None) -> int:
+    """How many bytes the pieces of an answer have together."""
+    return 0 if pieces is None else sum([len(piece) for piece in pieces])

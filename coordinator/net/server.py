@@ -51,6 +51,21 @@ class Server:
         """How long a connection that was closed may take to read what was written to it."""
         self.connections: set[Connection] = set()
 
+    def admit(self, connection: "Connection", address: str) -> bool:
+        """Count a connection; False where there are too many, or too many from its client's address."""
+        if not self.admission.admit(address):
+            self.stats.connections_refused += 1
+            return False
+        self.stats.connections_accepted += 1
+        self.connections.add(connection)
+        return True
+
+    def leave(self, connection: "Connection", address: str) -> None:
+        """A connection is gone, which may have been admitted."""
+        if connection in self.connections:
+            self.connections.discard(connection)
+            self.admission.leave(address)
+
     def refuse_lost(self) -> None:
         """Appends were lost: every reply that depends on one becomes an error."""
         for connection in list(self.connections):  # a parked one may have seen what is lost now, too

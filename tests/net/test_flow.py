@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.net.connection import REPLIES_WAITING_MAX
+from coordinator.net.replies import REPLIES_WAITING_MAX
 from tests.net import requests
 from tests.net.edge import Client, Edge, settle
 
@@ -120,7 +120,7 @@ async def test_many_long_answers_that_wait_for_the_disk_are_bounded(edge: Edge) 
 
 def owed_bytes(client: Client) -> int:
     """The bytes of answers that wait."""
-    return sum(len(reply.frame or b"") for reply in client.connection._replies)
+    return sum(len(reply.frame or b"") for reply in client.connection._replies.queue)
 
 
 async def test_many_short_answers_that_wait_for_the_disk_are_bounded(edge: Edge) -> None:

@@ -47,8 +47,8 @@ MUTANTS: Final = (
     Mutant(
         "a reply leaves before its flush",
         "coordinator.net.connection",
-        "if not self._replies and self._is_ready(ctx):",
-        "if not self._replies:",
+        "if not replies and self._replies.is_ready(ctx, self):",
+        "if not replies:",
     ),
     Mutant(
         "a durable write is not synced",
@@ -162,9 +162,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a flush that fails does not refuse the replies that wait",
-        "coordinator.net.connection",
-        "            self._refuse(ctx, blocker.error)\n        elif self._awaited",
-        "            return True\n        elif self._awaited",
+        "coordinator.net.replies",
+        "            self._refuse(ctx, blocker.error, connection)\n        elif self.awaited",
+        "            return True\n        elif self.awaited",
         ("            error = ctx.failure()\n", "            error = None\n"),
     ),
     Mutant(
@@ -175,7 +175,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "replies leave in the wrong order",
-        "coordinator.net.connection",
+        "coordinator.net.replies",
         'out.append(reply.frame or b"")',
         'out.insert(0, reply.frame or b"")',
     ),

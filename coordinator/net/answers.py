@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a response becomes the frame that leaves."""
+
+from typing import Any
+
+from coordinator.api.context import RequestContext
+from coordinator.api.part_errors import count_part_errors
+from coordinator.api.table import Handled
+from coordinator.telemetry.stats import Stats
+from protocol.errors import ProtocolError
+from protocol.headers import encode_response
+
+
+def encode_answer(stats: Stats, ctx: RequestContext, response: Any) -> bytes:
+    """The frame, with its length, of the answer to a request; the errors in it are counted.
+
+    Raises ProtocolError where the response does not fit its schema.
+    """
+    api: Handled = ctx.api
+    if api.adapt is not None:
+        response = api.adapt(response, ctx.api_version)
+    if api.has_error and response.error_code:
+        stats.error(api.key, response.error_code)
+    if api.error_parts and not api.counts_part_errors:
+        count_part_errors(stats, api.key, api.error_parts, response)
+    try:
+        return encode_response(ctx.correlation_id, api.encode(response), api.flexible_response)
+    except Exception as error:
+        raise ProtocolError(f"the answer to its {api.name} cannot be written: {error}") from error
