@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     AdminClient,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourcePatternType,
     ResourceType,
 )
@@ -214,6 +215,14 @@ class KafkaCluster:
         """Delete a topic and return once no broker shows it any more."""
         self.admin().delete_topics([name])[name].result(30)
         wait_until(lambda: name not in self.metadata().topics, what=f"{name} to go")
+
+    def ends(self, topic: str) -> dict[int, int]:
+        """Where each partition of a topic ends: the offset that its next record will have."""
+        partitions = self.metadata(topic=topic).topics[topic].partitions
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {ck.TopicPartition(topic, each): latest for each in partitions}
+        found = self.admin().list_offsets(asked)
+        return {part.partition: future.result(30).offset for part, future in found.items()}
 
     def wait_for_leaders(self, name: str, partitions: int) -> None:
         """Return once every running broker shows so many partitions of a topic, each with a leader that runs."""

@@ -28,6 +28,13 @@ def require_kafka_classpath() -> str:
 
 def require_java_compiler() -> None:
     """Skip (or in CI fail) the test where the `java` on the PATH cannot compile: a JRE, not a JDK."""
+    if missing := java_compiler():
+        skip_or_fail(missing)
+
+
+def java_compiler() -> str | None:
+    """What is missing where the `java` on the PATH cannot compile; None where it can."""
     modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
-    if "jdk.compiler" not in modules:
-        skip_or_fail("Kafka's Java tools are driven by a Java source file, which needs a JDK (found: a JRE)")
+    if "jdk.compiler" in modules:
+        return None
+    return "Kafka's Java tools are driven by a Java source file, which needs a JDK (found: a JRE)"
