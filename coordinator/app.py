@@ -43,7 +43,7 @@ from coordinator.opening import CannotStart, open_log
 from coordinator.partitions.committer import Committer, FlushMode
 from coordinator.partitions.door import Door
 from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import LogError, LogWriter
+from coordinator.partitions.group_log import LogError, LogWriter, ended
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.log_reads import LogReads
@@ -54,9 +54,11 @@ from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.runtime.timers import Timers
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
+from coordinator.tickets import NO_PARTITION, Ticket, settle
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
+from protocol.errors import ErrorCode
 from protocol.names import LeaderEpoch, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.errors import StorageError
@@ -148,6 +150,9 @@ class App:
         self._make_groups()
         self._make_jobs()
         self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
+        self._topics: CatalogueStore | None = None
+        self._dropped_upto = 0
+        """Up to which deleted topic all partitions were told to drop what they hold."""
         self.serving: Serving | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
@@ -200,6 +205,7 @@ class App:
         self.door = Door(self.manager)
         self.loader = Loader(self.clock, self.stats)
         self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
+        self.leadership.note_dropped = self.dropped_before_serving
         self._readiness = Readiness(
             self.manager, self.leadership, self.loader, self.scheduler, self.log, self.stats, self.clock
         )
@@ -281,6 +287,9 @@ class App:
             store.load(self.settings.offsets_topic_num_partitions)
         except StorageError as error:
             raise CannotStart(str(error)) from error
+        self._topics, self._dropped_upto = store, store.deletions.number
+        for partition in self.leadership.epochs:
+            self.manager.note_deleted(partition, frozenset(store.deletions.left(partition)))
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
@@ -316,8 +325,32 @@ class App:
         )
 
     def drop_offsets(self, topics: Sequence[str]) -> Drops:
-        """Drop what was committed in deleted topics, in steps, until that is durable."""
-        return self.manager.delete_offsets_of_topics(frozenset(topics))
+        """Drop what was committed in deleted topics, in steps, until that is durable, and kept."""
+        if self._topics is not None:
+            self._dropped_upto = self._topics.deletions.number
+        yield from self.manager.delete_offsets_of_topics(frozenset(topics))
+        yield self.note_dropped(self.manager.clean_partitions())
+
+    def note_dropped(self, partitions: Sequence[Partition]) -> Ticket:
+        """These partitions hold no offsets in deleted topics, durably: keep that. The ticket ends when it is kept."""
+        noted = Ticket(NO_PARTITION, 0)
+        store = self._topics
+        assert store is not None, "there is no catalogue yet"
+        store.note_dropped(
+            dict.fromkeys(partitions, self._dropped_upto),
+            lambda kept: settle([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
+            self.leadership.damaged,
+        )
+        return noted
+
+    async def dropped_before_serving(self, partition: Partition) -> None:
+        """A partition has dropped its offsets in deleted topics, and is about to be served: wait until that is kept."""
+        while True:
+            noted = self.note_dropped([partition])
+            await ended(noted)
+            if noted.is_durable:
+                return
+            await asyncio.sleep(self.leadership.retry_s)
 
     def _server(self, node: Node, capabilities: Capabilities) -> Server:
         settings = self.settings

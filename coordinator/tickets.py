@@ -72,8 +72,12 @@ class Ticket:
                     failures.append(failure)
 
 
+NO_PARTITION: Final = Partition(-1)
+"""That of a ticket for something that stands in no partition."""
+
+
 def _durable() -> Ticket:
-    ticket = Ticket(Partition(-1), 0)
+    ticket = Ticket(NO_PARTITION, 0)
     ticket.is_durable = True
     return ticket
 

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue's file on disk: read at the start, appended to, and made anew when changes are most of it. Blocks."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.deletions import NOTHING, Deletions, Kept
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file, replace_file
 from storage.errors import StorageError, storage_error
 
@@ -33,6 +35,8 @@ class CatalogueFile:
         self._made_bytes = 0
         self._end = 0
         self._is_doubtful = True
+        self.deletions: Deletions | None = None
+        """What was found of deletions by `read`."""
 
     def read(self) -> Catalogue:
         """The topics that are in the file; a torn tail is cut.
@@ -55,6 +59,7 @@ class CatalogueFile:
             )
         self._made_bytes, self._end = found.made_bytes, found.end
         self._is_doubtful = found.is_torn or not found.made_bytes
+        self.deletions = found.deletions
         return found.catalogue
 
     def check_never_was(self) -> None:
@@ -86,9 +91,9 @@ class CatalogueFile:
         """
         return self._is_doubtful
 
-    def make(self, offsets_topic: Topic, topics: Collection[Topic]) -> None:
+    def make(self, offsets_topic: Topic, topics: Collection[Topic], deletions: Kept = NOTHING) -> None:
         """Put these topics in the file's place, all or nothing, and on disk. Raises StorageError."""
-        data = b"".join(file_format.encode(offsets_topic, topics))
+        data = b"".join(file_format.encode(offsets_topic, topics, deletions))
         try:
             replace_file(self._fs, self.path, data, sync=True)
         except OSError as error:  # the old file is there, as it was
@@ -100,10 +105,21 @@ class CatalogueFile:
 
     def append(self, changes: Changes) -> None:
         """Add changes to the file, and put them on disk. Raises StorageError; then `is_doubtful`."""
+        pieces = enumerate(changes.pieces())
+        self._add([file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces])
+
+    def append_dropped(self, dropped: Mapping[int, Sequence[Partition]]) -> None:
+        """Add, by the number of a deleted topic, which partitions hold no offsets in those that went up to it.
+
+        It is on disk on return. Raises StorageError; then `is_doubtful`.
+        """
+        self._add([file_format.encode_dropped(dropped)] if dropped else [])
+
+    def _add(self, data: list[bytes]) -> None:
         if self._is_doubtful:
             raise StorageError(self.path, "an earlier write has failed")
-        pieces = enumerate(changes.pieces())
-        data = [file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces]
+        if not data:
+            return
         self._write(lambda: self._append(data))
         self._end += sum(map(len, data))
 

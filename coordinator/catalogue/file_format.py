@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`catalogue.json`, version 2: what the topics were when the file was made, and after that every change, a line each.
+"""`catalogue.json`, version 3: what the topics were when the file was made, and after that every change, a line each.
 
-    {"crc":"0b3f91aa","version":2,"offsets_topic":{"id":"qOe5a2e0TcCzjwzU7eQp2w","partitions":50},"lines":1}
+    {"crc":"0b3f91aa","version":3,"offsets_topic":{"id":"qOe5a2e0TcCzjwzU7eQp2w","partitions":50},"lines":1}
     {"crc":"77d3c0a1","created":[{"name":"orders","id":"kM0gJ8J5T5m1s5i3jJc2XA","partitions":12}]}
     {"crc":"5e10bd4c","grown":[{"id":"kM0gJ8J5T5m1s5i3jJc2XA","before":12,"partitions":24}]}
     {"crc":"9d1f03e2","configured":[{"id":"kM0gJ8J5T5m1s5i3jJc2XA","before":{},"configs":{"retention.ms":"5"}}]}
     {"crc":"c04417fe","deleted":["kM0gJ8J5T5m1s5i3jJc2XA"]}
+    {"crc":"5cf2d1b0","dropped":[{"upto":1,"partitions":[0,1,2]}]}
 
 Every line is JSON. `crc` is the CRC-32C, in hexadecimal, of what follows it: from the quotation mark after its comma to
 the closing brace. `lines` counts the lines that the file was made with, after the first. They were on disk before the
@@ -14,17 +15,22 @@ topics takes several, all but the first with `"continues":true`. Within a line t
 configured, then created. Ids are base64 as Kafka's tools show them; configs of new topics are left out when there are
 none.
 
+Deleted topics are counted in the order of the file. `dropped` says of partitions of `__consumer_offsets` that they
+hold no offsets in the topics that went up to a number; every other partition is to drop what it has in them
+(`deletions`). A file that is made anew begins its count at `deletions` of its first line, if that is not 0, and names
+topics whose offsets may still be somewhere in `gone`; they count as deleted there.
+
 **A torn tail** is what a write leaves that a crash interrupted: a last line, beyond those that the file was made with,
 which has no end or holds zeros; behind zeros lines may be whole that continue the same change, since pages reach the
 disk in any order. No answer has shown it, and it is cut. Everything else that cannot be read is damage.
 
-Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; it is read, and replaced by
-version 2 at the next start. Changing this format: add a version with structs of its own, keep reading every earlier
-one, write only the newest. A reader refuses unknown fields and unknown versions, so that an older build cannot lose
-anything.
+Version 1 was one JSON document (`file_format_v1`), replaced as a whole by each change; version 2 had no `dropped`,
+`gone` and `deletions`. Both are read, and replaced by version 3 at the next start. Changing this format: add a version
+with structs of its own where they differ, keep reading every earlier one, write only the newest. A reader refuses
+unknown fields and unknown versions, so that an older build cannot lose anything.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
@@ -33,14 +39,24 @@ from crc32c import crc32c
 
 from coordinator.catalogue import configs, file_format_v1
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.changes import Changes, Configured, Grown, Misfit, topic_pieces
+from coordinator.catalogue.changes import (
+    PIECE_TOPICS_MAX,
+    Changes,
+    Configured,
+    Grown,
+    Misfit,
+    topic_pieces,
+)
+from coordinator.catalogue.deletions import NOTHING, Deletions, Kept
 from coordinator.catalogue.errors import CorruptCatalogue, position_in
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, why_invalid
 from coordinator.catalogue.topic import Topic
+from protocol.names import Partition
 from storage.disk.properties import encode_uuid
 
-VERSION: Final = 2
+VERSION: Final = 3
+WITHOUT_DROPS: Final = 2
 _PREFIX: Final = b'{"crc":"'
 _CRC_END: Final = len(_PREFIX) + 8
 _BODY_AT: Final = _CRC_END + len(b'",')
@@ -54,10 +70,11 @@ class _OffsetsTopic(msgspec.Struct, forbid_unknown_fields=True):
     partitions: Partitions
 
 
-class _Header(msgspec.Struct, forbid_unknown_fields=True):
+class _Header(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     version: int
     offsets_topic: _OffsetsTopic
     lines: Annotated[int, msgspec.Meta(ge=0)]
+    deletions: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
 class _Topic(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -79,11 +96,18 @@ class _Configured(msgspec.Struct, forbid_unknown_fields=True):
     configs: dict[str, str]
 
 
+class _Dropped(msgspec.Struct, forbid_unknown_fields=True):
+    upto: Annotated[int, msgspec.Meta(ge=0)]
+    partitions: list[Annotated[int, msgspec.Meta(ge=0)]]
+
+
 class _Changes(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     deleted: list[str] = []
     grown: list[_Grown] = []
     configured: list[_Configured] = []
     created: list[_Topic] = []
+    gone: list[str] = []
+    dropped: list[_Dropped] = []
     continues: bool = False
 
 
@@ -97,18 +121,34 @@ class Decoded(msgspec.Struct):
     """
 
     catalogue: Catalogue
+    deletions: Deletions
     made_bytes: int
     end: int
     is_torn: bool
 
 
-def encode(offsets_topic: Topic, topics: Collection[Topic]) -> Iterator[bytes]:
+def encode(offsets_topic: Topic, topics: Collection[Topic], deletions: Kept = NOTHING) -> Iterator[bytes]:
     """A whole new file, in parts of bounded size."""
     pieces = list(topic_pieces(topics))
+    gone = [
+        names[start : start + PIECE_TOPICS_MAX]
+        for names in deletions.gone
+        for start in range(0, len(names), PIECE_TOPICS_MAX)
+    ]
     internal = _OffsetsTopic(encode_uuid(offsets_topic.id), offsets_topic.partitions)
-    yield _line(_Header(VERSION, internal, len(pieces)))
+    lines = len(pieces) + len(gone) + bool(deletions.dropped)
+    yield _line(_Header(VERSION, internal, lines, deletions.before))
     for piece in pieces:
         yield encode_changes(Changes(created=piece))
+    for names in gone:
+        yield _line(_Changes(gone=list(names)))
+    if deletions.dropped:
+        yield encode_dropped(deletions.dropped)
+
+
+def encode_dropped(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
+    """A line: these partitions hold no offsets in the topics that went up to a number, by that number."""
+    return _line(_Changes(dropped=[_Dropped(upto, list(parts)) for upto, parts in dropped.items()]))
 
 
 def encode_changes(changes: Changes, *, continues: bool = False) -> bytes:
@@ -138,16 +178,31 @@ def _line(content: msgspec.Struct) -> bytes:
 def decode(data: bytes, path: Path) -> Decoded:
     """What a file of any version holds; `path` is its name in errors. Raises CorruptCatalogue."""
     if not data.startswith(_PREFIX):
-        return Decoded(file_format_v1.decode(data, path), made_bytes=0, end=len(data), is_torn=False)
+        old = file_format_v1.decode(data, path)
+        return Decoded(old, _no_deletions(old), made_bytes=0, end=len(data), is_torn=False)
+    found = _decode_lines(data, path)
+    if _header(data, path)[0].version == WITHOUT_DROPS:
+        found.made_bytes, found.deletions = 0, _no_deletions(found.catalogue)
+    return found
+
+
+def _no_deletions(catalogue: Catalogue) -> Deletions:
+    return Deletions(catalogue.offsets_topic.partitions)
+
+
+def _decode_lines(data: bytes, path: Path) -> Decoded:
     header, end = _header(data, path)
     catalogue = Catalogue(_offsets_topic(header, path))
+    deletions = Deletions(header.offsets_topic.partitions, header.deletions)
     made_bytes = end
     number = 0
     for position, text in _lines(data, end):
         number += 1
         if number > header.lines and _is_torn(data, text, position, path):
-            return Decoded(catalogue, made_bytes, end, is_torn=True)
-        _apply(_read(text, position, path, _Changes), position, path, catalogue)
+            return Decoded(catalogue, deletions, made_bytes, end, is_torn=True)
+        stored = _read(text, position, path, _Changes)
+        gone = _apply(stored, position, path, catalogue)
+        _note(stored, gone, position, path, deletions)
         end = position + len(text) + 1
         if number == header.lines:
             made_bytes = end
@@ -155,7 +210,7 @@ def decode(data: bytes, path: Path) -> Decoded:
         raise CorruptCatalogue(
             path, f"the file was cut: {number} of {header.lines} lines are there", position=len(data)
         )
-    return Decoded(catalogue, made_bytes, end, is_torn=False)
+    return Decoded(catalogue, deletions, made_bytes, end, is_torn=False)
 
 
 def offsets_partitions(data: bytes, path: Path) -> int:
@@ -168,9 +223,9 @@ def offsets_partitions(data: bytes, path: Path) -> int:
 def _header(data: bytes, path: Path) -> tuple[_Header, int]:
     text = data[: data.find(b"\n") + 1].rstrip(b"\n") or data
     version = _read(text, 0, path, _Version).version
-    if version != VERSION:
+    if version not in (WITHOUT_DROPS, VERSION):
         raise CorruptCatalogue(
-            path, f"its version is {version}, but this build reads versions 1 and {VERSION}", position=0
+            path, f"its version is {version}, but this build reads versions 1 to {VERSION}", position=0
         )
     return _read(text, 0, path, _Header), len(text) + 1
 
@@ -224,7 +279,7 @@ def _offsets_topic(header: _Header, path: Path) -> Topic:
     return Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=header.offsets_topic.partitions)
 
 
-def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) -> None:
+def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) -> list[str]:
     changes = Changes(
         [_id(text, path, position) for text in stored.deleted],
         [Grown(_id(each.id, path, position), each.before, each.partitions) for each in stored.grown],
@@ -232,9 +287,24 @@ def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) ->
         [_topic(each, path, position) for each in stored.created],
     )
     try:
-        catalogue.apply(changes)
+        return catalogue.apply(changes)
     except Misfit as misfit:
         raise CorruptCatalogue(path, str(misfit), position=position) from None
+
+
+def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletions: Deletions) -> None:
+    """What a line says of deletions."""
+    if names := [*gone, *stored.gone]:
+        deletions.went(names)
+    for dropped in stored.dropped:
+        if dropped.upto > deletions.number:
+            raise CorruptCatalogue(
+                path, f"there were no {dropped.upto} topics to be deleted", position=position
+            )
+        for partition in dropped.partitions:
+            if partition >= deletions.partitions:
+                raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
+            deletions.dropped(Partition(partition), dropped.upto)
 
 
 def _configured(stored: _Configured, path: Path, position: int) -> Configured:

@@ -67,6 +67,8 @@ class CatalogueKeeper(ABC):
         self.on_changed: Callable[[Changes], None] = lambda _changes: None
         self.on_missed: Callable[[], None] = lambda: None
         """To be called when a client has named a topic that is not here, and that somebody else may have made."""
+        self._on_gone: Callable[[Sequence[str]], None] = lambda _names: None
+        """Called with topics that are not in the catalogue any more, in the turn in which others are told."""
         self.new_topic_id = new_topic_id
         self._catalogue: Catalogue | None = None
         self._gathering: list[Change] = []
@@ -148,8 +150,11 @@ class CatalogueKeeper(ABC):
             if gone and not piece.deleted:
                 yield from self._drop(gone)
                 gone = []
-            gone += self.catalogue.apply(piece)
+            names = self.catalogue.apply(piece)
             self._tell_changed(piece)
+            if names:
+                self._on_gone(names)  # at once: who has heard of it may answer in the next turn
+            gone += names
             yield None
         yield from self._drop(gone)
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of a node that is alone, and of a supervisor: kept in the data directory, written in the io thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.deletions import NOTHING, Deletions
 from coordinator.catalogue.errors import OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.keeper import CatalogueKeeper, T
@@ -14,6 +16,7 @@ from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem
 
 log = get_logger("catalogue")
@@ -41,6 +44,12 @@ class CatalogueStore(CatalogueKeeper):
         super().__init__(self._file.path, new_topic_id)
         self._submit = submit
         self._limits = limits
+        self.deletions = Deletions(0)
+        """Which partitions may still hold offsets in which deleted topics. Only once it is loaded."""
+        self.topics_version: Callable[[], int] = lambda: 0
+        """Numbers the topics for nodes that are told of changes."""
+        self._on_gone = self._went
+        self._notes = self._noted_notes = 0  # how many were begun, and up to which one all are on disk
 
     def load(self, offsets_partitions: int) -> Catalogue:
         """Read the catalogue; a new data directory gets one, so that its ids stay. Blocks.
@@ -54,6 +63,7 @@ class CatalogueStore(CatalogueKeeper):
             self._file.check_never_was()
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
+        self.deletions = self._file.deletions or Deletions(offsets_partitions)
         there = catalogue.offsets_topic.partitions
         if there != offsets_partitions:
             raise OffsetsTopicChanged(
@@ -62,7 +72,7 @@ class CatalogueStore(CatalogueKeeper):
                 "which places every group",
             )
         if self._file.is_doubtful:  # new, of an older version, or with a torn tail
-            self._file.make(catalogue.offsets_topic, catalogue.unsorted())
+            self._file.make(catalogue.offsets_topic, catalogue.unsorted(), self.deletions.kept())
         self._file.mark()
         catalogue.limits = self._limits
         self._catalogue = catalogue
@@ -72,10 +82,11 @@ class CatalogueStore(CatalogueKeeper):
         file, catalogue = self._file, self.catalogue
         # As it is now, for the other thread; a list of all topics, but only after a failure.
         there = catalogue.unsorted() if file.is_doubtful else None
+        deletions = self.deletions.kept() if there is not None else NOTHING
 
         def write() -> None:
             if there is not None:
-                file.make(catalogue.offsets_topic, there)
+                file.make(catalogue.offsets_topic, there, deletions)
             file.append(changes)
 
         def written(result: BaseException | None) -> None:
@@ -86,6 +97,46 @@ class CatalogueStore(CatalogueKeeper):
 
         self._submit(write, written)
 
+    def _went(self, names: Sequence[str]) -> None:
+        self.deletions.went(names, self.topics_version())
+
+    def note_dropped(
+        self,
+        dropped: Mapping[Partition, int],
+        done: Callable[[bool], None],
+        damaged: Collection[Partition] = (),
+    ) -> None:
+        """Keep on disk that partitions hold no offsets in the deleted topics up to a number, durably.
+
+        `done` is called with whether that is on disk, at once where it is known to be. Where it is not, the next change
+        that is kept brings it there as well. The `damaged` partitions have no leader that could drop anything.
+        """
+        news: dict[int, list[Partition]] = {}
+        for partition, number in dropped.items():
+            if self.deletions.dropped(partition, number, damaged):
+                news.setdefault(number, []).append(partition)
+        if not news and self._notes == self._noted_notes:
+            done(True)
+            return
+        self._notes += 1
+        self._submit(self._noting(news), partial(self._noted, self._notes, done))
+
+    def _noting(self, news: Mapping[int, Sequence[Partition]]) -> Callable[[], None]:
+        """What writes the note: with all that there is after a failure, unless a change is on its way into that."""
+        file = self._file
+        if not file.is_doubtful or self._under_way or self._taking_over is not None:
+            return lambda: file.append_dropped(news)
+        offsets_topic, topics = self.catalogue.offsets_topic, self.catalogue.unsorted()
+        deletions = self.deletions.kept()
+        return lambda: file.make(offsets_topic, topics, deletions)
+
+    def _noted(self, number: int, done: Callable[[bool], None], result: BaseException | None) -> None:
+        if isinstance(result, BaseException):
+            log.error("catalogue not written", error=str(result))
+        else:
+            self._noted_notes = number
+        done(result is None)
+
     def _taken_over(self) -> None:
         if self._file.is_mostly_changes:
             self._make_anew()
@@ -94,9 +145,10 @@ class CatalogueStore(CatalogueKeeper):
     def _make_anew(self) -> None:
         """Let the file be what there is now; changes that follow are written after it, in the same thread."""
         file, offsets_topic, topics = self._file, self.catalogue.offsets_topic, self.catalogue.unsorted()
+        deletions = self.deletions.kept()
 
         def made(result: BaseException | None) -> None:
             if isinstance(result, BaseException):
                 log.warning("the catalogue was not made anew, and goes on as it is", error=str(result))
 
-        self._submit(lambda: file.make(offsets_topic, topics), made)
+        self._submit(lambda: file.make(offsets_topic, topics, deletions), made)

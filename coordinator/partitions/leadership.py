@@ -50,12 +50,16 @@ class Leadership:
         self._loads: dict[Partition, asyncio.Task[None]] = {}
         self.epochs: dict[Partition, LeaderEpoch] = {}
         self.failed_partitions: dict[Partition, str] = {}
+        self.damaged: set[Partition] = set()
+        """Those of them that are not tried again: what is damaged stays so."""
         self._is_start = True
         self.retry_s = RETRY_S
         self.on_loaded: Callable[[Partition, LeaderEpoch, str | None], None] = (
             lambda _partition, _epoch, _failure: None
         )
         """Called with a partition, its epoch, and None or why it could not be loaded."""
+        self.note_dropped: Callable[[Partition], Awaitable[None]] = _noted
+        """Returns once it is kept that a partition, which is about to be served, holds no offsets in deleted topics."""
 
     def become_leader(
         self, partition: Partition, leader_epoch: LeaderEpoch, deleted_topics: frozenset[str] = frozenset()
@@ -121,6 +125,7 @@ class Leadership:
 
     def _drop(self, partition: Partition) -> None:
         self.failed_partitions.pop(partition, None)
+        self.damaged.discard(partition)
         task = self._loads.pop(partition, None)
         if task is not None:
             task.cancel()
@@ -170,6 +175,7 @@ class Leadership:
             return self._loader.in_slices(steps, lambda: self._is_wanted(shard))
 
         await drop()
+        is_noted = False
         while self._is_wanted(shard):
             ticket = manager.undurable_drop(partition)
             if ticket is not None:
@@ -180,6 +186,11 @@ class Leadership:
                     )
             elif manager.has_undropped(partition):  # more topics went meanwhile
                 await drop()
+                is_noted = False
+            elif not is_noted:
+                # Else, after a start, commits to a topic made anew would be taken for those to the old one.
+                await self.note_dropped(partition)
+                is_noted = True
             else:
                 return True
         return False
@@ -220,7 +231,8 @@ class Leadership:
         self.on_loaded(partition, self.epochs[partition], str(error))
         self._end_start()
         if not isinstance(error, LogError) or isinstance(error, LogDamaged | LogFenced):
-            return False  # what is damaged stays so
+            self.damaged.add(partition)
+            return False
         await asyncio.sleep(self.retry_s)
         del self.failed_partitions[partition]
         manager.begin_load(partition)
@@ -234,3 +246,7 @@ class Leadership:
         # Only once: each time would keep the garbage of that moment for good.
         self._is_start = False
         gc.freeze()
+
+
+async def _noted(_: Partition) -> None:
+    """Nothing has to be kept."""

@@ -65,6 +65,12 @@ class DeletedMeanwhile(_Message, frozen=True):
     topics: Sequence[str]
 
 
+class DropsNoted(_Message, frozen=True):
+    """What the Dropped of this number has said is on disk."""
+
+    number: int
+
+
 class Resign(_Message, frozen=True):
     """Serve this partition no more, close it, and say so."""
 
@@ -205,22 +211,23 @@ class CannotServe(_Message, frozen=True):
 
 
 class Loaded(_Message, frozen=True):
-    """A partition that the worker is to lead is served; or it cannot be, and why.
-
-    It is served without offsets in topics that went up to this version of the topics.
-    """
+    """A partition that the worker is to lead is served; or it cannot be, and why."""
 
     partition: Partition
     leader_epoch: LeaderEpoch
     failure: str | None = None
-    version: int = 0
 
 
 class Dropped(_Message, frozen=True):
-    """These partitions hold no offsets in topics that went up to this version any more, and that is durable."""
+    """These partitions hold no offsets in topics that went up to this version any more, and that is durable.
+
+    So they do of topics that the worker heard of with the Lead of a partition. `number` is that of the message;
+    DropsNoted answers it.
+    """
 
     version: int
     partitions: Sequence[Partition]
+    number: int
 
 
 class Released(_Message, frozen=True):
@@ -278,6 +285,7 @@ FromSupervisor = (
     Welcome
     | Lead
     | DeletedMeanwhile
+    | DropsNoted
     | Resign
     | Viewed
     | AllTopics

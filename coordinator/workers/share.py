@@ -29,13 +29,11 @@ class Share:
         file_log: FileLog,
         stats: Stats,
         send: Callable[[Any], None],
-        topics_version: Callable[[], int],
     ) -> None:
         self._leadership = leadership
         self._log = file_log
         self._stats = stats
         self._send = send
-        self._topics_version = topics_version
         self._leads: dict[Partition, Lead] = {}
         self._deleted: dict[Partition, set[str]] = {}
         self._releases: set[asyncio.Task[None]] = set()
@@ -58,7 +56,7 @@ class Share:
         await self._log.run(partial(self._log.files.adopt, partition, lead.recovery_point, lead.position))
 
     def _loaded(self, partition: Partition, leader_epoch: LeaderEpoch, failure: str | None) -> None:
-        self._send(Loaded(partition, leader_epoch, failure, self._topics_version()))
+        self._send(Loaded(partition, leader_epoch, failure))
 
     def resign(self, resign: Resign) -> None:
         """Serve a partition no more, at once; close it when all that was accepted is on disk, and say so."""

@@ -15,7 +15,7 @@ supervisor end at once; as they inherit the directory's lock, no other superviso
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +31,6 @@ from coordinator.topology.gateway_view import GatewayView, OwnNode
 from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
-from coordinator.workers.deletions import Deletions
 from coordinator.workers.ends import Ends
 from coordinator.workers.gateways import Gateways
 from coordinator.workers.launcher import Launcher
@@ -102,7 +101,7 @@ class Supervisor:
         self.store.later = self.loop.call_soon
         self.feed = TopicFeed(lambda: self.store.catalogue)
         self.store.on_changed = self.feed.changed
-        self.store.on_topics_deleted = self._topics_deleted
+        self.store.topics_version = lambda: self.feed.version
         known = leaders_file.read(self.fs, settings.data_dir)
         last = leaders_file.of_partitions(known, settings.offsets_topic_num_partitions)
         self.assignment = Assignment(last, self.nodes)
@@ -121,7 +120,8 @@ class Supervisor:
         self.settled_all = True
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._deletions = Deletions(settings.offsets_topic_num_partitions)
+        self._handed = [0] * settings.offsets_topic_num_partitions
+        """Up to which deleted topic each partition's leader was told with its order what to drop."""
         self._outbox: list[Command] = []
         self._sending = False
         self._view_changes = False
@@ -382,8 +382,6 @@ class Supervisor:
         place = self.assignment.places[message.partition]
         if (place.owner, place.epoch) == (node, message.leader_epoch):
             self.loaded[message.partition] = message
-            if message.failure is None:
-                self._dropped(node, messages.Dropped(message.version, [message.partition]))
 
     # --- topics
 
@@ -402,16 +400,24 @@ class Supervisor:
         if message.is_last:
             self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
 
-    def _topics_deleted(self, names: Sequence[str]) -> None:
-        """Leaders hear of it by themselves; where one ends before it has dropped the offsets, the next one hears it."""
-        self._deletions.went(self.feed.version, names)
-
     def _dropped(self, node: int, message: messages.Dropped) -> None:
+        """Keep what a leader has dropped; the next leader hears of the rest, after a start as well."""
         places = self.assignment.places
-        damaged = [Partition(number) for number, place in enumerate(places) if place.failed]
-        for partition in message.partitions:
-            if places[partition].owner == node:
-                self._deletions.dropped(partition, message.version, damaged)
+        number = self.store.deletions.number_at(message.version)
+        mine = (partition for partition in message.partitions if places[partition].owner == node)
+        dropped = {partition: max(number, self._handed[partition]) for partition in mine}
+        self._note_dropped(self.workers[node], dropped, message.number)
+
+    def _note_dropped(self, worker: WorkerProcess, dropped: Mapping[Partition, int], number: int) -> None:
+        def noted(is_kept: bool) -> None:
+            if is_kept:
+                worker.send(messages.DropsNoted(number))
+            else:
+                self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
+
+        places = self.assignment.places
+        damaged = [Partition(each) for each, place in enumerate(places) if place.failed]
+        self.store.note_dropped(dropped, noted, damaged)
 
     # --- who leads what
 
@@ -492,7 +498,8 @@ class Supervisor:
         partition = command.partition
         if isinstance(command, LeadOrder):
             self.loaded.pop(partition, None)
-            deleted = self._deletions.left(partition)
+            deleted = self.store.deletions.left(partition)
+            self._handed[partition] = self.store.deletions.number
             for start in range(0, len(deleted), NAMES_PER_MESSAGE):
                 names = deleted[start : start + NAMES_PER_MESSAGE]
                 self._tell(command.node, messages.DeletedMeanwhile(partition, names))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from coordinator.api.ends import ends_of
 from coordinator.app import App
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
-from coordinator.catalogue.keeper import CatalogueKeeper, Drops
+from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
@@ -21,19 +21,20 @@ from coordinator.jobs.committed_offsets import all_committed
 from coordinator.machine import Machine
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.opening import CannotStart
-from coordinator.partitions.group_log import all_durable
+from coordinator.partitions.group_log import all_durable, ended
 from coordinator.runtime.scheduler import End
 from coordinator.runtime.sockets import private_path
-from coordinator.tickets import Waiting
+from coordinator.tickets import Ticket, Waiting
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
+from coordinator.workers.drop_notes import DropNotes
 from coordinator.workers.lag_watch import LagWatch
 from coordinator.workers.remote_catalogue import RemoteCatalogueStore
 from coordinator.workers.share import Share
 from protocol.apis import Offer
-from protocol.names import GroupId
+from protocol.names import GroupId, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
@@ -89,9 +90,8 @@ class WorkerApp(App):
             self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
             self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
         self._send = send
-        self.share = Share(
-            self.leadership, self.group_log, self.stats, send, lambda: self.catalogue_store.version
-        )
+        self.share = Share(self.leadership, self.group_log, self.stats, send)
+        self.drop_notes = DropNotes(send)
         self.ends = RemoteEnds(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(self.lag, partial(all_committed, self.manager), self.clock, send)
@@ -156,11 +156,16 @@ class WorkerApp(App):
         """A copy of the supervisor's."""
         return self.catalogue_store
 
-    def drop_offsets(self, topics: Sequence[str]) -> Drops:
-        """Drop what was committed in deleted topics, and let the supervisor know for which partitions that is done."""
-        yield from super().drop_offsets(topics)
-        partitions = self.manager.clean_partitions()
-        self._send(messages.Dropped(self.catalogue_store.coming_version, partitions))
+    def note_dropped(self, partitions: Sequence[Partition]) -> Ticket:
+        """These partitions hold no offsets in topics that are going: let the supervisor keep that."""
+        return self.drop_notes.tell(self.catalogue_store.coming_version, partitions)
+
+    async def dropped_before_serving(self, partition: Partition) -> None:
+        """A partition has dropped what it was to drop, and is about to be served: return once that is kept."""
+        store, version = self.catalogue_store, None
+        while version != store.version:
+            version = store.version
+            await ended(self.drop_notes.tell(version, [partition]))
 
     def join_cluster(self, broker: Broker) -> Cluster:
         """All nodes, as the supervisor sees them."""
@@ -244,6 +249,8 @@ class Worker:
                 app.cluster.update(message.view)
             case messages.DeletedMeanwhile():
                 app.share.deleted_meanwhile(message)
+            case messages.DropsNoted():
+                app.drop_notes.noted(message)
             case messages.AllTopics() | messages.TopicsChanged() | messages.Changed():
                 app.catalogue_store.got(message)
             case messages.Stop():

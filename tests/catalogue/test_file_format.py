@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, Configured, Grown
+from coordinator.catalogue.deletions import NOTHING, Kept
 from coordinator.catalogue.errors import CorruptCatalogue
-from coordinator.catalogue.file_format import Decoded, decode, encode, encode_changes, offsets_partitions
+from coordinator.catalogue.file_format import (
+    Decoded,
+    decode,
+    encode,
+    encode_changes,
+    encode_dropped,
+    offsets_partitions,
+)
 from coordinator.catalogue.ids import from_text, random_topic_id
 from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
 from coordinator.catalogue.topic import Topic
+from protocol.names import Partition
 from storage.disk.properties import encode_uuid
 from tests.support.ids import new_topic_id
 
@@ -54,12 +63,13 @@ def golden_catalogue() -> Catalogue:
 
 
 GOLDEN = b"""\
-{"crc":"CRC_0","version":2,"offsets_topic":{"id":"AAAAAAAAAAAAAAAAAAAAmQ","partitions":50},"lines":1}
+{"crc":"CRC_0","version":3,"offsets_topic":{"id":"AAAAAAAAAAAAAAAAAAAAmQ","partitions":50},"lines":1}
 {"crc":"CRC_1","created":[{"name":"orders","id":"AAAAAAAAAAAAAAAAAAAAew","partitions":12,\
 "configs":{"retention.ms":" 5 "}},{"name":"old","id":"AAAAAAAAAAAAAAAAAAAAAQ","partitions":1}]}
 {"crc":"CRC_2","grown":[{"id":"AAAAAAAAAAAAAAAAAAAAAQ","before":1,"partitions":3}]}
 {"crc":"CRC_3","deleted":["AAAAAAAAAAAAAAAAAAAAAQ"],"created":[{"name":"audit","id":"AAAAAAAAAAAAAAAAAAAA_w",\
 "partitions":1}]}
+{"crc":"CRC_4","dropped":[{"upto":1,"partitions":[0,2]}]}
 """
 
 
@@ -81,14 +91,42 @@ def whole(data: bytes) -> Catalogue:
 
 
 def test_the_file_of_version_1_stays_readable() -> None:
-    assert decode(VERSION_1, PATH) == Decoded(golden_catalogue(), 0, len(VERSION_1), is_torn=False)
+    found = decode(VERSION_1, PATH)
+    assert found == Decoded(golden_catalogue(), found.deletions, 0, len(VERSION_1), is_torn=False)
+    assert found.deletions.kept() == NOTHING
     assert offsets_partitions(VERSION_1, PATH) == 50
 
 
 def test_the_file_of_version_2_stays_readable() -> None:
+    """It did not say where offsets were dropped: nothing of what it deletes is looked for any more."""
+    old = GOLDEN.replace(b'"version":3', b'"version":2').split(b'{"crc":"CRC_4"')[0]
+    data = with_checksums(old)
+    assert whole(data) == golden_catalogue()
+    assert offsets_partitions(data, PATH) == 50
+    found = decode(data, PATH)
+    assert found.made_bytes == 0, "it is made anew at the next start"
+    assert found.deletions.kept() == NOTHING
+
+
+def test_the_file_of_version_3_stays_readable() -> None:
     data = with_checksums(GOLDEN)
     assert whole(data) == golden_catalogue()
     assert offsets_partitions(data, PATH) == 50
+    assert decode(data, PATH).deletions.kept() == Kept(0, (["old"],), {1: [Partition(0), Partition(2)]})
+
+
+def test_what_a_new_file_says_of_deletions_is_read_again() -> None:
+    dropped = {9: [Partition(1), Partition(4)], 609: [Partition(2)]}
+    kept = Kept(7, [["a", "b"], [f"t{number}" for number in range(600)]], dropped)
+    golden = golden_catalogue()
+    data = b"".join(encode(golden.offsets_topic, golden.unsorted(), kept))
+    found = decode(data, PATH)
+    assert (found.catalogue, found.made_bytes, found.is_torn) == (golden, len(data), False)
+    assert found.deletions.left(Partition(2)) == []
+    assert found.deletions.left(Partition(1)) == kept.gone[1]
+    assert found.deletions.left(Partition(0)) == [*kept.gone[0], *kept.gone[1]]
+    assert found.deletions.number == 609
+    assert all(len(line) < 64 * 1024 for line in data.split(b"\n"))
 
 
 def test_the_file_looks_as_documented() -> None:
@@ -100,6 +138,7 @@ def test_the_file_looks_as_documented() -> None:
     made = b"".join(encode(golden.offsets_topic, [orders, old]))
     made += encode_changes(Changes(grown=[Grown(old.id, 1, 3)]))
     made += encode_changes(Changes(deleted=[old.id], created=[audit]))
+    made += encode_dropped({1: [Partition(0), Partition(2)]})
     assert made == with_checksums(GOLDEN)
 
 
@@ -199,8 +238,10 @@ def test_a_file_that_was_cut_is_refused(cut: int) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        (b'"version":2', b'"version":3', 0, "its version is 3, but this build reads versions 1 and 2"),
-        (b'"lines":1', b'"lines":4', None, "the file was cut: 3 of 4 lines are there"),
+        (b'"version":3', b'"version":4', 0, "its version is 4, but this build reads versions 1 to 3"),
+        (b'"lines":1', b'"lines":5', None, "the file was cut: 4 of 5 lines are there"),
+        (b'"upto":1', b'"upto":2', 4, "there were no 2 topics to be deleted"),
+        (b"[0,2]", b"[0,50]", 4, "there is no partition 50"),
         (b'"lines":1', b'"rows":1', 0, "unknown field `rows`"),
         (b'"partitions":12', b'"partitions":0', 1, "`int` >= 1 - at `$.created[0].partitions`"),
         (b'"orders"', b'"or ders"', 1, "Topic name is invalid: 'or ders'"),
@@ -244,7 +285,7 @@ def test_a_tail_that_was_not_written_to_its_end_is_cut() -> None:
     made = len(lines[0] + lines[1])
     for cut in range(made + 1, len(data)):
         found = decode(data[:cut], PATH)
-        ends = [made, made + len(lines[2]), len(data)]
+        ends = [made, made + len(lines[2]), made + len(lines[2] + lines[3]), len(data)]
         assert found.end == max(end for end in ends if end <= cut)
         assert found.is_torn == (cut not in ends)
         assert found.made_bytes == made

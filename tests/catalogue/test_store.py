@@ -22,10 +22,12 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft
 from protocol.errors import ErrorCode
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.errors import StorageError, StorageFull
 from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, UnsyncedFileSystem
 from tests.catalogue.test_file_format import VERSION_1
+from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.support.ids import new_topic_id
 
 
@@ -280,6 +282,70 @@ def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropp
     assert len(bench.told) == 4
 
 
+def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:
+    """Note that partitions have dropped what went; returns what is heard of it, later."""
+    heard: list[bool] = []
+    bench.store.note_dropped(dict.fromkeys(map(Partition, partitions), upto), heard.append)
+    return heard
+
+
+def left_on_disk(bench: Bench, partition: int) -> list[str]:
+    store = store_in(bench.store.path.parent)
+    store.load(50)
+    return store.deletions.left(Partition(partition))
+
+
+def test_a_deletion_is_kept_until_each_partition_has_dropped_its_offsets(bench: Bench) -> None:
+    for name in ("a", "b"):
+        bench.create(name)
+        bench.thread.run_all()
+    bench.delete("a")
+    bench.thread.run_all()
+    assert left_on_disk(bench, 0) == left_on_disk(bench, 1) == ["a"]
+    heard = dropped_in(bench, 1, 0, 2)
+    assert heard == []
+    bench.thread.run_all()
+    assert heard == [True]
+    assert (left_on_disk(bench, 0), left_on_disk(bench, 1)) == ([], ["a"])
+    assert dropped_in(bench, 1, 0) == [True], "that is known, and nothing is written"
+    bench.delete("b")
+    bench.create("a")
+    bench.thread.run_all()
+    assert left_on_disk(bench, 0) == ["b"]
+    assert left_on_disk(bench, 1) == ["a", "b"]
+    assert left_on_disk(bench, 2) == ["b"]
+    dropped_in(bench, 2, *range(50))
+    bench.thread.run_all()
+    assert left_on_disk(bench, 1) == []
+
+
+def test_a_note_that_could_not_be_written_is_written_with_the_next_change() -> None:
+    fs = FaultyFileSystem(Path("/data"))
+    bench = Bench(Path("/data"), fs)
+    bench.create("a")
+    bench.delete("a")
+    bench.thread.run_all()
+
+    def is_left(partition: int) -> bool:
+        file = CatalogueFile(fs, Path("/data"))
+        file.read()
+        assert file.deletions is not None
+        return file.deletions.left(Partition(partition)) == ["a"]
+
+    fs.fail(Fault.FULL, only="pwrite")
+    heard = dropped_in(bench, 1, 0)
+    bench.thread.run_all()
+    assert heard == [False]
+    fs.fail(Fault.FULL, only="create")
+    assert (again := dropped_in(bench, 1, 0)) == [], "it is not on disk, although it is known"
+    bench.thread.run_all()
+    assert again == [False]
+    bench.create("a")
+    bench.thread.run_all()
+    assert not is_left(0)
+    assert is_left(1)
+
+
 def test_another_number_of_offsets_partitions_is_refused(tmp_path: Path) -> None:
     Bench(tmp_path)
     with pytest.raises(OffsetsTopicChanged, match=r"is 60, but this data was made with 50"):
@@ -376,6 +442,11 @@ def test_after_a_failed_write_the_file_is_made_anew_and_holds_what_was_told(
 
 def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> None:
     bench = Bench(tmp_path, UnsyncedFileSystem())
+    store, everywhere = bench.store, list(map(Partition, range(50)))
+    noted: list[bool] = []
+    store.on_topics_deleted = lambda _names: store.note_dropped(
+        dict.fromkeys(everywhere, store.deletions.number), noted.append
+    )
     longest = 0
     for number in range(300):
         bench.store.change(partial(create_many, number), bench.told.append)
@@ -384,6 +455,7 @@ def test_many_changes_are_kept_in_a_file_that_stays_small(tmp_path: Path) -> Non
         bench.store.change(partial(delete_many, number), bench.told.append)
         bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == []
+    assert noted == [True] * 300
     assert longest < 3 * 1024 * 1024, "the file is made anew when it is mostly changes"
 
 
@@ -567,7 +639,7 @@ def test_a_bug_in_those_who_hear_of_a_change_blocks_no_other(bench: Bench) -> No
     assert bench.store.is_idle
 
 
-def test_a_file_of_version_1_becomes_one_of_version_2(tmp_path: Path) -> None:
+def test_a_file_of_version_1_becomes_one_of_the_newest(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.json"
     path.write_bytes(VERSION_1)
     bench = Bench(tmp_path)

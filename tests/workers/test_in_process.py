@@ -19,6 +19,7 @@ from storage.cleaner.work import clean
 from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import commit_error, fetched
+from tests.partitions.test_deleted_topics import deletions_in, keep_deletion
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.machine import SimulatedClock
 from tests.simulation.network import Network
@@ -208,6 +209,25 @@ def test_a_partition_moves_and_keeps_what_was_acknowledged() -> None:
         await host.until_served()
         assert host.leader(0) == 3 - before
         assert await host.fetch(0) == {0: 19}
+
+    simulate(story)
+
+
+def test_a_deletion_that_was_kept_before_all_died_takes_the_offsets_at_the_next_start() -> None:
+    async def story(host: Host) -> None:
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 7) is ErrorCode.NONE
+        await host.stop()
+        keep_deletion(host.fs, ROOT)
+        await host.start()  # which makes the topic anew
+        for partition in range(PARTITIONS):
+            assert await host.fetch(partition) == {}
+            assert await host.commit(partition, 8) is ErrorCode.NONE
+        assert len(deletions_in(host.fs, ROOT)) == 0
+        await host.stop()
+        await host.start()
+        for partition in range(PARTITIONS):
+            assert await host.fetch(partition) == {0: 8}
 
     simulate(story)
 

@@ -30,7 +30,6 @@ from coordinator.topology import leaders_file
 from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.control import ControlSocket
-from coordinator.workers.deletions import Deletions
 from coordinator.workers.ends import Ends
 from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
@@ -491,26 +490,6 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
     assert told[2:] == [(1, messages.EndsAnswer(1, {"u": {0: End(Offset(6), 1_700)}}))]
 
 
-def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -> None:
-    deletions = Deletions(3)
-    first, second, damaged = map(Partition, range(3))
-    deletions.went(3, ["a", "b"])
-    deletions.went(5, ["c", "a"])
-    assert deletions.left(first) == ["a", "b", "c"]
-    deletions.dropped(first, 3, [damaged])
-    assert deletions.left(first) == ["c", "a"]
-    assert deletions.left(second) == ["a", "b", "c"]
-    deletions.dropped(first, 7, [damaged])
-    deletions.dropped(first, 4, [damaged])  # from before
-    assert deletions.left(first) == []
-    assert len(deletions) == 2
-    deletions.dropped(second, 4, [damaged])
-    assert deletions.left(second) == ["c", "a"]
-    assert len(deletions) == 1, "what no partition can hold is forgotten"
-    deletions.went(9, ["d"])
-    assert (deletions.left(first), deletions.left(second)) == (["d"], ["c", "a", "d"])
-
-
 async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_gone() -> None:
     """It may have confirmed a deletion, and then taken commits to the topic that was made anew."""
     happened: list[object] = []
@@ -536,7 +515,7 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
     ended.set_result(-9)
     await idle()
     assert happened == []
-    said = messages.Dropped(3, [Partition(1)])
+    said = messages.Dropped(3, [Partition(1)], 1)
     worker.channel.data_received(messages.encode(said))
     worker.channel.connection_lost(None)
     await worker.gone()

@@ -5,7 +5,7 @@ import asyncio
 import random
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,25 @@ class Played:
         self.app = app
         self.shared = shared
         self.said: list[Any] = []
+        self.is_noting = True
+        """Whether what the worker has dropped is noted at once."""
         self.epochs = [0] * PARTITIONS
         self.led: set[int] = set()
         self.clients: list[Client] = []
+
+    def heard(self, message: Any) -> None:
+        """The worker has said something."""
+        self.said.append(message)
+        if self.is_noting and isinstance(message, messages.Dropped):
+            asyncio.get_running_loop().call_soon(self._note, message)
+
+    def note_all(self) -> None:
+        """What the worker has dropped last is on disk, and will be so at once from now on."""
+        self.is_noting = True
+        self._note(next(each for each in reversed(self.said) if isinstance(each, messages.Dropped)))
+
+    def _note(self, message: messages.Dropped) -> None:
+        self.app.drop_notes.noted(messages.DropsNoted(message.number))
 
     def lead(self, partition: int, *deleted_topics: str) -> None:
         """Give a partition that no node has."""
@@ -128,12 +144,16 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     catalogue.create(requests.TOPIC, 10, topic_id=bytes(15) + b"1")
     view = View((Broker(1, "127.0.0.1", 1),), (Leader(1, LeaderEpoch(1)),) * PARTITIONS)
     welcome = messages.Welcome(settings, "c", shared.topic_id, catalogue.offsets_topic, view, 0)
-    said: list[Any] = []
-    app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), said.append)
+    heard: list[Callable[[Any], None]] = []
+
+    def send(message: Any) -> None:
+        heard[0](message)
+
+    app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), send)
     topics = list(catalogue.unsorted())
     app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
     played = Played(app, shared)
-    played.said = said
+    heard.append(played.heard)
     try:
         await app.start()
         yield played
@@ -199,8 +219,8 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         for partition in range(3):
             played.lead(partition)
         await played.all_loaded()
-        loaded = [each for each in played.said if isinstance(each, messages.Loaded)]
-        assert [each.version for each in loaded] == [0] * 3
+        loaded = [each for each in played.said if isinstance(each, messages.Dropped)]
+        assert [(each.version, len(each.partitions)) for each in loaded] == [(0, 1)] * 3
         assert await client.commit(group_of(1), 0, 7) is ErrorCode.NONE
         played.resign(2)
         await played.released(2)
@@ -211,16 +231,28 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         store.on_changed = lambda changes: seen.append(
             (bool(changes.created), any(isinstance(each, messages.Dropped) for each in played.said))
         )
+        played.said.clear()
+        played.is_noting = False
         store.got(messages.TopicsChanged(1, Changes(deleted=[topic.id])))
         store.got(messages.TopicsChanged(2, Changes(created=[anew])))
+        await eventually(lambda: bool(played.said), "what it has dropped")
+        await asyncio.sleep(0.01)
+        assert seen == [(False, False)], "a topic made anew is not there before its supervisor has noted it"
+        played.note_all()
         await eventually(lambda: store.version == 2, "both changes")
         assert seen == [(False, False), (True, True)]
         dropped = [each for each in played.said if isinstance(each, messages.Dropped)]
         assert [(each.version, sorted(each.partitions)) for each in dropped] == [(1, [0, 1])]
         assert await client.fetch(group_of(1)) == {}
+        played.said.clear()
+        played.is_noting = False
         played.lead(2)
+        await eventually(lambda: bool(played.said), "what it has dropped")
+        assert (played.said[-1].partitions, played.said[-1].version) == ([2], 2)
+        await asyncio.sleep(0.01)
+        assert 2 not in played.app.manager.owned_partitions
+        played.note_all()
         await played.all_loaded()
-        assert (played.said[-1].partition, played.said[-1].version) == (2, 2)
 
 
 async def test_commits_to_a_topic_that_was_made_anew_elsewhere_stay(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker has dropped offsets in deleted topics: its supervisor keeps that on disk, and says when."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coordinator.tickets import NO_PARTITION, Ticket, settle
+from coordinator.workers.messages import Dropped, DropsNoted
+from protocol.names import Partition
+
+
+class DropNotes:
+    """What was said and is not kept yet."""
+
+    def __init__(self, send: Callable[[Any], None]) -> None:
+        self._send = send
+        self._number = 0
+        self._waiting: dict[int, Ticket] = {}
+
+    def tell(self, version: int, partitions: Sequence[Partition]) -> Ticket:
+        """These partitions hold no offsets in topics that went up to a version; the ticket ends once that is kept."""
+        self._number += 1
+        ticket = self._waiting[self._number] = Ticket(NO_PARTITION, self._number)
+        self._send(Dropped(version, partitions, self._number))
+        return ticket
+
+    def noted(self, message: DropsNoted) -> None:
+        """The supervisor has kept it."""
+        settle([self._waiting.pop(message.number)])
