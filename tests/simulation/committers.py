@@ -2,12 +2,13 @@
 """Clients without a group membership: they commit, read and delete, and create and delete topics."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from tests.simulation.client import Client, all_keys
-from tests.simulation.history import NOTHING, Broken, Key
+from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import Lost
 from tests.simulation.settings import PARTITIONS, SIDE_TOPIC, TOPIC
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 UNREAD_S = 3.0
 UNHEARD_SHARE = 0.3
 """How many deletions of the topic that comes and goes do not reach the node that has the offsets in it."""
+CRASH_SHARE = 0.3
+CRASHES_WITHIN_S = 0.02
+"""How many of them are interrupted, somewhere, by the end of the node or of the supervisor."""
 
 
 class Committer(Client):
@@ -166,6 +170,11 @@ class Repeater(Client):
 class TopicKeeper(Client):
     """Creates the topic that comes and goes, and deletes it with all that is committed in it."""
 
+    def __init__(self, world: "World", name: str, group: str) -> None:
+        super().__init__(world, name, group)
+        self._undecided: Mapping[Key, Write] = {}
+        """What a deletion takes away that was never answered."""
+
     async def run(self) -> None:
         while True:
             try:
@@ -191,30 +200,35 @@ class TopicKeeper(Client):
         error = ErrorCode(response.topics[0].error_code)
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             await self.pause(1)
+            return
+        undecided, self._undecided = self._undecided, {}
+        if error is ErrorCode.NONE and undecided:
+            # Made anew, so it had gone, and what was committed in it goes wherever it still is.
+            await self._all_know()
+            self.world.history.topic_is_gone(undecided)
 
-    async def _is_gone_everywhere(self) -> bool:
-        """Wait until all nodes have heard of it; False where their supervisor ends before, and forgets who has not."""
-        world = self.world
-        supervisor = world.host.bodies()[:1]
-        while world.host.bodies()[:1] == supervisor:
-            if world.is_gone_everywhere(SIDE_TOPIC):
-                return True
+    async def _all_know(self) -> None:
+        """Wait until every partition is served by a node that knows what became of the topic."""
+        while not (self.world.is_alone or self.world.know_alike(SIDE_TOPIC)):  # noqa: ASYNC110 - costs nothing
             await asyncio.sleep(0.2)
-        return False
 
     async def _delete(self) -> None:
         from protocol.messages import DeleteTopicsRequest as Request
 
-        if self.rng.random() < UNHEARD_SHARE:
+        choice = self.rng.random()
+        if choice < UNHEARD_SHARE:
             self.world.troubles.stop_leader("aside")
-        writes = self.world.history.begin_topic_deletion()
+        elif choice < UNHEARD_SHARE + CRASH_SHARE:
+            self.world.troubles.crash_within(CRASHES_WITHIN_S)
+        self._undecided = writes = self.world.history.begin_topic_deletion()
         response = await self.ask(
             ApiKey.DELETE_TOPICS, Request(version=5, topic_names=[SIDE_TOPIC], timeout_ms=30_000)
         )
         error = ErrorCode(response.responses[0].error_code)
         if error is ErrorCode.NONE:
-            all_went = self.world.is_alone or await self._is_gone_everywhere()
-            self.world.history.topic_is_gone(writes if all_went else {})
+            await self._all_know()
+            self.world.history.topic_is_gone(writes)
+            self._undecided = {}
         elif error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             for write in writes.values():
                 self.world.history.refused(write)

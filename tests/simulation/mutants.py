@@ -266,8 +266,14 @@ MUTANTS: Final = (
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.supervisor",
-        "deleted = self._deletions.left(partition)",
+        "deleted = self.store.deletions.left(partition)",
         "deleted: list[str] = []",
+    ),
+    Mutant(
+        "a deletion that was not carried out is forgotten at a start",
+        "coordinator.catalogue.store",
+        "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
+        "self.deletions = Deletions(offsets_partitions)",
     ),
     Mutant(
         "a new segment's name is not made durable",

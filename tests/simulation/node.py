@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from coordinator.app import App
+from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.keeper import CatalogueKeeper
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
@@ -138,6 +139,12 @@ class Host:
         self.node = SimulatedNode(world, world.settings)
         self.nodes = [self.node]
         self._failures = 0
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """All topics, by whoever writes them."""
+        app = self.node.app
+        return None if app is None or app.server is None else app.server.node.catalogue
 
     def bodies(self) -> list[Body]:
         """All processes that are alive."""

@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from protocol.names import GroupId
@@ -69,6 +70,16 @@ class Troubles:
             if leads and node.is_up and not (self.over or self._world.is_alone):
                 self._world.note(f"{node.name} stands still while a topic is deleted")
                 node.pause(PAUSES_S[-1])
+
+    def crash_within(self, seconds: float) -> None:
+        """Let the node that is alone, or the supervisor, end at some moment soon."""
+        bodies = self._world.host.bodies()
+        if bodies and not self.over:
+            self._world.later(self._rng.random() * seconds, partial(self._crash_if_alive, bodies[0]))
+
+    def _crash_if_alive(self, body: Body) -> None:
+        if body.process.is_alive and not self.over:
+            body.crashed()
 
     def _body(self) -> Body:
         """Any process, a supervisor's as well."""

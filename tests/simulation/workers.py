@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.workers.assignment import Unmovable
@@ -124,6 +125,11 @@ class SupervisedHost:
         self._supervisor: Supervisor | None = None
         self._stopping = False
         self._launches = 0
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """All topics, by whoever writes them."""
+        return None if self._supervisor is None else self._supervisor.store.catalogue
 
     def bodies(self) -> list[Body]:
         """All processes that are alive, the supervisor's first."""

@@ -167,14 +167,17 @@ class World:
         """The host serves."""
         self._failed_starts = 0
 
-    def is_gone_everywhere(self, topic: str) -> bool:
-        """Whether every partition is served, by a node for which there is no such topic, nor anything left of it."""
+    def know_alike(self, topic: str) -> bool:
+        """Whether every partition is served, by a node to which the topic is what it is to the others' one writer."""
+        truth = self.host.catalogue
+        if truth is None:
+            return False
         served: set[Partition] = set()
         for node in self.nodes:
             app = node.app
             if app is not None and app.server is not None and node.is_up:
                 store = app.server.node.catalogue_store
-                if topic not in store.catalogue and store.is_idle:
+                if store.catalogue.get(topic) == truth.get(topic) and store.is_idle:
                     served.update(app.manager.owned_partitions)
         return len(served) == self.settings.offsets_topic_num_partitions
 
