@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 import typer
 
 from coordinator.config.values import ConfigError
+from coordinator.telemetry.escaping import escape_unprintable
 
 EXIT_FAILED: Final = 1
 """What was asked could not be done: no connection, no such group."""
@@ -54,4 +55,4 @@ def say(message: str) -> None:
 
 def tell(line: str, *, err: bool = False) -> None:
     """Print one line; of names that clients have chosen, control characters as escapes."""
-    typer.echo(line if line.isprintable() else line.encode("unicode_escape").decode(), err=err)
+    typer.echo(escape_unprintable(line), err=err)

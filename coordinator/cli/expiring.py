@@ -83,7 +83,8 @@ def _ask(node: str, within_ms: int, timeout_s: float) -> "Preview":
             raise CommandError(f"{node}: {answer.status} {body.decode('utf-8', 'replace').strip()}")
         return msgspec.json.decode(body, type=Preview)
     except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
-        raise CommandError(f"{node}: no answer from a node's metrics.listen: {error}") from error
+        reason = getattr(error, "strerror", None) or error
+        raise CommandError(f"{node}: no answer from a node's metrics.listen: {reason}") from error
     finally:
         connection.close()
 
@@ -120,6 +121,7 @@ def _read(data_dir: str, within_ms: int) -> "Preview":
 
 def _print(found: "Preview", within: str) -> None:
     from coordinator.cli import render
+    from coordinator.cli.words import counted
 
     if found.rows:
         rows = sorted(found.rows, key=lambda row: (row.first_ms, row.group, row.topic))
@@ -137,8 +139,9 @@ def _print(found: "Preview", within: str) -> None:
         missing = ", ".join(map(str, sorted(found.missing_partitions)))
         typer.echo(f"not all is known of partitions {missing}: they are loading, or damaged", err=True)
     sys.stdout.write(
-        f"{found.offsets} offsets in {found.groups} groups expire within {within}, {found.due} of them at the next"
-        f" check; {found.finished_groups} groups will then have none left, and go as well\n"
+        f"{counted(found.offsets, 'offset')} in {counted(found.groups, 'group')} will expire within {within},"
+        f" {found.due} of them at the next check; {counted(found.finished_groups, 'group')} will be left with none, and"
+        " go as well\n"
     )
 
 

@@ -15,6 +15,7 @@ from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.groups.changes import current_of
 from coordinator.cli.options import addresses, connect
 from coordinator.cli.takeover import Takeover, plan_takeover
+from coordinator.cli.words import counted, some
 from protocol.errors import ErrorCode
 
 _WITH_OFFSETS: Final = ("", "classic", "consumer")
@@ -55,7 +56,7 @@ def import_cluster(wanted: Wanted, *, dry_run: bool, overwrite: bool) -> None:
     _print(plan, source, dry_run)
     failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
     failed += [
-        f"group {group} has other offsets here, of {_some(places)}: --force overwrites them"
+        f"group {group} has other offsets here, of {some(places)}: --force overwrites them"
         for group, places in plan.differs.items()
     ]
     if failed:
@@ -143,17 +144,24 @@ def _refused(doing: str, answers: Mapping[str, Refused | None]) -> list[str]:
 def _print(plan: Takeover, source: Source, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     count = sum(map(len, plan.offsets.values()))
-    done = [f"{would}created: topic {name} with {number} partitions" for name, number in plan.create.items()]
-    done += [f"{would}grown: topic {name} to {number} partitions" for name, number in plan.grow.items()]
-    done += [f"{would}set: group {group}, {len(rows)} offsets" for group, rows in plan.offsets.items()]
+    done = [
+        f"{would}created: topic {name} with {counted(number, 'partition')}"
+        for name, number in plan.create.items()
+    ]
+    done += [
+        f"{would}grown: topic {name} to {counted(number, 'partition')}" for name, number in plan.grow.items()
+    ]
+    done += [
+        f"{would}set: group {group}, {counted(len(rows), 'offset')}" for group, rows in plan.offsets.items()
+    ]
     done.append(
-        f"{len(plan.create)} topics {would}created, {len(plan.grow)} grown; "
-        f"{count} offsets of {len(plan.offsets)} groups "
-        f"{would}set, and {plan.same} were there"
+        f"{counted(len(plan.create), 'topic')} {would}created, {len(plan.grow)} grown; "
+        f"{counted(count, 'offset')} of {counted(len(plan.offsets), 'group')} {would}set; "
+        f"already the same: {plan.same}"
     )
     notes = [f"topic {name} has more partitions here, and keeps them" for name in plan.larger]
     notes += [
-        f"left out of group {group}, as there are no such partitions: {_some(places)}"
+        f"left out of group {group}, as there are no such partitions: {some(places)}"
         for group, places in plan.homeless.items()
     ]
     notes += [f"left out: group {group}, of a type that keeps more than offsets" for group in source.left_out]
@@ -165,7 +173,3 @@ def _print(plan: Takeover, source: Source, dry_run: bool) -> None:
         tell(line)
     for line in notes:
         tell(line, err=True)
-
-
-def _some(places: Sequence[object]) -> str:
-    return f"{', '.join(map(str, places[:5]))}{f' and {len(places) - 5} more' if len(places) > 5 else ''}"

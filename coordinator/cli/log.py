@@ -207,6 +207,7 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
 
 def _print_check(found: "CheckedDirectory") -> None:
     from coordinator.cli import render
+    from coordinator.cli.words import counted
 
     columns = ["PARTITION", "SEGMENTS", "BYTES", "BATCHES", "RECORDS", "FIRST OFFSET", "LAST OFFSET", "STATE"]
     render.print_table(
@@ -237,7 +238,7 @@ def _print_check(found: "CheckedDirectory") -> None:
     if found.in_use is not None:
         lines.append(f"{found.in_use}: its journal was left out, and the log's end, which it may be writing")
     damaged = sum(bool(p.damages) for p in found.partitions)
-    lines.append(f"{len(found.partitions)} partitions, {damaged} damaged")
+    lines.append(f"{counted(len(found.partitions), 'partition')}, {damaged} damaged")
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
 
 

@@ -21,7 +21,7 @@ Bootstrap = Annotated[
     typer.Option(
         metavar="HOST:PORT,...",
         envvar=BOOTSTRAP_VARIABLE,
-        help="Nodes of the cluster to ask; the first that can be reached is.",
+        help="Nodes of the cluster to begin with; the first that answers names the others.",
     ),
 ]
 CommandConfig = Annotated[
@@ -51,7 +51,7 @@ Watch = Annotated[
 Groups = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[GROUP]...", help="Ids of groups, or patterns of them: 'orders-*'.", show_default=False
+        metavar="GROUP", help="Ids of groups, or patterns of them: 'orders-*'.", show_default=False
     ),
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
@@ -98,7 +98,10 @@ def chosen_groups(client: "Client", groups: Sequence[str] | None, all_groups: bo
     from coordinator.cli.cluster.groups import list_groups, matching
 
     if bool(groups) == all_groups:
-        raise CommandError("expected groups (or patterns of them), or --all-groups, and not both", EXIT_USAGE)
+        raise CommandError(
+            f"expected {'only one of ' if groups else ''}groups (or patterns of them) or --all-groups",
+            EXIT_USAGE,
+        )
     if all_groups:
         return [each.group for each in list_groups(client)]
     found = matching(client, groups or ())

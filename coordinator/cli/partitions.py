@@ -108,8 +108,8 @@ def ask(data_dir: Path, order: Any) -> "Answer":
         raise CommandError(str(error)) from None
     except (FileNotFoundError, ConnectionRefusedError):
         raise CommandError(
-            f"no supervisor listens in {data_dir}: nothing runs there, or a single node (workers = 1), which "
-            "leads all partitions and there is no other node to move one to"
+            f"no supervisor answers in {data_dir}: nothing runs there, or it is a single node (workers = 1), "
+            "which leads all partitions itself"
         ) from None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"no answer from the supervisor of {data_dir}: {error}") from None

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coordinator.telemetry.escaping import escape_unseen
+from coordinator.telemetry.escaping import escape_unprintable, escape_unseen
 from coordinator.workers.orders import Answer
 
 WIDTH_WITHOUT_TERMINAL: Final = 100_000
@@ -66,7 +66,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         table.add_column(column, overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:
@@ -86,5 +88,4 @@ def as_records(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def shown(value: Cell) -> str:
     """The value as text, without the control characters that clients may have chosen."""
-    text = ABSENT if value is None or value == "" else str(value)
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    return ABSENT if value is None or value == "" else escape_unprintable(str(value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that clients chose, in JSON that somebody reads on a terminal."""
+"""Text that clients chose, where somebody reads it on a terminal."""
 
 import re
 from typing import Final
@@ -9,6 +9,13 @@ _UNSEEN: Final = re.compile(
     "\U000110bd\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
 """DEL, the C1 controls, what changes the direction of text, and other characters that show nothing or break lines."""
+
+
+def escape_unprintable(text: str) -> str:
+    """The text with an escape in place of each character that does not show as itself, such as ESC or a line break."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def escape_unseen(json: str) -> str:

@@ -79,7 +79,7 @@ def test_list_says_which_partitions_it_could_not_ask(node: FakeNode, groupkeeper
     assert outcome == (
         1,
         "",
-        "groupkeeper: the groups of 3 partitions are missing, which are not served now: 1 (NOT_COORDINATOR),"
+        "groupkeeper: the groups of 3 partitions are missing, as not served now: 1 (NOT_COORDINATOR),"
         " 2 (COORDINATOR_LOAD_IN_PROGRESS), 4 (COORDINATOR_NOT_AVAILABLE)\n",
     )
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("a", "Empty"))

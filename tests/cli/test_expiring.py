@@ -36,8 +36,8 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
             ["b", "Empty", "orders", "3"],
         ]
         assert lines[-1] == (
-            "6 offsets in 2 groups expire within 8d, 0 of them at the next check; "
-            "2 groups will then have none left, and go as well"
+            "6 offsets in 2 groups will expire within 8d, 0 of them at the next check; "
+            "2 groups will be left with none, and go as well"
         )
         assert run("--node", node, "--within", "6d").stdout.startswith("0 offsets in 0 groups")
         rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)["rows"]

@@ -53,13 +53,13 @@ def test_topics_and_offsets_are_brought_over_and_kept_in_step(
     assert (dry[0], dry[1].splitlines()[:2]) == (0, lines)
     assert raw.metadata(target, topic).topics[0].error_code != raw.NONE
     done = take_over()
-    summary = "1 topics created, 0 grown; 2 offsets of 1 groups set, and 0 were there"
+    summary = "1 topic created, 0 grown; 2 offsets of 1 group set; already the same: 0"
     assert (done[0], done[1].splitlines()[-1]) == (0, summary)
     assert raw.fetch_offsets(target, group) == {(topic, 0): 10, (topic, 3): 13}
     assert len(raw.metadata(target, topic).topics[0].partitions) == 4
 
     again = take_over()
-    assert again[:2] == (0, "0 topics created, 0 grown; 0 offsets of 0 groups set, and 2 were there\n")
+    assert again[:2] == (0, "0 topics created, 0 grown; 0 offsets of 0 groups set; already the same: 2\n")
 
     grown = groupkeeper("topics", "add-partitions", topic, "--partitions", "6", "--bootstrap", bootstrap)
     assert grown.exit_code == 0

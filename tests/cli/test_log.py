@@ -34,7 +34,7 @@ def test_a_whole_log(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0].split()[:3] == ["PARTITION", "SEGMENTS", "BYTES"]
     assert lines[1].split() == [str(P), "2", "1070", "5", "15", "0", "14", "whole"]
-    assert lines[-1] == "1 partitions, 0 damaged"
+    assert lines[-1] == "1 partition, 0 damaged"
 
 
 def test_damage_has_an_exit_code_and_a_place(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_damage_has_an_exit_code_and_a_place(tmp_path: Path) -> None:
     done = run("check", "--data-dir", str(tmp_path), "--partition", str(P))
     assert done.returncode == 1
     assert f"partition {P} is damaged: {path}, 214 bytes from byte {start}, offset 6: checksum" in done.stdout
-    assert done.stdout.endswith("1 partitions, 1 damaged\n")
+    assert done.stdout.endswith("1 partition, 1 damaged\n")
     found = json.loads(run("check", "--data-dir", str(tmp_path), "--json").stdout)
     assert not found["clean"]
     (damage,) = found["partitions"][0]["damages"]
@@ -96,9 +96,7 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
         )
         done = groupkeeper("groups", "list", "--bootstrap", service.bootstrap)
         assert (done.returncode, done.stdout) == (1, "")
-        assert (
-            f"the groups of 1 partitions are missing, which are not served now: {partition} " in done.stderr
-        )
+        assert f"the groups of 1 partition are missing, as not served now: {partition} " in done.stderr
     finally:
         service.close()
 

@@ -164,7 +164,8 @@ class Client:
     ) -> dict[str, T | Refused]:
         """Ask the coordinators of the groups, each about its own, and again where one is not ready.
 
-        `ask` sends one request about some groups of one coordinator. Raises CommandError when the time is up.
+        `ask` sends one request about some groups of one coordinator. The answers come in the order of `groups`.
+        Raises CommandError when the time is up.
         """
         answers: dict[str, T | Refused] = {}
         wanted = list(dict.fromkeys(groups))
@@ -181,7 +182,7 @@ class Client:
                     raise NotYet(f"{doing} group {group}", answer.code)
 
         self.patiently(attempt)
-        return answers
+        return {group: answers[group] for group in wanted}
 
     def _ask_coordinators(
         self,

@@ -13,6 +13,7 @@ import msgspec
 from coordinator.cli.cluster.model import CommittedOffset, Place
 from coordinator.cli.errors import CommandError, tell
 from coordinator.cli.options import NOTHING_DONE
+from coordinator.cli.words import counted, some
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Change(msgspec.Struct, frozen=True):
     group: str
     current: Current
     wanted: Sequence[CommittedOffset]
+    kept: Sequence[Place] = ()
+    """Of these the partitions where the offset that was asked for lies before the start, or behind the end."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -117,6 +120,7 @@ def report(
     failed: Sequence[str],
     *,
     execute: bool,
+    force: bool,
     json: bool,
 ) -> None:
     """Print what was set, or would be. Raises CommandError where something was not."""
@@ -137,10 +141,11 @@ def report(
     for change in changes:
         if not change.current.exists and not execute:
             tell(f"group {change.group} does not exist yet", err=True)
-        if change.current.has_members and not execute:
-            tell(
-                f"group {change.group} has {change.current.members} members, which --force removes", err=True
-            )
+        if change.current.has_members and force and not execute:
+            members = counted(change.current.members, "member")
+            tell(f"group {change.group} has {members}, which would be removed", err=True)
+        if change.kept:
+            tell(f"group {change.group}: kept between start and end: {some(change.kept)}", err=True)
     if not execute:
         tell(NOTHING_DONE, err=True)
     if failed:

@@ -68,4 +68,4 @@ def copy(
             current = changes.current_of(client, [target])
             planned = [changes.Change(target, current[target], chosen)]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
-        changes.report(planned, refused, failed, execute=execute, json=json)
+        changes.report(planned, refused, failed, execute=execute, force=force, json=json)

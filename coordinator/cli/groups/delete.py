@@ -63,5 +63,5 @@ def _why(group: str, answer: "Refused") -> str:
     if answer.code == ErrorCode.GROUP_ID_NOT_FOUND:
         return f"group {group} not found"
     if answer.code == ErrorCode.NON_EMPTY_GROUP:
-        return f"group {group} has members; stop them first"
+        return f"group {group} has members (stop them first)"
     return f"deleting group {group}: {answer}"

@@ -41,9 +41,12 @@ def delete_offsets(
         from coordinator.cli.cluster.client import expect
         from coordinator.cli.render import print_table
         from coordinator.cli.resets.scope import parse_topics, within
+        from coordinator.cli.words import counted
 
         if all_topics == bool(topic):
-            raise CommandError("expected --topic or --all-topics", EXIT_USAGE)
+            raise CommandError(
+                f"expected {'only one of ' if topic else ''}--topic or --all-topics", EXIT_USAGE
+            )
         wanted = None if all_topics else parse_topics(topic or ())
         with connect(bootstrap, command_config, timeout) as client:
             rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
@@ -55,7 +58,8 @@ def delete_offsets(
                 refused = offsets.delete_offsets(client, group, [row.place for row in chosen])
         gone = [(row.topic, row.partition, row.offset) for row in chosen if row.place not in refused]
         if gone:
-            print_table(["TOPIC", "PARTITION", "DELETED" if execute else "WOULD BE DELETED"], gone)
+            print_table(["TOPIC", "PARTITION", "OFFSET"], gone)
+            tell(f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True)
         if not execute:
             tell(NOTHING_DONE, err=True)
         if refused:

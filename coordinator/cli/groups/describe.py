@@ -33,7 +33,10 @@ def describe(
         bool, typer.Option("--members", help="Only the members and what they are assigned.")
     ] = False,
     offsets: Annotated[
-        bool, typer.Option("--offsets", help="Only the committed offsets, the lag, and who reads on.")
+        bool,
+        typer.Option(
+            "--offsets", help="Only committed offsets, with lag and the member that has each partition."
+        ),
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
     command_config: CommandConfig = None,

@@ -51,7 +51,7 @@ def export(
             if chosen:
                 found.append(GroupOffsets(name, chosen))
         if not found:
-            raise CommandError("there are no such offsets")
+            raise CommandError("nothing to print: these groups have committed no such offsets")
         if json:
             print_json(found)
         else:

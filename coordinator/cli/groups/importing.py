@@ -61,4 +61,4 @@ def import_offsets(
                 changes.Change(name, current[name], sorted(rows)) for name, rows in offsets.items() if rows
             ]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
-        changes.report(planned, refused, failed, execute=execute, json=json)
+        changes.report(planned, refused, failed, execute=execute, force=force, json=json)

@@ -27,7 +27,7 @@ TYPES: Final = ("classic", "consumer", "share", "streams")
 def list_groups(
     pattern: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATTERN]...", help="Only groups like one of these: 'orders-*'."),
+        typer.Argument(metavar="PATTERN", help="Only groups like one of these: 'orders-*'."),
     ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     state: Annotated[
@@ -80,8 +80,10 @@ def _like(found: "list[GroupListing]", patterns: "list[str] | tuple[()]") -> "li
 
 
 def _missing(partitions: dict[int, str]) -> str:
+    from coordinator.cli.words import counted
+
     each = ", ".join(f"{partition} ({error})" for partition, error in partitions.items())
-    return f"the groups of {len(partitions)} partitions are missing, which are not served now: {each}"
+    return f"the groups of {counted(len(partitions), 'partition')} are missing, as not served now: {each}"
 
 
 def _choose(given: list[str] | None, known: tuple[str, ...], what: str) -> list[str]:

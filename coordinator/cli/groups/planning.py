@@ -4,6 +4,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -29,6 +30,8 @@ from coordinator.cli.resets.strategy import (
     ToLatest,
     ToOffset,
     ToTime,
+    is_numeric,
+    kept,
     needed,
     plan,
 )
@@ -38,6 +41,9 @@ _SIMPLE: Mapping[str, Strategy] = {
     "--to-latest": ToLatest(),
     "--to-current": ToCurrent(),
 }
+
+
+UNCHECKED: Final = ". Where ends are not known, --unchecked sets offsets as they are given"
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -62,7 +68,7 @@ def understand(
             raise CommandError("--from-file: the file says which partitions; leave out --topic", EXIT_USAGE)
         return Asked(None, value, read_offsets(value), [], unchecked)
     if bool(topics) == all_topics:
-        raise CommandError("expected --topic or --all-topics, and not both", EXIT_USAGE)
+        raise CommandError(f"expected {'only one of ' if topics else ''}--topic or --all-topics", EXIT_USAGE)
     return Asked(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
 
 
@@ -77,9 +83,10 @@ def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -
         try:
             offsets = plan(strategies[group], places[group], known, unchecked=asked.unchecked)
         except CannotPlan as error:
-            raise CommandError(f"group {group}: {error}; nothing was changed") from None
+            hint = "" if asked.unchecked or not is_numeric(strategies[group]) else UNCHECKED
+            raise CommandError(f"group {group}: {error}; nothing was changed{hint}") from None
         rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
-        changes.append(Change(group, now, rows))
+        changes.append(Change(group, now, rows, kept(strategies[group], offsets, known)))
     return changes
 
 

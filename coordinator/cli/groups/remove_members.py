@@ -61,7 +61,7 @@ def remove_members(
                 tell(f"{'removed' if execute else 'would be removed'}: {each.member_id} ({each.client_id})")
         if not chosen:
             tell("no members", err=True)
-        if not execute:
+        elif not execute:
             tell(NOTHING_DONE, err=True)
         if refused:
             each_why = ", ".join(f"{who} ({why})" for who, why in refused.items())

@@ -100,7 +100,7 @@ def reset(
             offsets = [GroupOffsets(each.group, list(each.wanted)) for each in planned]
             typer.echo(to_csv(offsets, named=all_groups or len(group or ()) > 1), nl=False)
             planned = []
-        changes.report(planned, refused, failed, execute=execute, json=json and not export)
+        changes.report(planned, refused, failed, execute=execute, force=force, json=json and not export)
 
 
 def _only_one(given: Mapping[str, object]) -> tuple[str, object]:

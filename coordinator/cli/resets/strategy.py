@@ -102,6 +102,18 @@ def plan(
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
 
 
+def is_numeric(strategy: Strategy) -> bool:
+    """Whether it gives offsets by number, which may lie beyond a partition's start and end."""
+    return isinstance(strategy, ToOffset | ShiftBy | ToGiven)
+
+
+def kept(strategy: Strategy, planned: Mapping[Place, int], facts: Facts) -> list[Place]:
+    """The partitions that are set to their start or end, since the number that was given lies beyond it."""
+    if not is_numeric(strategy):
+        return []
+    return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]
+
+
 def _offset(strategy: Strategy, place: Place, facts: Facts, unchecked: bool) -> int:
     match strategy:
         case ToEarliest():
@@ -112,15 +124,23 @@ def _offset(strategy: Strategy, place: Place, facts: Facts, unchecked: bool) -> 
             return facts.committed[place] if place in facts.committed else _end(place, facts)
         case ToTime():
             return _at_time(place, facts)
+        case ShiftBy() | ToOffset() | ToGiven():
+            wanted = _given(strategy, place, facts)
+            return max(0, wanted) if unchecked else _between(wanted, place, facts)
+
+
+def _given(strategy: Strategy, place: Place, facts: Facts) -> int:
+    match strategy:
         case ShiftBy(by):
             if place not in facts.committed:
                 raise CannotPlan(f"{place} cannot be shifted: nothing is committed there")
-            wanted = facts.committed[place] + by
+            return facts.committed[place] + by
         case ToOffset(offset):
-            wanted = offset
+            return offset
         case ToGiven(offsets):
-            wanted = offsets[place]
-    return max(0, wanted) if unchecked else _between(wanted, place, facts)
+            return offsets[place]
+        case _:
+            raise AssertionError(f"{strategy} gives no numbers")
 
 
 def _between(wanted: int, place: Place, facts: Facts) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`groupkeeper topics create`, `add-partitions` and `delete`."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +21,7 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from coordinator.cli.cluster.topics import Answers
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.")]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.")]
 
 
 def create(
@@ -90,7 +91,7 @@ def add_partitions(
 
 def delete(
     topic: Annotated[
-        list[str], typer.Argument(metavar="TOPIC...", help="Names of topics, or patterns of them.")
+        list[str], typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them.")
     ],
     execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
@@ -103,7 +104,6 @@ def delete(
     """
     with one_line_errors():
         from coordinator.cli.cluster import topics
-        from coordinator.cli.cluster.client import Refused
 
         with connect(bootstrap, command_config, timeout) as client:
             chosen = topics.matching(client, topic)
@@ -111,17 +111,22 @@ def delete(
             answers: Answers = dict.fromkeys(names)
             if execute and names:
                 answers = topics.delete(client, names)
-        missing = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        answers |= {pattern: missing for pattern, found in chosen.items() if not found}
-        if not execute:
-            tell(NOTHING_DONE, err=True)
-        _report("deleted" if execute else "would be deleted", "deleting", answers)
+        missing = [f"there is no topic {pattern}" for pattern, found in chosen.items() if not found]
+        if execute:
+            _report("deleted", "deleting", answers, missing)
+        else:
+            _report("would be deleted", "deleting", answers, missing, NOTHING_DONE)
 
 
-def _report(done: str, doing: str, answers: "Answers") -> None:
-    """Say what was done, and raise CommandError for what was not."""
+def _report(
+    done: str, doing: str, answers: "Answers", missing: Sequence[str] = (), note: str | None = None
+) -> None:
+    """Say what was done, with a note below it, and raise CommandError for what was not, or is missing."""
     for name in sorted(name for name, answer in answers.items() if answer is None):
         tell(f"{done}: {name}")
-    refused = [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
+    if note is not None and answers:
+        tell(note, err=True)
+    refused = list(missing)
+    refused += [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
     if refused:
         raise CommandError("; ".join(refused))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[TOPIC]...", help="Names of topics, or patterns of them: 'orders-*'."),
+    typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them: 'orders-*'."),
 ]
 
 
