@@ -2,6 +2,7 @@
 """Deleting groups and offsets, removing members, and choosing groups by patterns, on Groupkeeper and a real Kafka."""
 
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,28 @@ def test_offsets_are_deleted_by_topic_and_partition(
     assert raw.fetch_offsets(bootstrap, group) == {}
     none = groupkeeper(*command, topic, "--execute")
     assert none == (1, "", f"groupkeeper: group {group} has no such offsets\n")
+
+
+def test_offsets_in_a_file_are_deleted(
+    groupkeeper: Command, bootstrap: str, prefix: str, topic: str, tmp_path: Path
+) -> None:
+    group, file = f"{prefix}.a", tmp_path / "offsets.csv"
+    file.write_text(f'"{topic}",1,999\n"{topic}",3,0\n')
+    command = ("groups", "delete-offsets", group, "--from-file", str(file), "--bootstrap", bootstrap)
+    assert groupkeeper(*command).rows[1:] == [[topic, "1", "2"]]
+    assert groupkeeper(*command, "--execute").exit_code == 0
+    assert raw.fetch_offsets(bootstrap, group) == {(topic, 0): 1, (topic, 2): 3}
+
+
+def test_lag_is_shown_by_topic(groupkeeper: Command, bootstrap: str, prefix: str, topic: str) -> None:
+    command = ("groups", "describe", f"{prefix}.a", "--topics", "--bootstrap", bootstrap)
+    (shown,) = groupkeeper(*command, "--json").json["topics"]
+    assert (shown["topic"], shown["committed"]) == (topic, 3)
+    lag = "-" if shown["lag"] is None else str(shown["lag"])
+    assert groupkeeper(*command).rows == [
+        ["TOPIC", "COMMITTED PARTITIONS", "LAG"],
+        [topic, "3", lag],
+    ]
 
 
 def test_offsets_that_are_consumed_are_not_deleted(

@@ -307,6 +307,7 @@ def test_each_coordinator_is_asked_for_its_own_groups_and_only_again_for_what_wa
         "abc", True
     )
     assert asked == [["a", "c"], ["c"], ["b"]]
+    assert list(found) == ["a", "b", "c"]  # as they were named
 
 
 def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) -> None:
@@ -433,3 +434,10 @@ def test_a_server_that_leaves_in_the_middle(node: FakeNode, groupkeeper: Command
     outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
     assert outcome.exit_code == 1
     assert outcome.stderr == f"groupkeeper: lost the connection to {node.bootstrap}: the server closed it\n"
+
+
+def test_a_character_that_does_not_print_leaves_the_others_as_they_are(
+    node: FakeNode, groupkeeper: Command
+) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("größe\t日本\x1b[2J", "Empty"))
+    assert "größe\\t日本\\x1b[2J" in groupkeeper("groups", "list", "--bootstrap", node.bootstrap).stdout

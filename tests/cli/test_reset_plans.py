@@ -23,6 +23,7 @@ from coordinator.cli.resets.strategy import (
     ToLatest,
     ToOffset,
     ToTime,
+    kept,
     needed,
     plan,
 )
@@ -185,3 +186,17 @@ def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
 def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
     with pytest.raises(CommandError, match=reason):
         select(parse_topics([wanted]), {"jobs": 2})
+
+
+def test_offsets_beyond_start_or_end_are_named() -> None:
+    places = [Place("t", number) for number in range(4)]
+    facts = Facts(
+        committed=dict.fromkeys(places, 50),
+        starts=dict.fromkeys(places, 10),
+        ends=dict(zip(places, (5_000, 100, 60, 50), strict=True)),
+    )
+    offsets = plan(ShiftBy(20), places, facts)
+    assert list(offsets.values()) == [70, 70, 60, 50]
+    assert kept(ShiftBy(20), offsets, facts) == places[2:]
+    assert kept(ToOffset(5), plan(ToOffset(5), places, facts), facts) == places
+    assert kept(ToLatest(), plan(ToLatest(), places, facts), facts) == []

@@ -106,6 +106,8 @@ MISTAKES = [
     ("groups", "delete"),
     ("groups", "delete", "g", "--all-groups"),
     ("groups", "delete-offsets", "g"),
+    ("groups", "delete-offsets", "g", "--all-topics", "--topic", "t"),
+    ("groups", "delete-offsets", "g", "--topic", "t", "--from-file", "f"),
     ("groups", "remove-members", "g"),
 ]
 

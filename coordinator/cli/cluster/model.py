@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clusters answer, and what the `groups` commands show of it; the field names are those of their JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -117,6 +117,14 @@ class OffsetView(msgspec.Struct, frozen=True):
     client_host: str | None
 
 
+class TopicView(msgspec.Struct, frozen=True):
+    """A topic of a group: in how many partitions it has committed; `lag` is of those of which it is known."""
+
+    topic: str
+    committed: int
+    lag: int | None
+
+
 class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts of `groups describe` that were asked for."""
 
@@ -124,11 +132,11 @@ class Description(msgspec.Struct, frozen=True, omit_defaults=True):
     state: StateView | None = None
     members: list[Member] | None = None
     offsets: list[OffsetView] | None = None
+    topics: list[TopicView] | None = None
 
 
 def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateView:
     """The group in one line, with the lag of these partitions."""
-    lags = [each.lag for each in offsets if each.lag is not None]
     return StateView(
         details.state,
         len(details.members),
@@ -139,8 +147,24 @@ def state_view(details: GroupDetails, offsets: Sequence[OffsetView]) -> StateVie
         details.coordinator,
         details.epoch,
         details.assignment_epoch,
-        sum(lags) if lags else None,
+        _lag(offsets),
     )
+
+
+def topic_views(offsets: Sequence[OffsetView]) -> list[TopicView]:
+    """The lag by topic, in the order of names."""
+    by_topic: dict[str, list[OffsetView]] = {}
+    for each in offsets:
+        by_topic.setdefault(each.topic, []).append(each)
+    return [
+        TopicView(topic, sum(each.offset is not None for each in rows), _lag(rows))
+        for topic, rows in sorted(by_topic.items())
+    ]
+
+
+def _lag(offsets: Iterable[OffsetView]) -> int | None:
+    lags = [each.lag for each in offsets if each.lag is not None]
+    return sum(lags) if lags else None
 
 
 def places_of(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[Place]:

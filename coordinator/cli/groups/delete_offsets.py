@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`groupkeeper groups delete-offsets`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,10 @@ def delete_offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     topic: Topics = None,
     all_topics: AllTopics = False,
+    from_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The partitions in a file, as `groups export` writes it."),
+    ] = None,
     execute: Execute = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
@@ -40,17 +45,19 @@ def delete_offsets(
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import expect
         from coordinator.cli.render import print_table
+        from coordinator.cli.resets.offsets_file import of_group, read_offsets
         from coordinator.cli.resets.scope import parse_topics, within
         from coordinator.cli.words import counted
 
-        if all_topics == bool(topic):
-            raise CommandError(
-                f"expected {'only one of ' if topic else ''}--topic or --all-topics", EXIT_USAGE
-            )
-        wanted = None if all_topics else parse_topics(topic or ())
+        if (all_topics, bool(topic), from_file is not None).count(True) != 1:
+            raise CommandError("expected one of --topic, --all-topics, --from-file", EXIT_USAGE)
+        wanted = parse_topics(topic or ())
+        named = (
+            {row.place for row in of_group(from_file, read_offsets(from_file), group)} if from_file else ()
+        )
         with connect(bootstrap, command_config, timeout) as client:
             rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
-            chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
+            chosen = [row for row in rows if all_topics or row.place in named or within(row.place, wanted)]
             if not chosen:
                 raise CommandError(f"group {group} has no such offsets")
             refused: Failures = {}

@@ -39,6 +39,7 @@ def describe(
         ),
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
+    topics: Annotated[bool, typer.Option("--topics", help="Only the lag of each topic, summed up.")] = False,
     command_config: CommandConfig = None,
     json: Json = False,
     watch: Watch = None,
@@ -55,8 +56,8 @@ def describe(
         from coordinator.cli.groups import text
         from coordinator.cli.watch import repeatedly
 
-        everything = not (members or offsets or state)
-        parts = Parts(state or everything, members or everything, offsets or everything)
+        everything = not (members or offsets or state or topics)
+        parts = Parts(state or everything, members or everything, offsets or everything, topics)
         is_one = group is not None and len(group) == 1 and not is_pattern(group[0])
 
         def show() -> None:
@@ -75,10 +76,16 @@ def describe(
 class Parts:
     """Which parts of a description are wanted."""
 
-    def __init__(self, state: bool, members: bool, offsets: bool) -> None:
+    def __init__(self, state: bool, members: bool, offsets: bool, topics: bool) -> None:
         self.state = state
         self.members = members
         self.offsets = offsets
+        self.topics = topics
+
+    @property
+    def need_offsets(self) -> bool:
+        """Whether what is committed has to be asked for."""
+        return self.offsets or self.topics
 
 
 def descriptions(
@@ -100,7 +107,7 @@ def descriptions(
         else:
             failed.append(f"describing group {group}: {answer}")
     committed: dict[str, list[CommittedOffset]] = {}
-    if parts.offsets:
+    if parts.need_offsets:
         for group, offered in offsets.committed(client, list(found)).items():
             if isinstance(offered, Refused):
                 failed.append(f"reading the offsets of group {group}: {offered}")
@@ -135,5 +142,6 @@ def _view(
         details.group,
         state=model.state_view(details, offsets or ()) if parts.state else None,
         members=details.members if parts.members else None,
-        offsets=offsets,
+        offsets=offsets if parts.offsets else None,
+        topics=model.topic_views(offsets) if parts.topics and offsets is not None else None,
     )

@@ -26,11 +26,13 @@ def print_descriptions(descriptions: Sequence[Description]) -> None:
     states = [_state(each) for each in descriptions if each.state is not None]
     members = [(each.group, *_member(m)) for each in descriptions for m in each.members or ()]
     offsets = [row for each in descriptions for row in _offsets(each)]
+    topics = [(each.group, t.topic, t.committed, t.lag) for each in descriptions for t in each.topics or ()]
     is_first = True
     for is_wanted, columns, rows, none in (
         (bool(states), _STATE, states, ""),
         (any(each.members is not None for each in descriptions), _MEMBER, members, "no members"),
         (any(each.offsets is not None for each in descriptions), _OFFSET, offsets, "no offsets"),
+        (any(each.topics is not None for each in descriptions), _TOPIC, topics, "no offsets"),
     ):
         if is_wanted:
             sys.stdout.write("" if is_first else "\n")
@@ -65,6 +67,7 @@ _MEMBER = [
     "TARGET",
 ]
 _OFFSET = ["GROUP", "TOPIC", "PARTITION", "OFFSET", "END", "LAG", "MEMBER", "CLIENT", "HOST", "METADATA"]
+_TOPIC = ["GROUP", "TOPIC", "COMMITTED PARTITIONS", "LAG"]
 _RARE = frozenset({"EPOCH", "TYPE", "TARGET", "METADATA"})
 """Columns that are left out where no row has anything in them."""
 
