@@ -6,7 +6,8 @@ Moving in (`adopt_group`):
 1. the group's coordinator here is asked whether it has the group already; then nothing else is done. It also says how
    often groups went from here to the cluster;
 2. the cluster is asked what the group is there; one with members stays where it is (unless it is taken all the same);
-3. its offsets there are read, none that a transaction under way could still change;
+3. its offsets there are read, once no transaction is under way that could change them, or bring the first of a
+   partition;
 4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
 5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now. If a group has gone to
    the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew.
@@ -199,6 +200,9 @@ class There(Protocol):
     async def state(self, group: GroupId) -> GroupState:
         """What the group is there."""
 
+    async def settled(self, group: GroupId) -> None:
+        """Return once no transaction under way has offsets of it."""
+
     async def committed(self, group: GroupId) -> Offsets:
         """All stable offsets that it has there."""
 
@@ -251,6 +255,8 @@ async def _adopt_once(
     state = await there.state(group)
     if state.is_live and not take_live:
         return AdoptResult(group, Adopted.LIVE, state=state)
+    if state.is_known:
+        await there.settled(group)
     offsets = await there.committed(group)
     state = await there.state(group)
     if state.is_live and not take_live:

@@ -2,7 +2,7 @@
 """The groups that the cluster itself coordinates: which there are, whether they live, and their offsets."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster, check
 from coordinator.upstream.errors import TooOld
+from coordinator.upstream.open_offsets import AllPartitions, Named
 from coordinator.upstream.questions import Question
 from protocol import names
 from protocol.apis import ApiKey
@@ -19,7 +20,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.names import GroupId
 
 OFFSETS_PER_COMMIT: Final = 1_000
@@ -47,6 +48,7 @@ class UpstreamGroups:
         """Groups of this cluster."""
         self._cluster = cluster
         self._offsets_per_commit = offsets_per_commit
+        self._all = AllPartitions(cluster)
 
     async def list_groups(self) -> dict[GroupId, ListedGroup]:
         """Return all groups of all brokers by id. Raises UpstreamError if one broker does not answer."""
@@ -61,12 +63,23 @@ class UpstreamGroups:
     async def committed(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
         """Return all offsets that the group has committed.
 
-        With `require_stable` transactions that are under way are waited for (KIP-447); Kafka knows no such thing of a
-        partition for which nothing was committed before. Raises UpstreamError, NotYet where one stays open.
+        With `require_stable` transactions that are under way are waited for (KIP-447), but for those with the first
+        offset of a partition, for which there is `settled`. Raises UpstreamError, NotYet where one stays open.
         """
         return await self._cluster.patiently(
             f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
         )
+
+    async def settled(self, group: GroupId) -> None:
+        """Return once no transaction is under way that has offsets of the group, first ones of a partition among them.
+
+        Those are told of in partitions that are named, so all are named that the node's user may describe. Raises
+        UpstreamError, NotYet where one stays open.
+        """
+        for named in await self._all.portions():
+            await self._cluster.patiently(
+                f"reading the offsets of group {group}", partial(self._committed, group, True, named)
+            )
 
     async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
@@ -134,8 +147,9 @@ class UpstreamGroups:
         self._check(group, found.error_code, found.error_message, f"describing group {group}")
         return GroupState("consumer", found.group_state, len(found.members))
 
-    async def _committed(self, group: GroupId, require_stable: bool) -> Offsets:
-        wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
+    async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
+        topics = None if named is None else [_topic(*each) for each in named.items()]
+        wanted = OffsetFetchRequestGroup(group_id=group, topics=topics)
         request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
         response = await self._ask(group, ApiKey.OFFSET_FETCH, request)
         (answer,) = response.groups
@@ -188,6 +202,10 @@ _WHOLE_GROUP: Final = frozenset(
     }
 )
 """What is said of every partition of a commit alike, since it is about the group."""
+
+
+def _topic(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:
+    return OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
 
 
 def _topics(offsets: Mapping[TopicPartition, Offset]) -> list[OffsetCommitRequestTopic]:

@@ -77,6 +77,9 @@ class Played:
     async def state(self, group: GroupId) -> GroupState:
         return self.states.get(group, GroupState.none())
 
+    async def settled(self, group: GroupId) -> None:
+        pass
+
     async def committed(self, group: GroupId) -> Offsets:
         self.read[group] += 1
         return {} if group in self.unknown else COMMITTED

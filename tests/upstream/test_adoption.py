@@ -108,6 +108,9 @@ class World:
             )
         )
 
+    async def settled(self, group: GroupId) -> None:
+        pass
+
     async def committed(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.there))
 

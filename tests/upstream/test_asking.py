@@ -18,6 +18,7 @@ from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import Denied, NotYet
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.upstream.open_offsets import in_portions
 from coordinator.upstream.topics import UpstreamTopics
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
@@ -218,6 +219,50 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
     finally:
         await impatient.close()
     assert found[TopicPartition(topic, 0)].offset == 5
+
+
+async def in_background(call: Callable[..., Any], *arguments: Any) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, call, *arguments)
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_for(
+    kafka: KafkaCluster, topic: str, is_committed: bool
+) -> None:
+    name = GroupId(f"first-{is_committed}")
+    place = TopicPartition(topic, 1)
+    producer = ck.Producer({**kafka.client_settings(), "transactional.id": name})
+    await in_background(producer.init_transactions, 30)
+    producer.begin_transaction()
+    # A consumer that is no member: so the group has nothing but what is in the transaction.
+    consumer = ck.Consumer({**kafka.client_settings(), "group.id": name})
+    sent = [ck.TopicPartition(topic, 1, 5)]
+    await in_background(producer.send_offsets_to_transaction, sent, consumer.consumer_group_metadata(), 30)
+    consumer.close()
+    config = UpstreamConfig(parse_servers(kafka.bootstrap()), request_timeout_ms=1_000)
+    impatient = UpstreamCluster(config, read=Path.read_bytes)
+    groups = UpstreamGroups(impatient)
+    try:
+        await impatient.connect()
+        state = await groups.state(name)
+        assert (state.is_known, state.is_live) == (True, False)
+        assert await groups.committed(name) == {}, "Kafka says nothing of it where all are asked for"
+        with pytest.raises(NotYet, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
+            await groups.settled(name)
+        await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 30)
+        await groups.settled(name)
+        assert (await groups.committed(name)) == ({place: Offset(5)} if is_committed else {})
+    finally:
+        await impatient.close()
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_every_partition_is_in_one_portion(size: int) -> None:
+    partitions = {"a": 5, "b": 1, "none": 0, "c": 7}
+    portions = list(in_portions(partitions, size))
+    found = [(name, part) for portion in portions for name, parts in portion.items() for part in parts]
+    assert found == [(name, part) for name, count in partitions.items() for part in range(count)]
+    assert all(sum(map(len, portion.values())) <= size for portion in portions)
 
 
 # --- ends ---
