@@ -2,7 +2,7 @@
 """A gateway process: its ports, and the connections that come to them."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from socket import socket
 from typing import Final
 
@@ -11,6 +11,7 @@ from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
+from coordinator.gateway.new_topics import NewTopics
 from coordinator.gateway.ports import BrokerPort
 from coordinator.gateway.relay import Port, Relay
 from coordinator.gateway.rights import Adopt, Rights, all_are_ours
@@ -24,9 +25,6 @@ log = get_logger("gateway")
 
 IDLE_CHECKS: Final = 10
 """So often within the idle time it is looked who has been idle for all of it."""
-
-TOPICS_MAX: Final = 100_000
-"""Of so many topics it is remembered that they were named."""
 
 Discovered = Callable[[int, Address], None]
 
@@ -58,11 +56,11 @@ class Gateway:
         self.request_bytes_max = config.request_bytes_max
         self.relays: set[Relay] = set()
         """The connections that are open."""
-        self.on_new_topics: Callable[[Collection[str | bytes]], None] | None = None
-        """Hears of topics, by name or id, when a client names them here for the first time."""
-        self._topics: set[str | bytes] = set()
+        self.new_topics = NewTopics(loop.time, loop.call_later)
+        """Topics that clients name here for the first time."""
         if gate is None:
-            gate = Rights(machine.clock.mono_ms, config.authorization_cache_ms, adopt, self._named).gate
+            clock, cache_ms = machine.clock, config.authorization_cache_ms
+            gate = Rights(clock.mono_ms, cache_ms, adopt, self.new_topics.settle).gate
         self._entrance = Entrance(self, machine, config, gate)
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_check: asyncio.TimerHandle | None = None
@@ -131,14 +129,6 @@ class Gateway:
         self._entrance.listen_for_broker(node_id)
         if self._discovered is not None:
             self._discovered(node_id, address)
-
-    def _named(self, topics: Iterable[str | bytes]) -> None:
-        new = set(topics) - self._topics
-        if new and self.on_new_topics is not None:
-            if len(self._topics) > TOPICS_MAX:
-                self._topics.clear()
-            self._topics |= new
-            self.on_new_topics(new)
 
     # --- connections ---
 

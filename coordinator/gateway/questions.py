@@ -54,6 +54,16 @@ class Question(NamedTuple):
     read: Callable[[bytes], dict[Right, bool]]
 
 
+IS_THERE: Final = Operation.CREATE
+"""Whether there is such a topic is noted as if it were a right to it; for the one with this name nothing asks."""
+
+
+def is_there(topic: str | bytes) -> Right:
+    """What says whether there is such a topic."""
+    return Right(Resource.TOPIC, IS_THERE, topic)
+
+
+_THERE: Final = frozenset({ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE})
 DESCRIBE_CLUSTER: Final = Right(Resource.CLUSTER, Operation.DESCRIBE, CLUSTER)
 
 
@@ -156,6 +166,7 @@ def _about_topic_ids(ids: Collection[bytes]) -> Question:
             topic = said.get(each)
             if topic is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
                 allowed |= {Right(Resource.TOPIC, operation, each): True for operation in _OF_TOPICS}
+                allowed[is_there(each)] = False
             else:
                 allowed |= _allowed(each, topic)
         return allowed
@@ -173,7 +184,9 @@ def _allowed(name: str | bytes, topic: Any) -> dict[Right, bool]:
         operations: Collection[int] = ()
     else:
         operations = topic.authorized_operations or ()
-    return {Right(Resource.TOPIC, each, name): each in operations for each in _OF_TOPICS}
+    allowed = {Right(Resource.TOPIC, each, name): each in operations for each in _OF_TOPICS}
+    allowed[is_there(name)] = topic is not None and topic.error_code in _THERE
+    return allowed
 
 
 def _metadata(

@@ -5,15 +5,14 @@ What a client may do is asked of the broker on the client's own connection, so a
 has not logged in gets no further than at a broker. Answers are remembered for this connection, for a while.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from coordinator.api.operations import Resource
 from coordinator.gateway import answers, rewriting
-from coordinator.gateway.questions import DESCRIBE_CLUSTER, Question, Right, questions
+from coordinator.gateway.questions import DESCRIBE_CLUSTER, IS_THERE, Question, Right, is_there, questions
 from coordinator.gateway.rules.rule import Judged, Rule
 from coordinator.gateway.rules.table import RULES
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
@@ -35,6 +34,16 @@ def all_are_ours(_groups: list[str], _done: Callable[[ErrorCode], None]) -> bool
     return True
 
 
+Settle = Callable[[Collection[str | bytes], Callable[[], None]], bool]
+"""(topics, done) -> whether our nodes know all of these. Where they do not, `done` is called later, once they were
+looked for."""
+
+
+def all_are_known(_topics: Collection[str | bytes], _done: Callable[[], None]) -> bool:
+    """Of a gateway without a supervisor."""
+    return True
+
+
 @dataclass(slots=True, eq=False)
 class Pending:
     """A request before it passes."""
@@ -47,6 +56,8 @@ class Pending:
     open_questions: int = 0
     judged: Judged | None = None
     adopted: ErrorCode | None = None
+    settled: bool | None = None
+    """Whether the topics are known that it names; None where that was not asked."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,10 +94,10 @@ class Rights:
         mono_ms: Callable[[], int],
         cache_ms: int,
         adopt: Adopt = all_are_ours,
-        named: Callable[[Iterable[str | bytes]], None] | None = None,
+        settle: Settle = all_are_known,
     ) -> None:
-        """`named` hears of the topics, by name or id, that a client asks for, before its request passes."""
-        self._named = named
+        """`adopt` makes groups ours, and `settle` topics known, before a request about them passes."""
+        self._settle = settle
         self._mono_ms = mono_ms
         self._cache_ms = cache_ms
         self._adopt = adopt
@@ -115,9 +126,6 @@ class Rights:
         missing = known.missing(pending.rights, pending.may, self._mono_ms())
         if missing:
             self._find_out(session, known, missing, pending)
-            topics = [right.name for right in missing if right.resource is Resource.TOPIC]
-            if topics and self._named is not None:
-                self._named(topics)
         return pending
 
     def _find_out(self, session: ClientSession, known: Known, missing: list[Right], pending: Pending) -> None:
@@ -131,7 +139,13 @@ class Rights:
         def done(question: Question, frame: bytes) -> None:
             allowed = question.read(frame)
             pending.may |= allowed
-            known.remember(allowed, self._mono_ms() + self._cache_ms)
+            # Of a topic that is not there nothing is remembered: it may be there for the next request.
+            lasting = {
+                right: may
+                for right, may in allowed.items()
+                if right.operation is not IS_THERE and allowed.get(is_there(right.name), True)
+            }
+            known.remember(lasting, self._mono_ms() + self._cache_ms)
             pending.open_questions -= 1
             ask(1)
             if not pending.open_questions:
@@ -154,6 +168,8 @@ class Rights:
             return None
         if error is not ErrorCode.NONE:
             return Verdict(HERE, answers.refusal(frame, error))
+        if not self._topics_are_known(session, pending):
+            return None
         return self._passing(session, known, pending, judged, frame)
 
     def _become_ours(self, session: ClientSession, pending: Pending, judged: Judged) -> ErrorCode | None:
@@ -170,6 +186,19 @@ class Rights:
         if not groups or self._adopt(groups, done):
             return ErrorCode.NONE
         return pending.adopted
+
+    def _topics_are_known(self, session: ClientSession, pending: Pending) -> bool:
+        """Whether our nodes know the topics, of those that were asked about just now, that there are."""
+        if pending.settled is not None:
+            return pending.settled
+
+        def done() -> None:
+            pending.settled = True
+            session.go_on()
+
+        new = [right.name for right, there in pending.may.items() if there and right.operation is IS_THERE]
+        pending.settled = not new or self._settle(new, done)
+        return pending.settled
 
     def _passing(
         self, session: ClientSession, known: Known, pending: Pending, judged: Judged, frame: bytes

@@ -139,6 +139,8 @@ class GatewayProcess:
                 self._show(message.view)
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
                 self._parts.adoption.forget([message.group_id])
+            case messages.TopicsLookedFor() if self._parts is not None:
+                self._parts.gateway.new_topics.looked_for([*message.names, *message.ids])
             case messages.StopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
@@ -154,7 +156,7 @@ class GatewayProcess:
     async def _start(self, settings: Settings) -> None:
         try:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
-            self._parts.gateway.on_new_topics = self._topics_named
+            self._parts.gateway.new_topics.ask = self._topics_named
             self._show(self._view)
             self._parts.gateway.start()
             self._admin = await start_admin(settings.metrics_listen, self._parts, self._machine)

@@ -5,7 +5,7 @@ They hold nothing that could be lost: one that has died is started anew, and its
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
@@ -41,13 +41,13 @@ class Gateways:
         loop: asyncio.AbstractEventLoop,
         launch: Launcher,
         on_broker_seen: Callable[[], None],
-        on_topics_seen: Callable[[messages.TopicsSeen], None],
+        find_topics: Callable[[messages.TopicsSeen], Awaitable[None]],
     ) -> None:
         self._settings = settings
         self._loop = loop
         self._launch = launch
         self._on_broker_seen = on_broker_seen
-        self._on_topics_seen = on_topics_seen
+        self._find_topics = find_topics
         self._view = GatewayView()
         self.running: dict[int, WorkerProcess] = {}
         """The processes by their number, from 0."""
@@ -129,7 +129,13 @@ class Gateways:
             case messages.BrokerSeen():
                 self._on_broker_seen()
             case messages.TopicsSeen():
-                self._on_topics_seen(message)
+                self._spawn(self._find(index, message))
+
+    async def _find(self, index: int, seen: messages.TopicsSeen) -> None:
+        await self._find_topics(seen)
+        process = self.running.get(index)
+        if process is not None:
+            process.send(messages.TopicsLookedFor(seen.names, seen.ids))
 
     def _started(self, index: int, error: GatewayFailed | None) -> None:
         starting = self._starting.get(index)

@@ -169,6 +169,13 @@ class ForgetGroup(_Message, frozen=True):
     group_id: str
 
 
+class TopicsLookedFor(_Message, frozen=True):
+    """Those of these topics that the cluster has are known to all workers by now, or will be some time later."""
+
+    names: tuple[str, ...]
+    ids: tuple[bytes, ...]
+
+
 class StopAccepting(_Message, frozen=True):
     """Let nobody connect any more; who is there may go on. Stop follows."""
 
@@ -181,7 +188,7 @@ class GatewayServes(_Message, frozen=True):
 
 
 class TopicsSeen(_Message, frozen=True):
-    """Clients name these topics, by name or id, for the first time."""
+    """Clients name these topics, by name or id, for the first time; a TopicsLookedFor answers."""
 
     names: tuple[str, ...]
     ids: tuple[bytes, ...]
@@ -255,6 +262,12 @@ class GivenBack(_Message, frozen=True):
     group_id: str
 
 
+class HasTopics(_Message, frozen=True):
+    """Behind a gateway: the worker has the topics of this version."""
+
+    version: int
+
+
 class LookAgain(_Message, frozen=True):
     """A client names a topic that is not known here: the cluster may have it."""
 
@@ -306,12 +319,13 @@ FromWorker = (
     | ChangeTopics
     | AskTopics
     | LookAgain
+    | HasTopics
     | GivenBack
     | AskEnds
     | AskClusterEnds
     | EndsTold
 )
-ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | StopAccepting | Stop
+ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | TopicsLookedFor | StopAccepting | Stop
 FromGateway = GatewayServes | CannotServe | BrokerSeen | TopicsSeen
 
 

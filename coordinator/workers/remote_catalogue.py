@@ -44,6 +44,8 @@ class RemoteCatalogueStore(CatalogueKeeper):
         """Of the topics, with nothing of a later version, and all that follows from this one done."""
         self.coming_version = UNKNOWN
         """Of the topics that are being taken over."""
+        self.on_version: Callable[[int], None] = lambda _version: None
+        """Called with each version once the topics of it are here."""
         self._inbox: deque[AllTopics | TopicsChanged | Changed] = deque()
         self._incoming: Catalogue | None = None
         self._reads_later = False
@@ -112,6 +114,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
             self._incoming = None
             self.version = message.version
             self.arrived.set()
+            self.on_version(self.version)
 
     def _changed(self, message: TopicsChanged) -> Drops:
         if self.version == UNKNOWN:
@@ -123,6 +126,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self.coming_version = message.version
         yield from self._take_over(message.changes)
         self.version = message.version
+        self.on_version(self.version)
 
     def _ask_anew(self) -> None:
         self.version, self._incoming = UNKNOWN, None

@@ -39,6 +39,7 @@ from coordinator.workers.own_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.topic_changes import apply_changes
 from coordinator.workers.topic_feed import Subscription, TopicFeed
+from coordinator.workers.topic_looks import TopicLooks
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
@@ -128,25 +129,22 @@ class Supervisor:
         self._told_to_stop: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self.upstream: ClusterFeed | None = None
+        self.topic_looks: TopicLooks | None = None
         self.gateways: Gateways | None = None
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
             self.upstream = self._follow_cluster()
+            self.topic_looks = TopicLooks(
+                lambda: self.store.catalogue, lambda: self.feed.version, self.upstream.looked
+            )
             self.gateways = Gateways(
-                settings, loop, launch_gateway, self.upstream.look_soon, self._topics_seen
+                settings, loop, launch_gateway, self.upstream.look_soon, self.topic_looks.find
             )
 
     def _follow_cluster(self) -> "ClusterFeed":
         from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
 
         return ClusterFeed(self.settings, self.store, self.fs, self.io, self._upstream_changed)
-
-    def _topics_seen(self, seen: messages.TopicsSeen) -> None:
-        """Look at the cluster at once where clients name what is not in the catalogue."""
-        catalogue = self.store.catalogue
-        known = all(catalogue.get(name) is not None for name in seen.names)
-        if self.upstream is not None and not (known and all(catalogue.by_id(each) for each in seen.ids)):
-            self.upstream.look_soon()
 
     # --- life
 
@@ -236,6 +234,8 @@ class Supervisor:
         if self.upstream is not None:
             self.io.submit(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
+        if self.topic_looks is not None:
+            self.topic_looks.gone(node)
         self._asked.pop(node, None)
         self.serving.pop(node, None)
         self._told_to_stop.discard(node)
@@ -326,6 +326,8 @@ class Supervisor:
                 self.ends.answered(node, message)
             case messages.GivenBack() if self.gateways is not None:
                 self.gateways.forget(message.group_id)
+            case messages.HasTopics() if self.topic_looks is not None:
+                self.topic_looks.has(node, message.version)
             case messages.LookAgain() if self.upstream is not None:
                 self.upstream.look_soon()
             case messages.AskClusterEnds() if self.upstream is not None:

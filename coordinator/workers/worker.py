@@ -88,6 +88,7 @@ class WorkerApp(App):
         )
         if settings.is_gateway:
             self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
+            self.catalogue_store.on_version = lambda version: send(messages.HasTopics(version))
             self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
         self._send = send
         self.share = Share(self.leadership, self.group_log, self.stats, send)

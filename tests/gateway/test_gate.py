@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.gateway.book import Book
+from coordinator.gateway.new_topics import KNOWN_S, WAIT_S, NewTopics
 from coordinator.gateway.rights import QUESTIONS_AT_ONCE, Rights
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
@@ -21,6 +22,7 @@ from tests.gateway.peers import Outside
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
+from tests.support.idle import idle
 
 ALLOWED = int(ErrorCode.UNKNOWN_MEMBER_ID)
 """What a broker says to a heartbeat of nobody where the group may be read."""
@@ -127,13 +129,23 @@ def commit_to(topic: str) -> bytes:
     return asked(ApiKey.OFFSET_COMMIT, 8, commit)
 
 
-async def topic_may_be_read(broker: Peer, name: str) -> None:
+def at_once(house: House, named: list[Any]) -> Callable[[Any], None]:
+    """A supervisor that answers at once."""
+
+    def ask(topics: Any) -> None:
+        named.append(topics)
+        house.gateway.loop.call_soon(house.gateway.new_topics.looked_for, topics)
+
+    return ask
+
+
+async def topic_may_be_read(broker: Peer, name: str, error: int = 0) -> None:
     """Answer the question what may be done with a topic."""
     question = await broker.frame()
     (topic,) = read_request(question).topics
     assert (key_of(question), topic.name) == (ApiKey.METADATA, name)
     said = {
-        "error_code": 0,
+        "error_code": error,
         "name": name,
         "is_internal": False,
         "partitions": [],
@@ -151,10 +163,89 @@ async def topic_may_be_read(broker: Peer, name: str) -> None:
     broker.send(frame[:4] + question[4:8] + frame[8:])
 
 
+async def test_a_topic_that_is_named_for_the_first_time_is_waited_for(tmp_path: Path) -> None:
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.new_topics.ask = named.append
+        clients = []
+        for _ in range(2):
+            client = await house.client(OUR_ID)
+            client.send(commit_to("new"))
+            broker = await house.broker.peer()
+            await heartbeat_of_nobody(broker, ALLOWED)
+            await topic_may_be_read(broker, "new")
+            clients.append(client)
+            await eventually(lambda: named, "the supervisor to be told")
+        await idle()
+        assert named == [["new"]], "once for both"
+        assert house.coordinator.accepted == 0
+        house.gateway.new_topics.looked_for(["new"])
+        for client in clients:
+            await (await proxied(house, client)).frame()
+
+
+async def test_a_topic_that_the_broker_does_not_have_is_not_waited_for_and_asked_about_again(
+    tmp_path: Path,
+) -> None:
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.new_topics.ask = named.append
+        client = await house.client(OUR_ID)
+        client.send(commit_to("none"))
+        broker = await house.broker.peer()
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        node = await proxied(house, client)
+        await node.frame()
+        assert named == []
+        client.send(commit_to("none"))  # somebody has made it meanwhile
+        await topic_may_be_read(broker, "none")
+        await eventually(lambda: named, "the supervisor to be told")
+        assert named == [["none"]]
+
+
+class Clock:
+    """What NewTopics needs of an event loop."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        self.calls.append((self.now_s + seconds, call))
+
+    def passes(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [call for at_s, call in self.calls if at_s <= self.now_s]
+        self.calls = [each for each in self.calls if each[0] > self.now_s]
+        for call in due:
+            call()
+
+
+def test_topics_are_waited_for_only_so_long_and_known_for_a_while() -> None:
+    clock = Clock()
+    topics = NewTopics(lambda: clock.now_s, clock.later)
+    asked: list[Any] = []
+    done: list[str] = []
+    topics.ask = asked.append
+    assert not topics.settle(["a", "b", "a"], lambda: done.append("first"))
+    assert not topics.settle(["b", b"id"], lambda: done.append("second"))
+    assert asked == [["a", "b"], [b"id"]]
+    topics.looked_for(["a", "b"])
+    assert done == ["first"]
+    clock.passes(WAIT_S)
+    assert done == ["first", "second"], "it goes on all the same"
+    topics.looked_for([b"id"])
+    assert done == ["first", "second"]
+    assert topics.settle(["a", b"id"], lambda: done.append("third"))
+    clock.passes(KNOWN_S)
+    assert not topics.settle(["a"], lambda: done.append("fourth")), "it may be another one by now"
+
+
 async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path) -> None:
     named: list[Any] = []
     async with housed(tmp_path, gate=None) as house:
-        house.gateway.on_new_topics = named.append
+        house.gateway.new_topics.ask = at_once(house, named)
         for _ in range(2):
             client = await house.client(OUR_ID)
             client.send(commit_to("new"))
@@ -162,13 +253,13 @@ async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path)
             await heartbeat_of_nobody(broker, ALLOWED)
             await topic_may_be_read(broker, "new")
             await (await proxied(house, client)).frame()
-    assert named == [{"new"}]
+    assert named == [["new"]]
 
 
 async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> None:
     named: list[Any] = []
     async with housed(tmp_path, gate=None) as house:
-        house.gateway.on_new_topics = named.append
+        house.gateway.new_topics.ask = at_once(house, named)
         client = await house.client(OUR_ID)
         client.send(commit_to("first"))
         broker = await house.broker.peer()
@@ -179,7 +270,7 @@ async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> N
         client.send(commit_to("second"))  # of its group nothing is asked again
         await topic_may_be_read(broker, "second")
         await node.frame()
-    assert named == [{"first"}, {"second"}]
+    assert named == [["first"], ["second"]]
 
 
 async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(

@@ -9,6 +9,7 @@ import socket
 import threading
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -231,6 +232,21 @@ def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:
         assert front.commit("g", "other", {0: 8}) == {0: 0}
     finally:
         front.close()
+
+
+def test_a_topic_that_was_made_a_moment_ago_is_known_to_the_first_request(
+    adopting: Fronting, cluster: KafkaCluster
+) -> None:
+    topics = [f"just-made-{number}" for number in range(5)]
+    for topic in topics:
+        cluster.create_topic(topic, 1)
+        wait_until(partial(is_at_broker, cluster, topic), what="the broker to have it")
+        assert adopting.commit("just-made", topic, {0: 7}) == {0: 0}
+    assert fetch_offsets(adopting.bootstrap, "just-made") == {(topic, 0): 7 for topic in topics}
+
+
+def is_at_broker(cluster: KafkaCluster, topic: str) -> bool:
+    return not cluster.admin().list_topics(topic, 10).topics[topic].error
 
 
 def test_a_gateway_that_dies_is_started_again(front: Fronting) -> None:

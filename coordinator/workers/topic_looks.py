@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways hold requests back that name a topic made a moment ago: until all workers have what the cluster has."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from coordinator.catalogue.catalogue import Catalogue
+from coordinator.telemetry.logs import get_logger
+from coordinator.workers.messages import TopicsSeen
+
+log = get_logger("upstream")
+
+LOOKS: Final = 3
+"""So often the cluster is looked at for a topic: a broker may not know yet what another one has said."""
+WITHIN_S: Final = 2.5
+
+
+class TopicLooks:
+    """`find` what gateways have seen; workers say with `has` which version of the topics they have."""
+
+    def __init__(
+        self,
+        catalogue: Callable[[], Catalogue],
+        version: Callable[[], int],
+        look: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`version` is the newest of the topics; `look` returns after a look at the cluster."""
+        self._catalogue = catalogue
+        self._version = version
+        self._look = look
+        self._at: dict[int, int] = {}
+        self._moved = asyncio.Event()
+
+    def has(self, node: int, version: int) -> None:
+        """A worker has the topics of this version."""
+        self._at[node] = version
+        self._moved.set()
+
+    def gone(self, node: int) -> None:
+        """The worker has ended; the next one has all topics before it serves."""
+        self._at.pop(node, None)
+        self._moved.set()
+
+    async def find(self, seen: TopicsSeen) -> None:
+        """Return once all workers have those of these topics that the cluster has, or after `WITHIN_S`."""
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                for _ in range(LOOKS):
+                    if self._are_known(seen):
+                        break
+                    await self._look()
+                await self._until_all_have(self._version())
+        except TimeoutError:
+            log.info(
+                "topics are not known everywhere in time",
+                topics=[*seen.names, *map(bytes.hex, seen.ids)][:10],
+            )
+
+    def _are_known(self, seen: TopicsSeen) -> bool:
+        catalogue = self._catalogue()
+        known = all(catalogue.get(name) is not None for name in seen.names)
+        return known and all(catalogue.by_id(each) is not None for each in seen.ids)
+
+    async def _until_all_have(self, version: int) -> None:
+        while any(at < version for at in self._at.values()):
+            self._moved.clear()
+            await self._moved.wait()
