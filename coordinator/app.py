@@ -500,7 +500,7 @@ class App:
     async def _close_connections(self, server: Server, deadline: float) -> None:
         """Close them once every request is answered, or at the deadline."""
         await self._until(
-            lambda: not (server.busy or self.manager.is_unloading) and self.committer.idle, deadline
+            lambda: not (server.busy or self.manager.unloading.is_under_way) and self.committer.idle, deadline
         )
         for connection in list(server.connections):
             connection.close()

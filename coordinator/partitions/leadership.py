@@ -73,7 +73,7 @@ class Leadership:
         self.epochs[partition] = leader_epoch
         self._drop(partition)
         self._manager.begin_load(partition)
-        self._manager.note_deleted(partition, deleted_topics)
+        self._manager.deleted.note(partition, deleted_topics)
         self._start_load(partition)
 
     def resign(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
@@ -82,7 +82,7 @@ class Leadership:
             return
         self.epochs[partition] = leader_epoch
         self._drop(partition)
-        self._manager.forget_deleted(partition)
+        self._manager.deleted.forget(partition)
 
     def failed(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Appends were lost: these partitions are void in memory and come back from what the log really holds.
@@ -95,7 +95,7 @@ class Leadership:
             self._drop(partition)
             if isinstance(error, LogFenced):
                 log.error("another node leads this partition", **error.fields(partition=partition))
-                manager.forget_deleted(partition)
+                manager.deleted.forget(partition)
                 continue
             manager.begin_load(partition)
             manager.wait_for_log(partition)
@@ -177,14 +177,14 @@ class Leadership:
         await drop()
         is_noted = False
         while self._is_wanted(shard):
-            ticket = manager.undurable_drop(partition)
+            ticket = manager.deleted.undurable(partition)
             if ticket is not None:
                 await ended(ticket)
                 if ticket.error is not None:
                     raise LogUnavailable(
                         "offsets of deleted topics were not dropped", {"partition": partition}
                     )
-            elif manager.has_undropped(partition):  # more topics went meanwhile
+            elif manager.deleted.has(partition):  # more topics went meanwhile
                 await drop()
                 is_noted = False
             elif not is_noted:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from typing import Final, cast
 
@@ -11,13 +10,15 @@ from coordinator.groups.offsets import expiry
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.partitions.append_errors import append_error, group_error
 from coordinator.partitions.book import book_of
+from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.partitions.unloading import Unloading
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import Deadlines
 from coordinator.telemetry.logs import get_logger, is_flooded
 from coordinator.telemetry.stats import Stats
-from coordinator.tickets import DURABLE, Ticket
+from coordinator.tickets import Ticket
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
@@ -30,17 +31,8 @@ log = get_logger(LOGGER)
 TOMBSTONES_PER_APPEND: Final = 10
 """A tombstone is as long as its key, at most 64 KiB: so many fit into a batch of the usual size."""
 
-GROUPS_PER_STEP: Final = 1_000
-TOMBSTONES_PER_STEP: Final = 50
-"""How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
-
 OFFSETS_PER_STEP: Final = 1_000
 """So many offsets of one group are looked at together for expiry."""
-
-UNLOADED_AT_ONCE: Final = 2_000
-"""So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
-TURN_NS: Final = 10_000_000
-"""After so long the loop has turned for sure, or was kept from it by others."""
 
 LOADING_DELAY_MS: Final = 100
 """How much later a deadline is looked at again that comes while its partition is still loading."""
@@ -77,20 +69,13 @@ class GroupMetadataManager:
         """Of those that are loading the ones that cannot be read before the log takes appends again."""
         self.unreadable_partitions: dict[Partition, Shard] = {}
         """Those that are led, but could not be loaded; without their groups."""
-        self._undropped: dict[Partition, list[frozenset[str]]] = {}
-        """Deleted topics in which a partition may still hold offsets, which go before it is served, or just now."""
-        # those that were dropped, and the tickets of their tombstones
-        self._dropped: list[tuple[Ticket, frozenset[str]]] = []
+        self.deleted = DeletedTopics(self.run, stats)
+        self.unloading = Unloading(timers, clock, deliver)
         self._timers = timers
         self._wake_one: Callable[[KeptGroup], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # one that is not looked up anew for each of a group's events
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
-        self.unloaded_at_once = UNLOADED_AT_ONCE
-        self._unloading: deque[Shard] = deque()  # lost, and still with groups
-        self._unloads_later = False
-        self._unloads_left = 0
-        self._unloaded_ns = -TURN_NS
 
     # --- finding a group ---
 
@@ -161,12 +146,8 @@ class GroupMetadataManager:
         to its end: tombstones that were lost are written again.
         """
         shard.appender = appender
-        mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == shard.partition]
-        self._dropped = [each for each in self._dropped if each not in mine]
-        self.note_deleted(
-            shard.partition, frozenset().union(*(names for ticket, names in mine if not ticket.is_durable))
-        )
-        yield from self._drop_undropped(shard)
+        self.deleted.note_lost(shard.partition)
+        yield from self.deleted.drop(shard)
 
     def finish_load(self, shard: Shard, appender: LogWriter) -> None:
         """The partition's groups are ready: serve them."""
@@ -193,42 +174,8 @@ class GroupMetadataManager:
             if shard is not None:
                 shard.is_lost = True
                 shard.appender = None
-                self._unloading.append(shard)
-        if self._unloading and not self._unloads_later:
-            now_ns = self.clock.nanos()
-            if now_ns - self._unloaded_ns > TURN_NS:
-                self._unloads_left, self._unloaded_ns = self.unloaded_at_once, now_ns
-            self._unload_some()
-
-    @property
-    def is_unloading(self) -> bool:
-        """Whether groups of lost partitions are still in memory."""
-        return bool(self._unloading)
-
-    def _unload_more(self, _: None) -> None:
-        self._unloads_later = False
-        self._unloads_left, self._unloaded_ns = self.unloaded_at_once, self.clock.nanos()
-        self._unload_some()
-
-    def _unload_some(self) -> None:
-        """Unload as many groups of lost partitions as may go in this turn, and the others in the next ones."""
-        while self._unloading:
-            shard = self._unloading[0]
-            while shard.groups:
-                if self._unloads_left <= 0:
-                    self._unloads_later = True
-                    self._timers.at(self.clock.mono_ms(), self._unload_more)
-                    return
-                self._unloads_left -= 1
-                self._unload(shard.groups.popitem()[1])
-            shard.forget_hidden()
-            self._unloading.popleft()
-            log.debug("unloaded partition", partition=shard.partition)
-
-    def _unload(self, kept: KeptGroup) -> None:
-        kept.offsets.leave_memory()
-        for reply in kept.group.abandon(ErrorCode.NOT_COORDINATOR):
-            self._deliver(reply, DURABLE)
+                self.unloading.add(shard)
+        self.unloading.begin()
 
     # --- running steps ---
 
@@ -414,43 +361,19 @@ class GroupMetadataManager:
         partition is still loading, or cannot be read now, its offsets go before it is served.
         """
         for partition in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):
-            self.note_deleted(partition, topics)
+            self.deleted.note(partition, topics)
         try:
             for shard in list(self.owned_partitions.values()):
-                yield from self._drop_undropped(shard)
+                yield from self.deleted.drop(shard)
         finally:
             for partition in self.owned_partitions:  # where an error has ended it, they stay
-                self._undropped.pop(partition, None)
-        for ticket, _ in list(self._dropped):
-            if ticket.is_pending:
-                yield ticket
-
-    def note_deleted(self, partition: Partition, topics: frozenset[str]) -> None:
-        """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
-        if topics:  # one set for all partitions: to unite them would take a step as long as they are
-            self._undropped.setdefault(partition, []).append(topics)
-
-    def forget_deleted(self, partition: Partition) -> None:
-        """The partition is given away: what it holds in deleted topics is its next leader's business."""
-        self._undropped.pop(partition, None)
-        self._dropped = [each for each in self._dropped if each[0].partition != partition]
+                self.deleted.give_up(partition)
+        yield from self.deleted.pending()
 
     def clean_partitions(self) -> list[Partition]:
         """The owned partitions that hold no offsets in deleted topics, whatever happens."""
-        undropped = {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable}
-        undropped.update(self._undropped)
+        undropped = self.deleted.partitions
         return [partition for partition in self.owned_partitions if partition not in undropped]
-
-    def undurable_drop(self, partition: Partition) -> Ticket | None:
-        """The ticket of tombstones in a partition that are not durable, if there are such."""
-        for ticket, _ in self._dropped:
-            if ticket.partition == partition and not ticket.is_durable:
-                return ticket
-        return None
-
-    def has_undropped(self, partition: Partition) -> bool:
-        """Whether a partition may hold offsets in deleted topics."""
-        return partition in self._undropped
 
     def is_written_by(self, writer: LogWriter) -> bool:
         """Whether this is the writer of an owned partition, or of one that is about to be."""
@@ -462,35 +385,3 @@ class GroupMetadataManager:
         """Begin the load of a partition again; what is in memory of it is dropped."""
         self.remove_groups_for_partition(partition)
         self.begin_load(partition)
-
-    def _drop_undropped(self, shard: Shard) -> Iterator[None]:
-        partition = shard.partition
-        while undropped := self._undropped.get(partition):
-            yield from self._delete_offsets_of_topics(shard, undropped[0])
-            if shard.is_lost:
-                return
-            del undropped[0]
-            if not undropped:
-                self._undropped.pop(partition, None)
-
-    def _delete_offsets_of_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
-        for number, kept in enumerate(list(shard.groups.values())):
-            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
-                yield
-            dropped = expiry.delete_offsets_of_topics(kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP)
-            for outcome in dropped:
-                if shard.is_lost:
-                    return  # since the last step
-                try:
-                    self.run(kept, outcome)
-                except RecordTooLarge as error:
-                    log.error("offsets of deleted topics stay", group=kept.group_id, reason=str(error))
-                    break
-                self._note_dropped(kept.ticket, topics)
-                self.stats.offset_deletions += len(outcome.records)
-                yield
-
-    def _note_dropped(self, ticket: Ticket, topics: frozenset[str]) -> None:
-        if self._dropped[-1:] != [(ticket, topics)]:
-            self._dropped = [each for each in self._dropped if not each[0].is_durable]
-            self._dropped.append((ticket, topics))

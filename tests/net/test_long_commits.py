@@ -211,7 +211,7 @@ async def test_what_is_left_when_the_partition_is_lost_is_refused(edge: Edge) ->
     client = edge.connect()
     client.send(request(wide()))
     await until_stored(edge, 1_000)
-    edge.manager.unloaded_at_once = 0
+    edge.manager.unloading.at_once = 0
     before = stored(edge)
     appended = len(edge.commits)
     edge.manager.remove_groups_for_partition(Partition(0))

@@ -476,9 +476,9 @@ def test_items_are_given_in_order_with_moments_between_them() -> None:
 
 def lose_partition(edge: Edge) -> None:
     """The partition is lost, and its groups are still in memory."""
-    edge.manager.unloaded_at_once = 0
+    edge.manager.unloading.at_once = 0
     edge.manager.remove_groups_for_partition(Partition(0))
-    assert edge.manager.is_unloading
+    assert edge.manager.unloading.is_under_way
 
 
 async def test_offsets_in_a_lost_partition_are_not_deleted_by_the_slices_after_it(tmp_path: Path) -> None:

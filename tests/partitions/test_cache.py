@@ -440,7 +440,7 @@ def test_what_is_live_is_what_the_log_gives(cluster: Cluster) -> None:
 def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     """Nothing happens to those that are still there: their deadlines are moot, and nothing of them expires."""
     cluster = Cluster()
-    cluster.manager.unloaded_at_once = 5
+    cluster.manager.unloading.at_once = 5
     (member,) = cluster.stable_group(1)
     waits = cluster.join(member, protocols=[("range", b"other")], group="g")
     for number in range(20):
@@ -448,12 +448,12 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     shard, records = cluster.shard, len(cluster.log.records)
     cluster.manager.remove_groups_for_partition(Partition(0))
     assert cluster.manager.shard_for(GroupId("g")) is ErrorCode.NOT_COORDINATOR
-    assert cluster.manager.is_unloading
+    assert cluster.manager.unloading.is_under_way
     assert len(shard.groups) == 16
     cluster.manager.cleanup_group(shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000)
     cluster.advance(3_600_000)
     assert len(cluster.log.records) == records
-    assert not cluster.manager.is_unloading
+    assert not cluster.manager.unloading.is_under_way
     assert waits.answered
     assert shard.groups == {}
     assert cluster.env.usage.groups == cluster.env.usage.offsets == cluster.env.usage.members == 0

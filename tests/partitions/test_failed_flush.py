@@ -321,10 +321,10 @@ async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone
         )
         await eventually(lambda: running.disk.waiting, "the tombstones to be written")
         assert await client.commit("g", 0, 2) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        app.manager.note_deleted(partition, frozenset({requests.OTHER_TOPIC}))  # goes meanwhile
+        app.manager.deleted.note(partition, frozenset({requests.OTHER_TOPIC}))  # goes meanwhile
     await running.loaded()
     assert await client.fetch("g") == {}
-    assert not app.manager.has_undropped(partition)
+    assert not app.manager.deleted.has(partition)
 
 
 async def test_tombstones_that_fail_before_a_partition_is_served_are_written_again(running: Running) -> None:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics that were deleted, and what partitions still hold of the offsets in them.
+
+Such offsets go in steps; what has not gone before its partition is lost goes before it is served next.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from coordinator.groups.offsets import expiry
+from coordinator.groups.outcome import Outcome
+from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.stats import Stats
+from coordinator.tickets import Ticket
+from protocol.names import Partition
+from storage.errors import RecordTooLarge
+
+log = get_logger("groups")
+
+GROUPS_PER_STEP: Final = 1_000
+TOMBSTONES_PER_STEP: Final = 50
+"""How many groups are looked at, and tombstones appended, before others get a chance: each some 500 microseconds."""
+
+
+class DeletedTopics:
+    """Which partitions may hold offsets in deleted topics, and the steps that drop them."""
+
+    def __init__(self, run: Callable[[KeptGroup, Outcome], None], stats: Stats) -> None:
+        """`run` carries out a decision; it raises RecordTooLarge."""
+        self._run = run
+        self._stats = stats
+        # in which a partition may still hold offsets, which go before it is served, or just now
+        self._left: dict[Partition, list[frozenset[str]]] = {}
+        # those that were dropped, and the tickets of their tombstones
+        self._dropped: list[tuple[Ticket, frozenset[str]]] = []
+
+    def note(self, partition: Partition, topics: frozenset[str]) -> None:
+        """These topics were deleted, and a partition may hold offsets in them, which go before it is served next."""
+        if topics:  # one set for all partitions: to unite them would take a step as long as they are
+            self._left.setdefault(partition, []).append(topics)
+
+    def note_lost(self, partition: Partition) -> None:
+        """Every append to a partition has come to its end: tombstones that were lost have to be written again."""
+        mine = [(ticket, names) for ticket, names in self._dropped if ticket.partition == partition]
+        self._dropped = [each for each in self._dropped if each not in mine]
+        lost = frozenset().union(*(names for ticket, names in mine if not ticket.is_durable))
+        self.note(partition, lost)
+
+    def forget(self, partition: Partition) -> None:
+        """The partition is given away: what it holds in deleted topics is its next leader's business."""
+        self._left.pop(partition, None)
+        self._dropped = [each for each in self._dropped if each[0].partition != partition]
+
+    def give_up(self, partition: Partition) -> None:
+        """What the partition still holds in them stays."""
+        self._left.pop(partition, None)
+
+    def has(self, partition: Partition) -> bool:
+        """Whether a partition may hold offsets in deleted topics."""
+        return partition in self._left
+
+    @property
+    def partitions(self) -> set[Partition]:
+        """Those that hold offsets in deleted topics, or would after a crash."""
+        return {ticket.partition for ticket, _ in self._dropped if not ticket.is_durable} | set(self._left)
+
+    def undurable(self, partition: Partition) -> Ticket | None:
+        """The ticket of tombstones in a partition that are not durable, if there are such."""
+        for ticket, _ in self._dropped:
+            if ticket.partition == partition and not ticket.is_durable:
+                return ticket
+        return None
+
+    def pending(self) -> Iterator[Ticket]:
+        """The tickets of tombstones that are not durable yet."""
+        for ticket, _ in list(self._dropped):
+            if ticket.is_pending:
+                yield ticket
+
+    def drop(self, shard: Shard) -> Iterator[None]:
+        """Delete what a partition holds in them, in steps."""
+        partition = shard.partition
+        while undropped := self._left.get(partition):
+            yield from self._drop_topics(shard, undropped[0])
+            if shard.is_lost:
+                return
+            del undropped[0]
+            if not undropped:
+                self._left.pop(partition, None)
+
+    def _drop_topics(self, shard: Shard, topics: frozenset[str]) -> Iterator[None]:
+        for number, kept in enumerate(list(shard.groups.values())):
+            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                yield
+            dropped = expiry.delete_offsets_of_topics(kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP)
+            for outcome in dropped:
+                if shard.is_lost:
+                    return  # since the last step
+                try:
+                    self._run(kept, outcome)
+                except RecordTooLarge as error:
+                    log.error("offsets of deleted topics stay", group=kept.group_id, reason=str(error))
+                    break
+                self._note_dropped(kept.ticket, topics)
+                self._stats.offset_deletions += len(outcome.records)
+                yield
+
+    def _note_dropped(self, ticket: Ticket, topics: frozenset[str]) -> None:
+        if self._dropped[-1:] != [(ticket, topics)]:
+            self._dropped = [each for each in self._dropped if not each[0].is_durable]
+            self._dropped.append((ticket, topics))

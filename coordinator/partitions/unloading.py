@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of lost partitions leave memory, Dead, some in each turn of the loop; those who wait in them are sent on."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from coordinator.groups.outcome import Reply
+from coordinator.partitions.shard import KeptGroup, Shard
+from coordinator.runtime.clock import Clock
+from coordinator.runtime.timers import Deadlines
+from coordinator.telemetry.logs import get_logger
+from coordinator.tickets import DURABLE, Ticket
+from protocol.errors import ErrorCode
+
+log = get_logger("groups")
+
+UNLOADED_AT_ONCE: Final = 2_000
+"""So many groups of lost partitions leave memory in one turn of the event loop: some milliseconds."""
+TURN_NS: Final = 10_000_000
+"""After so long the loop has turned for sure, or was kept from it by others."""
+
+
+class Unloading:
+    """The lost partitions that still have groups. Nothing more happens to these, as their shard is lost."""
+
+    def __init__(self, timers: Deadlines, clock: Clock, deliver: Callable[[Reply, Ticket], None]) -> None:
+        """`deliver` gives replies to those who wait in a group."""
+        self._timers = timers
+        self._clock = clock
+        self._deliver = deliver
+        self.at_once = UNLOADED_AT_ONCE
+        self._shards: deque[Shard] = deque()
+        self._is_asked = False  # whether `_go_on` will be called
+        self._left = 0  # so many may go in this turn
+        self._began_ns = -TURN_NS
+
+    def add(self, shard: Shard) -> None:
+        """This shard is lost."""
+        self._shards.append(shard)
+
+    def begin(self) -> None:
+        """Unload as many groups as may still go in this turn, and see to the others."""
+        if self._shards and not self._is_asked:
+            now_ns = self._clock.nanos()
+            if now_ns - self._began_ns > TURN_NS:
+                self._left, self._began_ns = self.at_once, now_ns
+            self._unload_some()
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether groups of lost partitions are still in memory."""
+        return bool(self._shards)
+
+    def _go_on(self, _: None) -> None:
+        self._is_asked = False
+        self._left, self._began_ns = self.at_once, self._clock.nanos()
+        self._unload_some()
+
+    def _unload_some(self) -> None:
+        """Unload as many groups of lost partitions as may go in this turn, and the others in the next ones."""
+        while self._shards:
+            shard = self._shards[0]
+            while shard.groups:
+                if self._left <= 0:
+                    self._is_asked = True
+                    self._timers.at(self._clock.mono_ms(), self._go_on)
+                    return
+                self._left -= 1
+                self._unload(shard.groups.popitem()[1])
+            shard.forget_hidden()
+            self._shards.popleft()
+            log.debug("unloaded partition", partition=shard.partition)
+
+    def _unload(self, kept: KeptGroup) -> None:
+        kept.offsets.leave_memory()
+        for reply in kept.group.abandon(ErrorCode.NOT_COORDINATOR):
+            self._deliver(reply, DURABLE)
