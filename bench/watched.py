@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 from bench.servers import Groupkeeper
-from coordinator.app import GC_THRESHOLDS, App
+from coordinator.app import App
 from coordinator.config import load
 from coordinator.machine import real_machine
+from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.telemetry import logs
 
 CLEAN: Final = signal.SIGUSR1

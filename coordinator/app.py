@@ -1,68 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only place where the parts of a node are made and joined, started and stopped."""
+"""The life of a node: its parts are started, have their turns by the clock, and are stopped."""
 
 import asyncio
 import contextlib
-import gc
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import uvloop
-
-from coordinator.admin.readiness import Readiness
 from coordinator.api import private
-from coordinator.api.context import deliver
 from coordinator.api.table import Capabilities, declared
 from coordinator.catalogue.keeper import CatalogueKeeper, Drops
-from coordinator.catalogue.limits import TopicLimits, Totals
+from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
-from coordinator.groups.config import Environment, GroupConfig
-from coordinator.groups.limits import Limits
-from coordinator.groups.usage import Usage
-from coordinator.jobs.cleaner_task import CleanerTask, cleaner_settings
-from coordinator.jobs.disk_jobs import DiskJobs
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
-from coordinator.jobs.limit_table import limits_of
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.jobs.limit_watch import LimitWatch
-from coordinator.jobs.loop_watch import LoopWatch
-from coordinator.jobs.wall_clock import WallClockGuard
-from coordinator.machine import Machine, real_machine
-from coordinator.net.budget import CHECK_INTERVAL_MS, Unsent
-from coordinator.net.hearing import Hearing
+from coordinator.machine import Machine
+from coordinator.net.budget import CHECK_INTERVAL_MS
 from coordinator.net.limits import Admission
 from coordinator.net.listener import Listener
 from coordinator.net.server import Server
-from coordinator.net.turns import Turns
 from coordinator.node import Node
-from coordinator.opening import CannotStart, open_log
-from coordinator.partitions.committer import Committer, FlushMode
-from coordinator.partitions.door import Door
-from coordinator.partitions.file_log import FileLog
+from coordinator.opening import CannotStart
 from coordinator.partitions.group_log import LogError, LogWriter, ended
-from coordinator.partitions.leadership import Leadership
-from coordinator.partitions.loader import Loader
-from coordinator.partitions.log_reads import LogReads
-from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.runtime.member_ids import MemberIdSuffixes
-from coordinator.runtime.scheduler import End, Scheduler
-from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
-from coordinator.runtime.timers import Timers
+from coordinator.parts import Parts
+from coordinator.runtime.scheduler import End
 from coordinator.telemetry.logs import get_logger
-from coordinator.telemetry.stats import Stats
 from coordinator.tickets import NO_PARTITION, Ticket, settle
 from coordinator.topology.leaders_file import next_single_epochs
 from coordinator.topology.view import Broker, Cluster, Leader, View
 from protocol.apis import Offer
 from protocol.errors import ErrorCode
 from protocol.names import LeaderEpoch, Partition
-from storage.cleaner.log_cleaner import LogCleaner
 from storage.errors import StorageError
-from storage.format.compression import NAMES as COMPRESSIONS
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
@@ -74,10 +45,6 @@ log = get_logger("node")
 
 WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
-GC_THRESHOLDS: Final = (5_000, 1, 25_000)
-"""A node allocates few cycles and many small objects that stay: with the default thresholds a full collection would
-walk the whole cache of groups again and again. What the other two walk at a time, at most three times 5,000 objects,
-takes some milliseconds; 50,000 have taken 22, in the middle of whatever the event loop was doing."""
 
 
 class Serving(NamedTuple):
@@ -88,35 +55,8 @@ class Serving(NamedTuple):
     metrics: str | None
 
 
-def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
-    """Run a node until SIGTERM, SIGINT or SIGHUP, calling `announce` once it serves.
-
-    Returns the exit code: 1, after one line on stderr, if the node cannot start.
-    """
-    gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        return uvloop.run(_serve(settings, announce))
-    except CannotStart as error:
-        sys.stderr.write(f"groupkeeper: {error}\n")
-        return 1
-
-
-async def _serve(settings: Settings, announce: Callable[[Serving], None]) -> int:
-    app = App(settings, asyncio.get_running_loop(), real_machine())
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    on_stop_signal(loop, stop.set)
-    try:
-        announce(await app.start())
-        await stop.wait()
-    finally:
-        await app.stop()
-        ignore_stop_signals()
-    return 0
-
-
-class App:
-    """One node, from its settings and its machine; alone, unless a supervisor gives `log_manager` and `cluster_id`."""
+class App(Parts):
+    """One node, which is started and stopped."""
 
     def __init__(
         self,
@@ -126,30 +66,9 @@ class App:
         log_manager: LogManager | None = None,
         cluster_id: str = "",
     ) -> None:
-        self.settings = settings
-        self.loop = loop
-        self.machine = machine
-        if log_manager is None:
-            log_manager, meta = open_log(settings, machine)
-            cluster_id = meta.cluster_id
-        self.log = log_manager
-        self.cluster_id = cluster_id
-        self.clock = machine.clock
-        self.stats = Stats()
-        self.usage = Usage(self.stats.limit_refusals)
-        self.timers = Timers(loop, self.clock)
-        self.scheduler = Scheduler(self.timers, self.clock)
-        self._make_watches()
-        # A flush must not wait behind a checkpoint's syncs, so each has a thread of its own.
-        self.io = machine.thread(loop, "groupkeeper-io")
-        self.flush_thread = machine.thread(loop, "groupkeeper-flush")
-        self.committer = self._make_committer()
-        self.group_log = FileLog(
-            self.log, self.committer, self.io, self.clock, self.stats, settings.offsets_load_buffer_size
-        )
-        self._make_groups()
-        self._make_jobs()
-        self.reads = LogReads(self.log, self.io, self.timers, self.unsent)
+        """Make its parts, of these settings and this machine. Raises CannotStart."""
+        super().__init__(settings, loop, machine, log_manager, cluster_id)
+        self.leadership.note_dropped = self.dropped_before_serving
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
         """Up to which deleted topic all partitions were told to drop what they hold."""
@@ -158,70 +77,6 @@ class App:
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
         self.tasks: set[asyncio.Task[Any]] = set()
-
-    def _make_watches(self) -> None:
-        """What looks at the clocks, the event loop, the connections and the limits."""
-        settings = self.settings
-        self.wall_clock = WallClockGuard(self.clock, self.stats, settings.offsets_retention_check_interval_ms)
-        # Not behind what is due at the same time: that is no pause.
-        self.loop_watch = LoopWatch(Timers(self.loop, self.clock), self.clock, self.stats)
-        self.unsent = Unsent(
-            self.stats, settings.connections_unsent_max_bytes, settings.connections_unread_max_ms
-        )
-        self.turns = Turns(self.clock.nanos)
-        self.deadlines = Timers(self.loop, self.clock, Hearing(self.turns).listen)
-        self.totals = Totals()
-        """What there is of topics."""
-        limits = limits_of(settings, self.usage, lambda: self.totals, lambda: self.unsent.total_bytes)
-        self.limits = LimitWatch(limits, self.stats.limit_refusals)
-
-    def _make_committer(self) -> Committer:
-        settings = self.settings
-        return Committer(
-            self.loop,
-            self.log,
-            self.flush_thread,
-            self.clock,
-            self.stats,
-            FlushMode(settings.log_flush),
-            batch_bytes_max=settings.message_max_bytes,
-            offset_value_version=settings.offsets_value_version,
-            compression=COMPRESSIONS.index(settings.offsets_topic_compression_codec),
-        )
-
-    def _make_groups(self) -> None:
-        """The groups, and what loads them."""
-        settings = self.settings
-        new_suffix = MemberIdSuffixes(self.machine.random_bytes).next
-        self.manager = GroupMetadataManager(
-            Environment(group_config(settings), new_suffix, self.usage),
-            self.clock,
-            self.deadlines,
-            self.stats,
-            num_partitions=settings.offsets_topic_num_partitions,
-            deliver=deliver,
-            needs_marks=settings.is_gateway and settings.gateway_adopt != "off",
-        )
-        self.door = Door(self.manager)
-        self.loader = Loader(self.clock, self.stats)
-        self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
-        self.leadership.note_dropped = self.dropped_before_serving
-        self._readiness = Readiness(
-            self.manager, self.leadership, self.loader, self.scheduler, self.log, self.stats, self.clock
-        )
-
-    def _make_jobs(self) -> None:
-        """What works on the log besides requests."""
-        settings, repair = self.settings, self.group_log.start_repair
-        self.disk_jobs = DiskJobs(self.log, self.io, self.clock, settings.journal_checkpoint_bytes, repair)
-        self.cleaner = CleanerTask(
-            LogCleaner(self.log, cleaner_settings(settings), self.machine.compact, self.clock.wall_ms),
-            self.machine.thread(self.loop, "groupkeeper-cleaner"),
-            self.log,
-            self.clock,
-            self.stats,
-            repair,
-        )
 
     # --- start ---
 
@@ -289,7 +144,7 @@ class App:
             raise CannotStart(str(error)) from error
         self._topics, self._dropped_upto = store, store.deletions.number
         for partition in self.leadership.epochs:
-            self.manager.note_deleted(partition, frozenset(store.deletions.left(partition)))
+            self.manager.deleted.note(partition, frozenset(store.deletions.left(partition)))
         return store
 
     def join_cluster(self, broker: Broker) -> Cluster:
@@ -371,15 +226,9 @@ class App:
         address = self.settings.metrics_listen
         if address is None:
             return None
-        from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
-
-        from coordinator.admin.http import AdminServer
         from coordinator.admin.metrics import NodeCollector
-        from coordinator.admin.scrape import Page
+        from coordinator.admin.start import start_admin
 
-        registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
         collector = NodeCollector(
             self.stats,
             self.manager,
@@ -392,19 +241,10 @@ class App:
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
         )
-        registry.register(collector)
-        for more in self.collectors():
-            registry.register(more)
-        page = Page(registry, collector.count_groups, self.clock.nanos)
-        admin = AdminServer(page, self.readiness, self._preview_expiry)
-        try:
-            port = await admin.start(address.host, address.port)
-        except OSError as error:
-            raise CannotStart(
-                f"metrics.listen: cannot listen on {address}: {error.strerror or error}"
-            ) from error
-        self.admin = admin
-        return f"http://{Address(address.host, port)}/metrics"
+        self.admin, url = await start_admin(
+            address, collector, self.collectors(), self.clock.nanos, self.readiness, self._preview_expiry
+        )
+        return url
 
     def collectors(self) -> "list[Collector]":
         """What /metrics has beside the metrics of every node."""
@@ -455,13 +295,8 @@ class App:
             await delete_expired_marks(self.manager, self.door.adoptions, self.clock)
 
     def _close_idle(self) -> None:
-        if self.server is None:
-            return
-        deadline = self.loop.time() - self.settings.connections_max_idle_ms / 1000
-        for connection in [c for c in self.server.connections if c.last_active < deadline and c.is_idle]:
-            self.stats.connections_idle_closed += 1
-            log.debug("closing an idle connection", peer=connection.peer)
-            connection.close()
+        if self.server is not None:
+            self.server.close_idle(self.loop.time() - self.settings.connections_max_idle_ms / 1000)
 
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
@@ -524,17 +359,3 @@ class App:
         """Return once it is true, or at the deadline: a stop happens once, and an event would burden every request."""
         while not condition() and self.loop.time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
-
-
-def group_config(settings: Settings) -> GroupConfig:
-    """The groups' part of the settings."""
-    return GroupConfig(
-        min_session_timeout_ms=settings.group_min_session_timeout_ms,
-        max_session_timeout_ms=settings.group_max_session_timeout_ms,
-        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
-        max_size=settings.group_max_size,
-        new_member_join_timeout_ms=settings.group_new_member_join_timeout_ms,
-        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
-        offsets_retention_ms=settings.offsets_retention_ms,
-        limits=Limits(**{name: getattr(settings, name) for name in Limits.__struct_fields__}),
-    )

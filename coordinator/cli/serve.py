@@ -79,9 +79,9 @@ def _run(settings: Settings) -> int:
         from coordinator.workers import serve as cluster
 
         return cluster.serve(fitting, partial(announce_all, sys.stdout))
-    from coordinator import app
+    from coordinator import standalone
 
-    return app.serve(fitting, partial(announce, sys.stdout))
+    return standalone.serve(fitting, partial(announce, sys.stdout))
 
 
 def announce(out: TextIO, serving: "Serving") -> None:

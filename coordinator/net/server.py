@@ -9,10 +9,13 @@ from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.long_work import Longest
 from coordinator.net.turns import Turns
+from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 
 if TYPE_CHECKING:
     from coordinator.net.connection import Connection
+
+log = get_logger("connection")
 
 PIECES_FROM_BYTES: Final = 1024 * 1024
 LINGER_S: Final = 5.0
@@ -65,6 +68,13 @@ class Server:
         if connection in self.connections:
             self.connections.discard(connection)
             self.admission.leave(address)
+
+    def close_idle(self, before_s: float) -> None:
+        """Close the connections that ask nothing and have heard nothing since then, by the loop's clock."""
+        for connection in [c for c in self.connections if c.last_active < before_s and c.is_idle]:
+            self.stats.connections_idle_closed += 1
+            log.debug("closing an idle connection", peer=connection.peer)
+            connection.close()
 
     def refuse_lost(self) -> None:
         """Appends were lost: every reply that depends on one becomes an error."""

@@ -17,9 +17,9 @@ from typing import Final, NoReturn, Protocol
 
 import uvloop
 
-from coordinator.app import GC_THRESHOLDS
 from coordinator.config import Settings
 from coordinator.machine import Machine, real_machine
+from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
 from coordinator.workers.messages import Channel

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts what operators see of a node; its imports take as long as all before it, so it is imported at last."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client.registry import Collector
+
+from coordinator.admin.http import AdminServer
+from coordinator.admin.metrics import NodeCollector
+from coordinator.admin.scrape import Page
+from coordinator.config import Address
+from coordinator.opening import CannotStart
+from coordinator.runtime.slices import Nanos
+
+
+async def start_admin(
+    address: Address,
+    node: NodeCollector,
+    more: Iterable[Collector],
+    nanos: Nanos,
+    readiness: Callable[[], dict[str, Any]],
+    preview_expiry: Callable[[int], Awaitable[object]],
+) -> tuple[AdminServer, str]:
+    """Serve /metrics and the rest at this address; returns the server, and where its metrics are.
+
+    /metrics has what `node` collects, and `more`. Raises CannotStart where the address is taken.
+    """
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    registry.register(node)
+    for collector in more:
+        registry.register(collector)
+    admin = AdminServer(Page(registry, node.count_groups, nanos), readiness, preview_expiry)
+    try:
+        port = await admin.start(address.host, address.port)
+    except OSError as error:
+        raise CannotStart(f"metrics.listen: cannot listen on {address}: {error.strerror or error}") from error
+    return admin, f"http://{Address(address.host, port)}/metrics"
