@@ -17,8 +17,9 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.messages import Serves
+from coordinator.workers.settling import tell_settled
 from coordinator.workers.subprocesses import Subprocesses, is_alive
-from coordinator.workers.supervisor import Supervisor, WorkerFailed, tell_settled
+from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
 from storage.recovery.shared import SharedDirectory

@@ -19,7 +19,6 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
@@ -30,21 +29,22 @@ from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView, OwnNode
 from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
-from coordinator.workers.assignment import Assignment, Command, LeadOrder
+from coordinator.workers.assignment import Assignment, LeadOrder
+from coordinator.workers.dispatch import Dispatch
 from coordinator.workers.ends import Ends
 from coordinator.workers.gateways import Gateways
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.own_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
-from coordinator.workers.topic_changes import apply_changes
+from coordinator.workers.settling import Settling
+from coordinator.workers.topic_changes import AskedChanges
 from coordinator.workers.topic_feed import Subscription, TopicFeed
 from coordinator.workers.topic_looks import TopicLooks
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
-from storage.errors import CorruptLog, StorageError
-from storage.recovery.shared import Settled, SharedDirectory
+from storage.recovery.shared import SharedDirectory
 
 if TYPE_CHECKING:
     from coordinator.workers.cluster_feed import ClusterFeed
@@ -53,7 +53,6 @@ log = get_logger("supervisor")
 
 RETRY_S: Final = 1.0
 """How long what the disk refused is left alone before the next try."""
-NAMES_PER_MESSAGE: Final = 1_000
 STOP_MARGIN_S: Final = 10.0
 """How much longer than `shutdown.timeout.ms` a worker may take to bring its partitions to the disk."""
 
@@ -91,26 +90,14 @@ class Supervisor:
         self._launch = launch
         self.nodes = node_ids(settings)
         self._data_dir = settings.data_dir.absolute()
-        self.store = CatalogueStore(
-            settings.data_dir,
-            self.io.submit,
-            fs=machine.fs,
-            new_topic_id=machine.new_topic_id,
-            limits=TopicLimits.of(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
-        )
-        self.store.load(settings.offsets_topic_num_partitions)
-        self.store.later = self.loop.call_soon
+        self.store = self._open_catalogue(machine)
         self.feed = TopicFeed(lambda: self.store.catalogue)
         self.store.on_changed = self.feed.changed
         self.store.topics_version = lambda: self.feed.version
-        known = leaders_file.read(self.fs, settings.data_dir)
-        last = leaders_file.of_partitions(known, settings.offsets_topic_num_partitions)
-        self.assignment = Assignment(last, self.nodes)
-        for partition in shared.failed:
-            self.assignment.places[partition].failed = True
+        self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess] = {}
         self._subscriptions: dict[int, Subscription] = {}
-        self._asked: dict[int, list[Changes]] = {}  # pieces of a change whose last is still to come
+        self._asked = AskedChanges(self.store)
         self.serving: dict[int, messages.Serves] = {}
         self.loaded: dict[Partition, messages.Loaded] = {}
         """What the newest leader of a partition has said of it."""
@@ -118,13 +105,19 @@ class Supervisor:
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
         self.ends = Ends(self._tell)
-        self.settled_all = True
+        self._settling = Settling(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}
-        self._handed = [0] * settings.offsets_topic_num_partitions
-        """Up to which deleted topic each partition's leader was told with its order what to drop."""
-        self._outbox: list[Command] = []
-        self._sending = False
+        self._dispatch = Dispatch(
+            loop,
+            self.io,
+            machine.fs,
+            settings.data_dir,
+            self.assignment,
+            shared,
+            self.store.deletions,
+            self._tell,
+        )
         self._view_changes = False
         self._told_to_stop: set[int] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -140,6 +133,27 @@ class Supervisor:
             self.gateways = Gateways(
                 settings, loop, launch_gateway, self.upstream.look_soon, self.topic_looks.find
             )
+
+    def _open_catalogue(self, machine: Machine) -> CatalogueStore:
+        settings = self.settings
+        store = CatalogueStore(
+            settings.data_dir,
+            self.io.submit,
+            fs=machine.fs,
+            new_topic_id=machine.new_topic_id,
+            limits=TopicLimits.of(settings) if not settings.is_gateway else THE_CLUSTERS_OWN,
+        )
+        store.load(settings.offsets_topic_num_partitions)
+        store.later = self.loop.call_soon
+        return store
+
+    def _last_assignment(self) -> Assignment:
+        known = leaders_file.read(self.fs, self.settings.data_dir)
+        last = leaders_file.of_partitions(known, self.settings.offsets_topic_num_partitions)
+        assignment = Assignment(last, self.nodes)
+        for partition in self.shared.failed:
+            assignment.places[partition].failed = True
+        return assignment
 
     def _follow_cluster(self) -> "ClusterFeed":
         from coordinator.workers.cluster_feed import ClusterFeed  # and with it a client's library
@@ -179,7 +193,7 @@ class Supervisor:
         for task in list(self._tasks):
             task.cancel()
         self.io.close()
-        return self.settled_all
+        return self._settling.all_settled
 
     async def _stop_workers(self) -> None:
         self.assignment.draining |= set(self.nodes)
@@ -236,7 +250,7 @@ class Supervisor:
         self.feed.unsubscribe(self._subscriptions.pop(node))
         if self.topic_looks is not None:
             self.topic_looks.gone(node)
-        self._asked.pop(node, None)
+        self._asked.forget(node)
         self.serving.pop(node, None)
         self._told_to_stop.discard(node)
         had = self.assignment.lost(node)
@@ -256,7 +270,7 @@ class Supervisor:
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Its process is gone: save what its journal holds, and let its partitions be led again."""
         delay_s = self.restarts.died(node) if comes_back else None
-        failed = await self._settle(node, had)
+        failed = await self._settling.settle(node, had)
         self.assignment.settled(node, failed=failed, comes_back=delay_s is not None and not self.stopping)
         if not comes_back:
             self.assignment.undrain(node)
@@ -273,24 +287,6 @@ class Supervisor:
             except OSError as error:
                 log.error("cannot start a worker", node=node, reason=str(error))
                 self.restarts.died(node)
-
-    async def _settle(self, node: int, had: list[Partition]) -> list[Partition]:
-        while True:
-            try:
-                settled = await self.io.run(partial(self.shared.settle, node, had))
-            except CorruptLog as error:
-                log.error("the journal of a dead worker is damaged", node=node, reason=str(error))
-                self.settled_all = False
-                return had
-            except StorageError as error:
-                log.error("cannot settle a dead worker's journal", node=node, reason=str(error))
-                if self.stopping:
-                    self.settled_all = False
-                    return had
-                await asyncio.sleep(RETRY_S)
-            else:
-                tell_settled(settled)
-                return list(settled.failed)
 
     def _tell(self, node: int, message: Any) -> None:
         worker = self.workers.get(node)
@@ -358,13 +354,7 @@ class Supervisor:
             starting.exception()
 
     async def _released(self, node: int, message: messages.Released) -> None:
-        while True:
-            try:
-                await self.io.run(partial(self.shared.note, message.partition, message.position))
-                break
-            except StorageError as error:
-                log.error("cannot note where a partition ends", reason=str(error))
-                await asyncio.sleep(RETRY_S)
+        await self._settling.note(message.partition, message.position)
         if self.assignment.released(node, message.partition, message.leader_epoch):
             log.debug("released", partition=message.partition, node=node)
             self.advance()
@@ -398,16 +388,14 @@ class Supervisor:
             else:
                 worker.send(messages.Changed(version, conflict=not outcome))
 
-        self._asked.setdefault(node, []).append(message.changes)
-        if message.is_last:
-            self.store.change_in_steps(partial(apply_changes, self._asked.pop(node)), done)
+        self._asked.came(node, message, done)
 
     def _dropped(self, node: int, message: messages.Dropped) -> None:
         """Keep what a leader has dropped; the next leader hears of the rest, after a start as well."""
         places = self.assignment.places
         number = self.store.deletions.number_at(message.version)
         mine = (partition for partition in message.partitions if places[partition].owner == node)
-        dropped = {partition: max(number, self._handed[partition]) for partition in mine}
+        dropped = {partition: max(number, self._dispatch.handed[partition]) for partition in mine}
         self._note_dropped(self.workers[node], dropped, message.number)
 
     def _note_dropped(self, worker: WorkerProcess, dropped: Mapping[Partition, int], number: int) -> None:
@@ -436,8 +424,10 @@ class Supervisor:
     def advance(self) -> None:
         """Carry out what follows from the state of the assignment."""
         commands = self.assignment.commands()
-        self._outbox += commands
-        self._send_next()
+        for command in commands:
+            if isinstance(command, LeadOrder):
+                self.loaded.pop(command.partition, None)
+        self._dispatch.send(commands)
         if not self._view_changes:
             self._view_changes = True
             self.loop.call_soon(self._tell_view)
@@ -469,57 +459,3 @@ class Supervisor:
             for each in self.view().brokers
         ]
         self.gateways.show(GatewayView(tuple(nodes), self.upstream.brokers))
-
-    def _send_next(self) -> None:
-        """Send the oldest commands, in order, and those to lead only once their epochs are on disk."""
-        if self._sending or not self._outbox:
-            return
-        self._sending = True
-        owners = self.assignment.owners()
-
-        def write() -> None:
-            leaders_file.write(self.fs, self.settings.data_dir, owners)
-
-        def written(result: BaseException | None) -> None:
-            if isinstance(result, BaseException):
-                log.error("cannot note who leads what", reason=str(result))
-                self.loop.call_later(RETRY_S, self.io.submit, write, written)
-                return
-            self._sending = False
-            for command in batch:
-                self._send(command)
-            self._send_next()
-
-        batch, self._outbox = self._outbox, []
-        if any(isinstance(command, LeadOrder) for command in batch):
-            self.io.submit(write, written)
-        else:
-            written(None)
-
-    def _send(self, command: Command) -> None:
-        partition = command.partition
-        if isinstance(command, LeadOrder):
-            self.loaded.pop(partition, None)
-            deleted = self.store.deletions.left(partition)
-            self._handed[partition] = self.store.deletions.number
-            for start in range(0, len(deleted), NAMES_PER_MESSAGE):
-                names = deleted[start : start + NAMES_PER_MESSAGE]
-                self._tell(command.node, messages.DeletedMeanwhile(partition, names))
-            point, position = self.shared.known(partition)
-            order: Any = messages.Lead(partition, command.epoch, point, position)
-        else:
-            order = messages.Resign(partition, command.epoch)
-        log.debug(
-            "told", node=command.node, what=type(command).__name__, partition=partition, epoch=command.epoch
-        )
-        self._tell(command.node, order)
-
-
-def tell_settled(settled: Settled) -> None:
-    """Log what settling had to leave out, and which partitions are damaged."""
-    for cut in settled.cuts:
-        log.warning(
-            "recovery left something out", path=str(cut.path), position=cut.position, reason=cut.reason
-        )
-    for partition, damage in settled.failed.items():
-        log.error("partition is damaged", partition=partition, reason=str(damage))

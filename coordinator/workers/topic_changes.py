@@ -5,13 +5,16 @@ A worker decides on what it knows, and asks for the difference. It is made only 
 worker saw them; else the worker decides again, on what is new.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from coordinator.catalogue.changes import Changes, Misfit
 from coordinator.catalogue.steps import Steps
+from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
+from coordinator.workers.messages import ChangeTopics
 
 
 def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
@@ -31,3 +34,21 @@ def apply_changes(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
         yield from draft.undo_in_steps(mark)
         return False
     return True
+
+
+class AskedChanges:
+    """Changes that workers ask for, in pieces whose last is still to come."""
+
+    def __init__(self, store: CatalogueStore) -> None:
+        self._store = store
+        self._pieces: dict[int, list[Changes]] = {}
+
+    def came(self, node: int, message: ChangeTopics, done: Callable[[bool | BaseException], None]) -> None:
+        """A piece has come from the worker of a node; `done` hears what became of the change."""
+        self._pieces.setdefault(node, []).append(message.changes)
+        if message.is_last:
+            self._store.change_in_steps(partial(apply_changes, self._pieces.pop(node)), done)
+
+    def forget(self, node: int) -> None:
+        """The worker of this node has ended."""
+        self._pieces.pop(node, None)

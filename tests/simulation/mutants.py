@@ -242,12 +242,12 @@ MUTANTS: Final = (
     Mutant(
         "a dead worker's journal is not settled",
         "coordinator.workers.supervisor",
-        "failed = await self._settle(node, had)",
+        "failed = await self._settling.settle(node, had)",
         "failed: list[int] = []",
     ),
     Mutant(
         "nodes are told to lead before the epoch is on disk",
-        "coordinator.workers.supervisor",
+        "coordinator.workers.dispatch",
         "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
     ),
@@ -265,8 +265,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a dead leader's successor does not hear which topics went",
-        "coordinator.workers.supervisor",
-        "deleted = self.store.deletions.left(partition)",
+        "coordinator.workers.dispatch",
+        "deleted = self._deletions.left(partition)",
         "deleted: list[str] = []",
     ),
     Mutant(
