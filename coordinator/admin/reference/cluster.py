@@ -93,7 +93,8 @@ GATEWAY_ADOPTIONS: Final = Counter(
     "Attempts to take a group over from the cluster.",
     "attempts",
     ("outcome",),
-    more="`adopted`; `already` (the group was ours); `live` (it has members at the cluster); `failed`.",
+    more="`adopted`; `already` (the group was ours); `vacant` (it is nowhere); "
+    "`live` (it has members at the cluster); `failed`.",
 )
 
 OF_LAG: Final = Section(
