@@ -150,10 +150,10 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
         heard[0](message)
 
     app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), send)
-    topics = list(catalogue.unsorted())
-    app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
     played = Played(app, shared)
     heard.append(played.heard)
+    topics = list(catalogue.unsorted())
+    app.catalogue_store.got(messages.AllTopics(0, topics, is_first=True, is_last=True))
     try:
         await app.start()
         yield played
