@@ -126,7 +126,8 @@ class Gateway:
 
     def _discover(self, node_id: int, address: Address) -> None:
         log.info("an answer names a broker that was not known", broker=node_id, address=str(address))
-        self._entrance.listen_for_broker(node_id)
+        if self._started:
+            self._entrance.listen_for_broker(node_id)
         if self._discovered is not None:
             self._discovered(node_id, address)
 

@@ -50,7 +50,7 @@ class House(Protocol):
         """Run this; the caller may cancel it."""
 
     def gone(self, relay: "Relay") -> None:
-        """This connection is over, and all of its sockets are closed or about to be."""
+        """This connection is over, and the client's socket is closed."""
 
 
 class Relay:
@@ -99,6 +99,15 @@ class Relay:
             self.finish()
             return
         self._lane_ended(self._lane_of(wire))
+
+    def gone(self, wire: Wire) -> None:
+        """A socket is closed."""
+        self._leave()
+
+    def _leave(self) -> None:
+        """A connection counts until the client's socket is closed, also where the client takes its time for that."""
+        if self._over and self._client.is_gone:
+            self._house.gone(self)
 
     def _lane_ended(self, lane: int) -> None:
         self._lanes[lane] = None
@@ -233,7 +242,7 @@ class Relay:
         self.session.end()
         for task in self._dialing:
             task.cancel()
-        self._house.gone(self)
+        self._leave()
         return True
 
 

@@ -43,6 +43,9 @@ class Owner(Protocol):
     def ended(self, wire: "Wire") -> None:
         """The peer has closed, or is lost; said once, and not of a wire that was ended by its owner."""
 
+    def gone(self, wire: "Wire") -> None:
+        """The socket is closed, or there was none; said once of every wire."""
+
 
 class Nobody:
     """The owner of a wire that is gone."""
@@ -55,6 +58,9 @@ class Nobody:
 
     def ended(self, wire: "Wire") -> None:
         """It has ended."""
+
+    def gone(self, wire: "Wire") -> None:
+        """It is gone."""
 
 
 NOBODY: Final = Nobody()
@@ -245,6 +251,7 @@ class Wire:
         if self.is_gone:
             return
         self.is_gone = True
+        owner = self._owner
         self._owner = NOBODY  # which refers to this wire, and the garbage collector comes rarely
         self._waiting.clear()
         if self._linger is not None:
@@ -255,3 +262,4 @@ class Wire:
             self.sock.close()
             self.sock = self._tls = None
             self._is_read = self._is_writing = False
+        owner.gone(self)

@@ -5,6 +5,7 @@ import asyncio
 from typing import Final, cast
 
 from coordinator.net.connection import Connection
+from coordinator.net.limits import OURSELVES
 from coordinator.net.server import Server
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -14,7 +15,7 @@ log = get_logger("connection")
 
 HEADER_WITHIN_S: Final = 10.0
 """How long a gateway may take to say for whom it connects."""
-GATEWAY: Final = Endpoint("gateway", 0)
+GATEWAY: Final = Endpoint(OURSELVES, 0)
 """Who asks where a gateway speaks for itself."""
 
 

@@ -2,6 +2,7 @@
 """What has changed of the cluster's topics, as changes of the catalogue. Pure."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, Grown
@@ -28,6 +29,13 @@ def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]
         created=[Topic(name=name, id=s.topic_id, partitions=s.partitions) for name, s in fitting.items()],
     )
     return changes, left_out
+
+
+def again(left_out: Mapping[str, SeenTopic], change: Difference) -> Difference:
+    """The change with the topics that were left out before and are still there: their time may have come."""
+    waiting = {name: change.grown.get(name, topic) for name, topic in left_out.items()}
+    there = {name: topic for name, topic in waiting.items() if name not in change.deleted}
+    return replace(change, created={**there, **change.created})
 
 
 def _fitting(

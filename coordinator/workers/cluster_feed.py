@@ -25,7 +25,7 @@ from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.workers import known_cluster
-from coordinator.workers.cluster_changes import changes_of
+from coordinator.workers.cluster_changes import again, changes_of
 from coordinator.workers.gateways import ClusterUnusable
 from coordinator.workers.topic_changes import apply_changes
 from storage.disk.filesystem import FileSystem, read_file
@@ -86,6 +86,7 @@ class ClusterFeed:
         self.brokers: tuple[view.Broker, ...] = ()
         """The cluster's, by id."""
         self.state = UpstreamState(self._noted)
+        self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
         self._errors: dict[int, str] = {}  # of brokers that do not answer
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -172,8 +173,9 @@ class ClusterFeed:
         except StorageError as error:
             raise TopicsNotKept(str(error)) from None
         done: asyncio.Future[bool | BaseException] = asyncio.get_running_loop().create_future()
-        changes, left_out = changes_of(self._store.catalogue, change)
-        if left_out:
+        wanted = again(self._left_out, change)
+        changes, left_out = changes_of(self._store.catalogue, wanted)
+        if not self._left_out.keys() >= set(left_out):
             log.error(
                 "topics of the cluster are left out: their names differ in . and _ only", topics=left_out
             )
@@ -182,6 +184,7 @@ class ClusterFeed:
         outcome = await done
         if outcome is not True:
             raise TopicsNotKept(f"the topics of the cluster cannot be kept: {outcome or 'they do not fit'}")
+        self._left_out = {name: wanted.created[name] for name in left_out}
         log.info(
             "the cluster's topics have changed",
             created=len(change.created),

@@ -24,6 +24,7 @@ from protocol.messages import (
     ProduceRequest,
     classes,
 )
+from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
 from protocol.proxy_header import Endpoint, decode_proxy_header
 from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, Peer, asked, housed, read_request
@@ -162,6 +163,8 @@ async def test_either_side_that_closes_closes_the_other(tmp_path: Path) -> None:
         broker = await house.broker.peer()
         await broker.close()
         assert await client.ended()
+        assert len(house.gateway.relays) == 1, "it counts until the client has closed, too"
+        await client.close()
         await eventually(lambda: not house.gateway.relays, "the end of all connections")
 
 
@@ -283,6 +286,14 @@ async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> Non
         await house.broker.peer()
         assert (await third.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)).error_code == ErrorCode.NOT_COORDINATOR
         await first.close()
+
+
+async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.stop_accepting()
+        house.gateway.book.move(Listed(BROKER_ID + 1, "127.0.0.1", house.broker.port, None))
+        assert house.gateway.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
+        assert house.gateway.ports == {}
 
 
 async def test_who_asks_nothing_for_long_is_closed(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from coordinator.catalogue.changes import Changes, Grown
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.differences import Difference, SeenTopic
-from coordinator.workers.cluster_changes import changes_of
+from coordinator.workers.cluster_changes import again, changes_of
 
 
 def topic(name: str, number: int, partitions: int = 1) -> Topic:
@@ -54,6 +54,23 @@ def test_a_name_may_come_when_the_one_like_it_goes() -> None:
     known.apply(changes)
     assert [each.name for each in known.unsorted()] == ["a_b"]
     assert not left_out
+
+
+def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
+    known = catalogue(topic("a.b", 1))
+    left_out = {"a_b": seen(2), "a-b_c": seen(3)}
+    for change, names, waiting in (
+        (Difference(grown={"a_b": seen(2, 5)}), {"a.b", "a-b_c"}, {"a_b": seen(2, 5)}),
+        (Difference(deleted=("a.b",)), {"a_b", "a-b_c"}, {}),
+    ):
+        wanted = again(left_out, change)
+        changes, still = changes_of(known, wanted)
+        known.apply(changes)
+        left_out = {name: wanted.created[name] for name in still}
+        assert {each.name for each in known.unsorted()} == names
+        assert left_out == waiting
+    assert {each.name: each.partitions for each in known.unsorted()} == {"a_b": 5, "a-b_c": 1}
+    assert again({"a_b": seen(2)}, Difference(deleted=("a_b",))).created == {}
 
 
 def test_the_clusters_own_offsets_topic_is_not_ours() -> None:

@@ -139,6 +139,19 @@ async def test_limits_go_by_the_clients_address(tmp_path: Path) -> None:
         assert await again.commit(GROUP, 0, 3) is ErrorCode.NONE
 
 
+async def test_what_gateways_ask_for_themselves_counts_for_no_address(tmp_path: Path) -> None:
+    async with private_worker(tmp_path, max_connections_per_ip=1, max_connections=2) as played:
+        await serve_group(played)
+        client = await played.private_client(HEADER)
+        assert await client.commit(GROUP, 0, 1) is ErrorCode.NONE
+        for offset in range(2, 5):  # several at once, also where no more clients may come
+            own = await played.private_client(encode_proxy_header(ProxyHeader()))
+            assert await own.commit(GROUP, 0, offset) is ErrorCode.NONE
+        assert len(connections(played)) == 4
+        refused = await played.private_client(HEADER)
+        await refused.until_closed()
+
+
 async def test_the_socket_is_this_users_alone_and_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
     path = private_path(tmp_path, NODE)
     path.parent.mkdir(mode=0o755)
