@@ -36,7 +36,7 @@ def open_log(settings: Settings, machine: Machine) -> tuple[LogManager, MetaProp
         raise CannotStart(str(error)) from error
     for cut in log_manager.cuts:
         log.warning(
-            "recovery left something out", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
+            "recovery cut an incomplete write", **{k: str(v) for k, v in asdict(cut).items() if v is not None}
         )
     for partition, damage in log_manager.failed_partitions.items():
         log.error("partition is damaged", partition=partition, **log_fields(damage))

@@ -52,7 +52,7 @@ class CatalogueFile:
         found = file_format.decode(data, self.path)
         if found.is_torn:
             log.warning(
-                "cut a change of topics that was not written to its end",
+                "cut an incomplete change of topics",
                 path=str(self.path),
                 position=found.end,
                 cut_bytes=len(data) - found.end,

@@ -33,7 +33,7 @@ def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
     given = settings.offsets_topic_num_partitions
     if given == there or given != Settings().offsets_topic_num_partitions:
         return settings
-    log.info("the data decides the number of partitions", partitions=there, default=given)
+    log.info("the number of partitions is taken from the data directory", partitions=there, default=given)
     return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
 
 

@@ -130,7 +130,7 @@ class CatalogueKeeper(ABC):
         self._go_on_taking_over()
 
     def _failed(self, error: BaseException) -> None:
-        log.error("catalogue not written", changes=len(self._under_way), error=str(error))
+        log.error("the catalogue was not written", changes=len(self._under_way), error=str(error))
         for change in self._under_way:
             change.outcome = error
         self._finish()
@@ -151,6 +151,7 @@ class CatalogueKeeper(ABC):
                 yield from self._drop(gone)
                 gone = []
             names = self.catalogue.apply(piece)
+            self._log(piece, names)
             self._tell_changed(piece)
             if names:
                 self._on_gone(names)  # at once: who has heard of it may answer in the next turn
@@ -158,11 +159,25 @@ class CatalogueKeeper(ABC):
             yield None
         yield from self._drop(gone)
 
+    def _log(self, changes: Changes, deleted: Sequence[str]) -> None:
+        """The life of topics is in the log at info, as that of groups."""
+        if deleted:
+            log.info("topics deleted", topics=list(deleted))
+        if changes.grown:
+            topics = {each.id: self.catalogue.by_id(each.id) for each in changes.grown}
+            counts = {topic.name: topic.partitions for topic in topics.values() if topic is not None}
+            log.info("topics have more partitions", partitions=counts)
+        if changes.configured:
+            changed = [self.catalogue.by_id(each.id) for each in changes.configured]
+            log.info("topic settings changed", topics=[topic.name for topic in changed if topic is not None])
+        if changes.created:
+            log.info("topics created", partitions={topic.name: topic.partitions for topic in changes.created})
+
     def _tell_changed(self, changes: Changes) -> None:
         try:
             self.on_changed(changes)
         except Exception:
-            log.exception("a change of topics was not told")
+            log.exception("handing on a change of topics failed")
 
     def _drop(self, gone: Sequence[str]) -> Drops:
         """Drop what was committed in deleted topics."""
@@ -171,7 +186,7 @@ class CatalogueKeeper(ABC):
         try:
             yield from self.on_topics_deleted(gone) or ()
         except Exception:
-            log.exception("offsets of deleted topics stay")
+            log.exception("offsets of deleted topics were not removed")
 
     def _go_on_taking_over(self) -> None:
         """Take over what is kept as far as one slice goes; at the end of all of it, go on."""
@@ -202,7 +217,7 @@ class CatalogueKeeper(ABC):
 
     def _not_taken_over(self) -> None:
         """A bug, which is being handled, kept the catalogue from becoming what is kept."""
-        log.exception("a change of topics was not taken over")
+        log.exception("a change of topics was not applied")
 
     def _taken_over(self) -> None:
         """The catalogue is what is kept."""
@@ -251,7 +266,7 @@ class CatalogueKeeper(ABC):
                     yield from draft.undo_in_steps(mark)
             except Exception as error:
                 # One who asked for something impossible must not spoil it for the others.
-                log.exception("change of the catalogue failed")
+                log.exception("changing the catalogue failed")
                 yield from draft.undo_in_steps(mark)
                 change.outcome = error
             yield

@@ -132,7 +132,7 @@ class CatalogueStore(CatalogueKeeper):
 
     def _noted(self, number: int, done: Callable[[bool], None], result: BaseException | None) -> None:
         if isinstance(result, BaseException):
-            log.error("catalogue not written", error=str(result))
+            log.error("the catalogue was not written", error=str(result))
         else:
             self._noted_notes = number
         done(result is None)
@@ -149,6 +149,6 @@ class CatalogueStore(CatalogueKeeper):
 
         def made(result: BaseException | None) -> None:
             if isinstance(result, BaseException):
-                log.warning("the catalogue was not made anew, and goes on as it is", error=str(result))
+                log.warning("the catalogue was not rewritten; the file stays as it is", error=str(result))
 
         self._submit(lambda: file.make(offsets_topic, topics, deletions), made)

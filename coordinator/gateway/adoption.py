@@ -143,7 +143,7 @@ class Adoption:
             return (ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code), None
         except OSError as error:
             self.counts["failed"] += 1
-            log.warning("a coordinator of ours does not answer", group=group, reason=str(error))
+            log.warning("a coordinator does not answer", group=group, reason=str(error))
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
         self._count(group, result)
         served = result.outcome.may_be_served

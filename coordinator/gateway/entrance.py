@@ -66,12 +66,12 @@ class Entrance:
         """Bind the broker's port, unless it is already; one that cannot be had is told in the log."""
         place = self._config.place(node_id)
         if place is None:
-            log.error("there is no port for a broker with so high an id", broker=node_id)
+            log.error("a broker's id is too high for a port of its own", broker=node_id)
             return
         try:
             self._listen(node_id, place.port)
         except OSError as error:  # the others are served all the same
-            log.error("the port of a broker cannot be had", broker=node_id, reason=str(error))
+            log.error("cannot listen on the port of a broker", broker=node_id, reason=str(error))
 
     def listen_for_node(self, node: OurNode) -> None:
         """Bind the port of a node of ours, unless it is already. Raises OSError."""

@@ -125,7 +125,7 @@ class Gateway:
         return self._entrance.ports
 
     def _discover(self, node_id: int, address: Address) -> None:
-        log.info("an answer names a broker that was not known", broker=node_id, address=str(address))
+        log.info("an answer names an unknown broker", broker=node_id, address=str(address))
         if self._started:
             self._entrance.listen_for_broker(node_id)
         if self._discovered is not None:

@@ -213,7 +213,7 @@ class Relay:
                 wire.connected(sock, preface)
                 return
         if not choices:
-            log.warning("there is nobody to connect to", port=self._port.node_id)
+            log.warning("no coordinator is there to connect to", port=self._port.node_id)
         wire.abort()
         if not self._over:
             self._lane_ended(self._lane_of(wire))

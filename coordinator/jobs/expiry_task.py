@@ -38,10 +38,10 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
                         await slices.give_way()
             except RecordTooLarge as error:
                 # message.max.bytes was larger when this was committed. The other groups' offsets go all the same.
-                log.error("expired offsets stay", group=kept.group_id, reason=str(error))
+                log.error("expired offsets were not removed", group=kept.group_id, reason=str(error))
     took_ms = clock.mono_ms() - began_ms
     message = LOG_LINE.format(removed, took_ms)
-    log.info(message, offsets=removed, milliseconds=took_ms)
+    (log.info if removed else log.debug)(message, offsets=removed, milliseconds=took_ms)
     return removed
 
 
@@ -55,7 +55,7 @@ async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptio
             if slices.over:
                 await slices.give_way()
     except RecordTooLarge as error:  # message.max.bytes was larger when it was written
-        log.error("expired marks stay", reason=str(error))
+        log.error("expired marks were not removed", reason=str(error))
     if removed:
         log.info("removed expired marks of groups", marks=removed)
     return removed

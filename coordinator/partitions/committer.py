@@ -218,7 +218,7 @@ class Committer:
             try:
                 batches = builder.build(writer.next_offset, writer.leader_epoch, self._began_wall_ms)
             except Exception as error:
-                log.exception("batches cannot be built", partition=writer.partition)
+                log.exception("record batches cannot be built", partition=writer.partition)
                 self._lose([writer], [ticket], log_error(error))
                 continue
             entries += [Entry(writer.partition, base_offset_of(batch), batch) for batch in batches]
@@ -264,4 +264,4 @@ def _settle(tickets: Sequence[Ticket], error: ErrorCode | None = None) -> None:
     try:
         settle(tickets, error)
     except Exception:
-        log.exception("what waited for a flush failed")
+        log.exception("handling the end of a flush failed")

@@ -100,7 +100,9 @@ class DeletedTopics:
                 try:
                     self._run(kept, outcome)
                 except RecordTooLarge as error:
-                    log.error("offsets of deleted topics stay", group=kept.group_id, reason=str(error))
+                    log.error(
+                        "offsets of deleted topics were not removed", group=kept.group_id, reason=str(error)
+                    )
                     break
                 self._note_dropped(kept.ticket, topics)
                 self._stats.offset_deletions += len(outcome.records)

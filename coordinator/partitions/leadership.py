@@ -159,7 +159,7 @@ class Leadership:
         except (LogError, ValueError) as error:
             return await self._load_failed(shard, error)
         except Exception as error:
-            log.exception("a load ended as no load should", partition=partition)
+            log.exception("loading a partition failed in an unexpected way", partition=partition)
             return await self._load_failed(shard, LogError(str(error) or repr(error)))
         return False
 

@@ -184,7 +184,7 @@ class LogReads:
 
         def take(result: list[TimestampAndOffset | ErrorCode] | BaseException) -> None:
             if isinstance(result, BaseException):
-                log.error("a place in a log cannot be found", exc_info=result)
+                log.error("an offset cannot be found in a log", exc_info=result)
                 result = [ErrorCode.UNKNOWN_SERVER_ERROR] * (len(sought) - len(found))
             found.extend(result)
             go_on()

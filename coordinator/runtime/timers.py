@@ -153,7 +153,7 @@ class Timers:
             try:
                 heapq.heappop(heap)[2].call()
             except Exception:
-                log.exception("a timer's call failed")  # those after it are due all the same
+                log.exception("a task of a timer failed")  # those after it are due all the same
             if self._nanos() >= ends_ns:
                 self._handle = self._loop.call_later(0, self._run)
                 return

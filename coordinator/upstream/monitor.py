@@ -136,10 +136,10 @@ class UpstreamMonitor:
 
     def _failed(self, error: str) -> None:
         if self.failing is None:
-            log.warning("the cluster cannot be looked at", error=error)
+            log.warning("the cluster does not answer", error=error)
         self.failing = error
 
     def _recovered(self) -> None:
         if self.failing is not None:
-            log.info("the cluster can be looked at again", brokers=len(self._brokers))
+            log.info("the cluster answers again", brokers=len(self._brokers))
         self.failing = None

@@ -76,7 +76,7 @@ class ControlSocket:
                     return Answer(partition_states(supervisor), node_states(supervisor))
         except Unmovable as error:
             return Answer(refused=str(error))
-        log.info("order", order=type(order).__name__, **msgspec.structs.asdict(order))
+        log.info("received an order", order=type(order).__name__, **msgspec.structs.asdict(order))
         supervisor.advance()
         return Answer(partition_states(supervisor), node_states(supervisor))
 

@@ -67,7 +67,7 @@ class Dispatch:
 
         def written(result: BaseException | None) -> None:
             if isinstance(result, BaseException):
-                log.error("cannot note who leads what", reason=str(result))
+                log.error("cannot save which node leads which partition", reason=str(result))
                 self._loop.call_later(RETRY_S, self._io.submit, write, written)
                 return
             self._sending = False
@@ -94,6 +94,10 @@ class Dispatch:
         else:
             order = messages.Resign(partition, command.epoch)
         log.debug(
-            "told", node=command.node, what=type(command).__name__, partition=partition, epoch=command.epoch
+            "ordered a worker",
+            node=command.node,
+            what=type(command).__name__,
+            partition=partition,
+            epoch=command.epoch,
         )
         self._tell(command.node, order)

@@ -209,4 +209,4 @@ class GatewayProcess:
 
 
 def _stalled() -> None:
-    log.warning("the event loop was held")
+    log.warning("the event loop was blocked")

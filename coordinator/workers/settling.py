@@ -36,7 +36,7 @@ class Settling:
                 await self._io.run(partial(self._shared.note, partition, position))
                 return
             except StorageError as error:
-                log.error("cannot note where a partition ends", reason=str(error))
+                log.error("cannot save where a partition's log ends", reason=str(error))
                 await asyncio.sleep(RETRY_S)
 
     async def settle(self, node: int, had: list[Partition]) -> list[Partition]:
@@ -49,7 +49,7 @@ class Settling:
                 self.all_settled = False
                 return had
             except StorageError as error:
-                log.error("cannot settle a dead worker's journal", node=node, reason=str(error))
+                log.error("cannot apply the journal of a dead worker", node=node, reason=str(error))
                 if self._is_stopping():
                     self.all_settled = False
                     return had
@@ -63,7 +63,7 @@ def tell_settled(settled: Settled) -> None:
     """Log what settling had to leave out, and which partitions are damaged."""
     for cut in settled.cuts:
         log.warning(
-            "recovery left something out", path=str(cut.path), position=cut.position, reason=cut.reason
+            "recovery cut an incomplete write", path=str(cut.path), position=cut.position, reason=cut.reason
         )
     for partition, damage in settled.failed.items():
         log.error("partition is damaged", partition=partition, reason=str(damage))

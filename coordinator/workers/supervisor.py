@@ -356,7 +356,7 @@ class Supervisor:
     async def _released(self, node: int, message: messages.Released) -> None:
         await self._settling.note(message.partition, message.position)
         if self.assignment.released(node, message.partition, message.leader_epoch):
-            log.debug("released", partition=message.partition, node=node)
+            log.debug("released a partition", partition=message.partition, node=node)
             self.advance()
 
     def _remove_socket(self, node: int) -> None:

@@ -29,6 +29,7 @@ from tests.catalogue.disk import FragileFileSystem, ManualThread, PowerLoss, Uns
 from tests.catalogue.test_file_format import VERSION_1
 from tests.storage.faulty import Fault, FaultyFileSystem
 from tests.support.ids import new_topic_id
+from tests.support.log_lines import LogLines
 
 
 def store_in(
@@ -652,3 +653,20 @@ def test_a_file_of_version_1_becomes_one_of_the_newest(tmp_path: Path) -> None:
     bench.create("new")
     bench.thread.run_all()
     assert bench.names_on_disk() == ["audit", "new", "orders"]
+
+
+def test_what_becomes_of_topics_is_in_the_log(tmp_path: Path, lines: LogLines) -> None:
+    bench = Bench(tmp_path)
+    bench.create("t")
+    bench.thread.run_all()
+    bench.store.change(lambda draft: draft.create_partitions("t", 3), bench.told.append)
+    bench.store.change(lambda draft: draft.configure("t", {"retention.ms": "1"}), bench.told.append)
+    bench.thread.run_all()
+    bench.delete("t")
+    bench.thread.run_all()
+    assert [line for line in lines.lines if line[0] == "info"] == [
+        ("info", "topics created", {"partitions": {"t": 1}}),
+        ("info", "topics have more partitions", {"partitions": {"t": 3}}),
+        ("info", "topic settings changed", {"topics": ["t"]}),
+        ("info", "topics deleted", {"topics": ["t"]}),
+    ]

@@ -71,7 +71,7 @@ def test_an_idle_service_stops_and_leaves_nothing_to_recover(service: Service) -
     for number in range(20):
         expected = {(requests.TOPIC, 0): number, (requests.TOPIC, 1): number}
         assert fetch_offsets(service.bootstrap, f"group-{number}") == expected
-    assert "recovery left something out" not in service.log_text()
+    assert "recovery cut an incomplete write" not in service.log_text()
 
 
 def test_requests_under_way_are_answered_and_those_that_wait_in_a_group_are_sent_on(service: Service) -> None:
