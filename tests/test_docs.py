@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.config import Settings
+
 ROOT = Path(__file__).parent.parent
 RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 RULES = (ROOT / "deploy" / "prometheus.rules.yml").read_text(encoding="utf-8")
@@ -24,6 +26,29 @@ def test_a_runbook_says_what_an_alert_means_and_what_to_do() -> None:
     for section in RUNBOOKS.split("\n## ")[1:]:
         assert "**Means.**" in section, section
         assert "**Do.**" in section, section
+
+
+def test_the_readme_says_at_its_start_what_is_not_protected_and_what_expires() -> None:
+    start = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Start")[0]
+    for word in (
+        "TLS",
+        "authentication",
+        "authorization",
+        "replicates nothing",
+        "backup",
+        "docs/security.md",
+    ):
+        assert word in start, word
+    assert Settings().offsets_retention_minutes == 7 * 24 * 60
+    assert "expire after seven days" in start
+    assert "`offsets.retention.minutes`" in start
+
+
+def test_the_page_on_security_has_a_section_for_each_thing_that_is_left_to_its_reader() -> None:
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    titles = " ".join(re.findall(r"^## (.+)$", page, re.MULTILINE))
+    for word in ("client", "host", "disk", "replication", "Backups", "expire", "Upgrades"):
+        assert word in titles, word
 
 
 @pytest.mark.slow

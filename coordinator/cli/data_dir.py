@@ -25,6 +25,8 @@ def settings_for(data_dir: str | None) -> Settings:
 
 def existing(directory: Path) -> Path:
     """`directory`, which has to be one. Raises CommandError."""
+    if directory.is_file():
+        raise CommandError(f"{directory}: this is a file, and a directory is needed here", EXIT_USAGE)
     if not directory.is_dir():
         raise CommandError(f"{directory}: there is no such directory", EXIT_USAGE)
     return directory

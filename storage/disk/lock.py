@@ -52,6 +52,8 @@ class DirectoryLock:
             return cls.acquire(fs, data_dir)
         except FileExistsError as error:
             raise StorageError(data_dir, "this is a file, and a directory is needed here") from error
+        except NotADirectoryError as error:
+            raise StorageError(data_dir, "a part of this path is a file, and not a directory") from error
         except OSError as error:
             raise storage_error(data_dir, error, "locking") from error
 

@@ -8,19 +8,24 @@ import shutil
 import urllib.error
 import urllib.parse
 import urllib.request
+import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
+from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
 from tests.support.ports import free_ports
 from tests.support.processes import REPOSITORY, ServerProcess
-from tests.support.raw import RawConnection, commit_offsets, create_topic, heartbeat
+from tests.support.raw import RawConnection, commit_offsets, create_topic, heartbeat, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
+from tests.workers.fronting import Fronting
 
 DASHBOARD: Final[Mapping[str, Any]] = json.loads(
     (REPOSITORY / "deploy" / "grafana" / "groupkeeper.json").read_text()
@@ -31,19 +36,20 @@ PANELS: Final = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row
 QUERIES: Final = {
     f"{panel['title']} {target['refId']}": target["expr"] for panel in PANELS for target in panel["targets"]
 }
+OF_GATEWAYS: Final = re.compile("groupkeeper_(gateway|upstream|group_lag|lag)_?")
 JOB: Final = "groupkeeper"
 
 
 class Prometheus:
-    """A Prometheus that scrapes one node each second."""
+    """A Prometheus that scrapes some processes each second."""
 
-    def __init__(self, binary: str, work: Path, target: str) -> None:
+    def __init__(self, binary: str, work: Path, *targets: str) -> None:
         (port,) = free_ports(1)
         self._address = f"127.0.0.1:{port}"
         config = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(RULES)],
-            "scrape_configs": [{"job_name": JOB, "static_configs": [{"targets": [target]}]}],
+            "scrape_configs": [{"job_name": JOB, "static_configs": [{"targets": targets}]}],
         }
         (work / "prometheus.yml").write_text(json.dumps(config))  # which is YAML, too
         flags = {
@@ -89,19 +95,24 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         service.close()
 
 
-@pytest.fixture(scope="module")
-def prometheus(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+@contextmanager
+def scraping(work: Path, *ports: int) -> Iterator[Prometheus]:
+    """A Prometheus that has scraped these ports of this host."""
     binary = shutil.which("prometheus")
     if binary is None:
         skip_or_fail("Prometheus is not installed")
-    prometheus = Prometheus(
-        binary, tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{service.metrics_port}"
-    )
+    prometheus = Prometheus(binary, work, *(f"127.0.0.1:{port}" for port in ports))
     try:
         wait_until(prometheus.is_up, what=prometheus.process.log_tail)
         yield prometheus
     finally:
         prometheus.process.terminate()
+
+
+@pytest.fixture(scope="module")
+def prometheus(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    with scraping(tmp_path_factory.mktemp("prometheus"), service.metrics_port) as prometheus:
+        yield prometheus
 
 
 def some_load(service: Service) -> None:
@@ -145,7 +156,7 @@ def filled_in(expression: str) -> str:
 
 
 def test_every_query_has_an_answer_under_load(service: Service, prometheus: Prometheus) -> None:
-    unanswered = dict(QUERIES)
+    unanswered = {name: query for name, query in QUERIES.items() if not OF_GATEWAYS.search(query)}
     assert len(unanswered) > 30
 
     def answered() -> bool:
@@ -156,6 +167,42 @@ def test_every_query_has_an_answer_under_load(service: Service, prometheus: Prom
         return not unanswered
 
     wait_until(answered, 60, what=lambda: f"answers to {unanswered}", interval_s=0.2)
+
+
+@pytest.mark.kafka
+def test_every_query_of_a_gateway_has_an_answer(
+    kafka_broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    topic, group = f"lag-{uuid.uuid4().hex[:8]}", "behind"
+    create_topic(kafka_broker.bootstrap, topic, 1)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    for number in range(7):
+        producer.produce(topic, str(number), partition=0)
+    assert producer.flush(30) == 0
+    unanswered = {name: query for name, query in QUERIES.items() if OF_GATEWAYS.search(query)}
+    assert len(unanswered) >= 6
+    settings = {"metrics.lag.interval.ms": 1_000}
+    gateway = Fronting(tmp_path_factory.mktemp("gateway"), kafka_broker.bootstrap, settings)
+    try:
+        gateway.start()
+        wait_for_coordinator(gateway.bootstrap, group)
+        commit_offsets(gateway.bootstrap, group, topic, {0: 3})
+        ports = gateway.metrics_port, gateway.metrics_port + 1
+        with scraping(tmp_path_factory.mktemp("scraping"), *ports) as prometheus:
+
+            def answered() -> bool:
+                for name, expression in list(unanswered.items()):
+                    if prometheus.values(filled_in(expression)):
+                        del unanswered[name]
+                return not unanswered
+
+            wait_until(answered, 60, what=lambda: f"answers to {unanswered}", interval_s=0.2)
+            (lag,) = (query for name, query in QUERIES.items() if name.startswith("Lag by group "))
+            wait_until(lambda: prometheus.values(filled_in(lag)) == [4], what="the lag of 4 records")
+            (up,) = (query for name, query in QUERIES.items() if name.startswith("Brokers that answer "))
+            assert prometheus.values(filled_in(up)) == [1]
+    finally:
+        gateway.close()
 
 
 def test_what_is_shown_is_what_happens(service: Service, prometheus: Prometheus) -> None:

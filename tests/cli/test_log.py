@@ -65,6 +65,13 @@ def test_a_directory_that_never_was_a_nodes_is_a_mistake(tmp_path: Path, as_json
     assert done.stderr == f"groupkeeper: {tmp_path}: no node has kept its data here\n"
 
 
+def test_a_file_in_the_place_of_the_directory_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "afile").touch()
+    done = run("check", "--data-dir", str(tmp_path / "afile"))
+    said = f"groupkeeper: {tmp_path / 'afile'}: this is a file, and a directory is needed here\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+
+
 def test_a_new_nodes_directory_has_nothing_that_is_damaged(tmp_path: Path) -> None:
     service = Service(tmp_path)
     try:

@@ -79,6 +79,11 @@ BY_HAND: Final[Mapping[str, ByHand]] = {
     "GroupkeeperWorkerDies": ByHand(
         {"groupkeeper_worker_restarts_total": "0+0x9 1+1x4 5+0x30"}, ["14m"], ["9m", "30m"]
     ),
+    "GroupkeeperBrokerAway": ByHand(
+        {'groupkeeper_upstream_broker_up{broker="1"}': "1+0x9 0+0x9 1+0x9"},
+        ["12m", "19m"],
+        ["9m", "11m", "20m"],
+    ),
     "GroupkeeperLogCannotBeCompacted": ByHand(
         {"groupkeeper_log_uncleanable_partitions": "0+0x9 1+0x9 0+0x9"}, ["10m", "19m"], ["9m", "20m"]
     ),

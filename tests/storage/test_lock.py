@@ -105,3 +105,5 @@ def test_a_file_in_the_place_of_the_directory_is_called_so(tmp_path: Path) -> No
     (tmp_path / "afile").touch()
     with pytest.raises(StorageError, match="afile: this is a file, and a directory is needed here"):
         DirectoryLock.acquire_new(RealFileSystem(), tmp_path / "afile")
+    with pytest.raises(StorageError, match="below: a part of this path is a file, and not a directory"):
+        DirectoryLock.acquire_new(RealFileSystem(), tmp_path / "afile" / "below")

@@ -29,7 +29,7 @@ count.
 [deploy/prometheus.rules.yml](../deploy/prometheus.rules.yml) has alerting rules, and [runbooks.md](runbooks.md) what to
 do at each. [deploy/grafana/groupkeeper.json](../deploy/grafana/groupkeeper.json) is a dashboard for Grafana
 (Dashboards, Import), which asks a Prometheus that scrapes the nodes: health first, then requests, groups, offsets, the
-log, and limits. The nightly audit writes [metrics of its own](audit.md).
+log, limits, and the cluster behind a gateway. The nightly audit writes [metrics of its own](audit.md).
 """
 
 SECTIONS: Final = (
