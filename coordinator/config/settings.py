@@ -80,7 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     log_flush: Annotated[
         Literal["always", "interval", "os"],
         "When a reply may leave: `always` once its records are on disk; `interval` and `os` once the "
-        "operating system has them, synced every `log.flush.interval.ms` or when the system likes.",
+        "operating system has them, synced every `log.flush.interval.ms` or when the system decides.",
     ] = "always"
     log_flush_interval_ms: Annotated[LongPositive, "How often `log.flush = interval` syncs the log."] = 1_000
     journal_checkpoint_bytes: Annotated[
@@ -95,7 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = MIB + 12
     offsets_topic_num_partitions: Annotated[
         PartitionCount,
-        "The partitions of `__consumer_offsets`; fixed once there is data, as they place the groups.",
+        "The partitions of `__consumer_offsets`; fixed once there is data, since it decides where each group is.",
     ] = 50
     offsets_topic_segment_bytes: Annotated[
         BufferSize, "The size at which a segment file is followed by a new one."
@@ -122,7 +122,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     log_cleaner_enable: Annotated[
         bool, "Whether segments are compacted in the background to the newest record of each key."
     ] = True
-    log_cleaner_backoff_ms: Annotated[LongPositive, "How often a log that needs it is looked for."] = 15_000
+    log_cleaner_backoff_ms: Annotated[
+        LongPositive, "How often the node looks for a log that needs compaction."
+    ] = 15_000
     log_cleaner_dedupe_buffer_size: Annotated[
         Annotated[int, Meta(ge=MIB, le=LONG_MAX)],
         "The memory for the keys of one round of compaction; a log with more of them takes several.",
@@ -161,7 +163,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "all in one answer.",
     ] = 64 * MIB
     max_groups: Annotated[LongPositive, "The most groups that a node keeps."] = 500_000
-    max_group_ids_bytes: Annotated[LongPositive, "The most bytes of their ids."] = 64 * MIB
+    max_group_ids_bytes: Annotated[
+        LongPositive, "The most bytes that the ids of all groups may have together."
+    ] = 64 * MIB
     max_members: Annotated[LongPositive, "The most members of all groups of a node."] = 500_000
     max_members_bytes: Annotated[
         LongPositive, "The most bytes of metadata, assignments and ids of all members."
@@ -180,7 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         Positive, "How long offsets outlive the members of their group, or its interest in their topic."
     ] = 7 * 24 * 60
     offsets_retention_check_interval_ms: Annotated[
-        LongPositive, "How often expired offsets are looked for."
+        LongPositive, "How often the node looks for expired offsets."
     ] = 10 * MINUTE_MS
 
     # --- Topics
@@ -215,17 +219,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = None
     upstream_security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
-        "How the cluster's listener is spoken to, for clients and by the gateway itself; clients log in by themselves.",
+        "The protocol of the cluster's listener, for clients and for the gateway itself; clients log in by themselves.",
     ] = "PLAINTEXT"
     upstream_sasl_mechanism: Annotated[
         Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None,
         "How the gateway itself logs in to the cluster, with a SASL protocol.",
     ] = None
     upstream_sasl_username: Annotated[
-        Text | None, "The cluster's user that the gateway itself is, with PLAIN and SCRAM."
+        Text | None, "The user name with which the gateway itself logs in, with PLAIN and SCRAM."
     ] = None
     upstream_sasl_password_file: Annotated[
-        Path | None, "The file that holds that user's password, and nothing else."
+        Path | None, "The file that holds the password of that user, and nothing else."
     ] = None
     upstream_sasl_oauthbearer_token_file: Annotated[
         Path | None,
