@@ -7,18 +7,25 @@ versions, which are one byte, are handled in line; longer ones by `protocol.wire
 of items may come have a second function, a generator that gives way now and then.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from protocol.bounds import ITEMS_MAX, LEAVING_MAX, PROTOCOLS_MAX
-from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, steps
+from protocol.codegen.layout import (
+    Run,
+    Step,
+    default_bytes,
+    min_bytes,
+    one_string,
+    row_run,
+    row_run_in,
+    steps,
+)
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
 from protocol.codegen.types import as_named, default, python_type, value_type
 
-# From so many items on, iterating over one Struct pays for its setting up.
-ONE_PASS_FROM_ITEMS: Final = 4
+# From so many items on, looking whether they can be rows pays.
+ROWS_FROM_ITEMS: Final = 4
 ITEMS_PER_STEP: Final = 500
 """How many structs are read before a generator gives way: some 200 microseconds."""
 
@@ -203,9 +210,9 @@ class Decoder:
             line(f"pos += 4 * {count}")
             return
         line(f"{declared} = []")
-        layout = one_string(steps(field.fields, self._version))
-        if layout is not None and not self._in_steps:
-            self._items_with_empty_string(layout, field, target, count)
+        run = self._rows_of(field)
+        if run is not None:
+            self._rows(field, run, target, count)
         prefix = field.item_name + "_"
         with self._source.block(f"for _ in range({count}):"):
             self._struct(field.fields, prefix, in_array=True)
@@ -216,38 +223,38 @@ class Decoder:
                     line(f"left = {ITEMS_PER_STEP}")
                     line("yield")
 
-    def _items_with_empty_string(self, layout: OneString, field: Field, target: str, count: str) -> None:
-        """Read a long array by one Struct for all items, up to the first that has a string or tagged fields."""
-        line, block = self._source.line, self._source.block
-        prefix = field.item_name + "_"
-        fmt = layout.before.fmt + ("B" if self._flexible else "h") + layout.after.fmt
-        size_bytes = min_bytes(field.fields, self._version, flexible=self._flexible)
-        values = [prefix + one.name for one in layout.before.fields]
-        values += ["n", *(prefix + one.name for one in layout.after.fields)]
-        if self._flexible:
-            fmt, values = fmt + "B", [*values, "tags"]
-        with block(f"if {count} >= {ONE_PASS_FROM_ITEMS}:"):
-            iterate = self._source.structs.iterate(fmt)
-            with block(f"for {', '.join(values)} in {iterate}(buf[pos:pos + {count} * {size_bytes}]):"):
-                with block("if n != 1 or tags:" if self._flexible else "if n:"):
-                    line("break")
-                item = self._construct(field.type, field.fields, prefix, given={layout.string.name: '""'})
-                line(f"{target}.append({item})")
-            line(f"pos += len({target}) * {size_bytes}")
-            line(f"{count} -= len({target})")
+    def _rows_of(self, field: Field) -> Run | None:
+        """The fields that an array has as rows, if it is read so: only in requests, and not in steps."""
+        if (
+            self._items_max is None
+            or self._in_steps
+            or one_string(steps(field.fields, self._version)) is None
+        ):
+            return None
+        return row_run_in(field, self._version)
 
-    def _construct(
-        self,
-        name: str,
-        fields: tuple[Field, ...],
-        prefix: str,
-        given: Mapping[str, str] = MappingProxyType({}),
-    ) -> str:
+    def _rows(self, field: Field, run: Run, target: str, count: str) -> None:
+        """Read a long array at once if its items can be rows."""
+        line, block = self._source.line, self._source.block
+        all_fields = row_run(field)
+        assert all_fields is not None
+        rows = f"{target}_rows"
+        tail = 'b"\\1\\0"' if self._flexible else 'b"\\0\\0"'
+        line(f"{rows}: Rows | None = None")
+        with block(f"if {count} >= {ROWS_FROM_ITEMS}:"):
+            line(f"{rows} = rows_with_tail(buf, pos, {count}, {run.size_bytes}, {tail})")
+            with block(f"if {rows} is not None:"):
+                line(f"pos += len({rows}.data)")
+                line(f"{count} = 0")
+                if run != all_fields:
+                    row = bytes(run.size_bytes) + default_bytes(all_fields.fields[len(run.fields) :])
+                    line(f"{rows} = Rows({rows}.completed({run.size_bytes}, {row!r}), {len(row)})")
+
+    def _construct(self, name: str, fields: tuple[Field, ...], prefix: str) -> str:
         """Return the call of the constructor: by position, which is fastest, defaults for absent fields."""
         values = [
-            as_named(field, given.get(field.name, prefix + field.name))
-            if self._version in field.versions
-            else default(field)
+            as_named(field, prefix + field.name) if self._version in field.versions else default(field)
             for field in fields
         ]
+        values += [f"{prefix}{field.name}_rows" for field in fields if self._rows_of(field) is not None]
         return f"{name}({', '.join(values)})"

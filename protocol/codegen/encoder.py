@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the encode function of one message and version.
 
-A message of fixed size is one Struct. A long array of structs of fixed size is one Struct as well, whose format
-is the item's, repeated; so is one whose items have a string each, if all of these are empty. Anything else is a list
-of parts that are joined. The empty section of tagged fields that ends a struct of a flexible version is a pad byte of
-the Struct before it. Compact lengths below 128, which are one byte, are handled in line.
+A message of fixed size is one Struct. Anything else is a list of parts that are joined; an array that came, or was
+made, as rows (`protocol.rows`) is one of them. The empty section of tagged fields that ends a struct of a flexible
+version is a pad byte of the Struct before it. Compact lengths below 128, which are one byte, are handled in line.
 """
 
 from typing import Final
 
-from protocol.codegen.layout import OneString, Run, Step, one_string, steps
+from protocol.codegen.layout import OneString, Run, Step, min_bytes, one_string, row_run_in, steps
 from protocol.codegen.schema import Field, Message
 from protocol.codegen.source import Source
-from protocol.codegen.types import may_be_none
+from protocol.codegen.types import may_be_none, rows_name
 
-# Below so many items of fixed size, a pack for each is faster than one for all (measured: they meet at 7).
-ONE_PACK_FROM_ITEMS: Final = 8
+EMPTY_COMPACT: Final = 1
+"""The length of an empty compact string."""
 
 
 class Encoder:
@@ -78,6 +77,18 @@ class Encoder:
                 self._source.line(f'raise UnexpectedNull("{field.name}")')
 
     def _array(self, field: Field, owner: str) -> None:
+        run = row_run_in(field, self._version)
+        if run is None:
+            self._list(field, owner)
+            return
+        rows = f"{owner}_{rows_name(field)}"
+        self._source.line(f"{rows} = {owner}.{rows_name(field)}")
+        with self._source.block(f"if {rows} is not None:"):
+            self._rows(field, run, rows)
+        with self._source.block("else:"):
+            self._list(field, owner)
+
+    def _list(self, field: Field, owner: str) -> None:
         items = field.name if owner == "message" else f"{owner}_{field.name}"
         self._source.line(f"{items} = {owner}.{field.name}")
         self._refuse_null(field, items)
@@ -89,70 +100,40 @@ class Encoder:
         else:
             self._items(field, items)
 
-    def _items(self, field: Field, items: str) -> None:
+    def _count(self, count: str) -> None:
         line = self._source.line
         if self._flexible:
-            line(f"n = len({items}) + 1")
+            line(f"n = {count} + 1")
             line("out.append(UVARINT[n] if n < 128 else uvarint(n))")
         else:
-            line(f"out.append(PACK_INT32(len({items})))")
+            line(f"out.append(PACK_INT32({count}))")
+
+    def _rows(self, field: Field, run: Run, rows: str) -> None:
+        """Write an array of rows: behind their fields come an empty string, if items have one, and no error."""
+        self._count(f"{rows}.count")
+        item = bytearray(min_bytes(field.fields, self._version, flexible=self._flexible))
+        if self._flexible and one_string(steps(field.fields, self._version)) is not None:
+            item[run.size_bytes] = EMPTY_COMPACT
+        self._source.line(f"out.append({rows}.completed({run.size_bytes}, {bytes(item)!r}))")
+
+    def _items(self, field: Field, items: str) -> None:
+        line = self._source.line
+        self._count(f"len({items})")
         if not field.fields:
             line(f'out.append(repeated("i", len({items})).pack(*{items}))')
             return
         item = field.item_name
         parts = steps(field.fields, self._version)
-        if len(parts) == 1 and isinstance(parts[0], Run):
-            self._fixed_items(parts[0], items, item)
-            return
         layout = one_string(parts)
-        if layout is None:
-            with self._source.block(f"for {item} in {items}:"):
+        with self._source.block(f"for {item} in {items}:"):
+            if layout is None:
                 self._struct(parts, item)
-            return
-        self._items_with_empty_string(layout, items, item)
-        with self._source.block(f"if not {item}_values:"), self._source.block(f"for {item} in {items}:"):
-            self._item_with_one_string(layout, parts, item)
-
-    def _items_with_empty_string(self, layout: OneString, items: str, item: str) -> None:
-        """Write many items by one call if all their strings are empty; else none, and no value is kept."""
-        line, block = self._source.line, self._source.block
-        line(f"{item}_values: list[Any] = []")
-        with block(f"if len({items}) >= {ONE_PACK_FROM_ITEMS}:"):
-            width = len(layout.before.fields) + 1 + len(layout.after.fields)
-            line(f"{item}_values = [{self._empty_length()[1]}] * ({width} * len({items}))")
-            line("at = 0")
-            with block(f"for {item}_row in {items}:"):
-                with block(f'if {item}_row.{layout.string.name} != "":'):
-                    line(f"{item}_values.clear()")
-                    line("break")
-                before = len(layout.before.fields)
-                places = [*range(before), *range(before + 1, width)]
-                for place, field in zip(places, layout.before.fields + layout.after.fields, strict=True):
-                    line(f"{item}_values[at + {place}] = {item}_row.{field.name}")
-                line(f"at += {width}")
-            with block(f"if {item}_values:"):
-                fmt = layout.before.fmt + self._empty_length()[0] + layout.after.fmt
-                fmt += "x" if self._flexible else ""
-                line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
+            else:
+                self._item_with_one_string(layout, parts, item)
 
     def _empty_length(self) -> tuple[str, str]:
         """The format of an empty string's length, and the length."""
-        return ("B", "1") if self._flexible else ("h", "0")
-
-    def _fixed_items(self, run: Run, items: str, item: str) -> None:
-        """Write many items by one call, which is faster than a call for each."""
-        line, block = self._source.line, self._source.block
-        with block(f"if len({items}) < {ONE_PACK_FROM_ITEMS}:"), block(f"for {item} in {items}:"):
-            line(f"out.append({self._pack(run, item, last=True)})")
-        with block("else:"):
-            line(f"{item}_values: list[Any] = [0] * ({len(run.fields)} * len({items}))")
-            line("at = 0")
-            with block(f"for {item}_row in {items}:"):
-                for place, field in enumerate(run.fields):
-                    line(f"{item}_values[at + {place}] = {item}_row.{field.name}")
-                line(f"at += {len(run.fields)}")
-            fmt = run.fmt + ("x" if self._flexible else "")
-            line(f'out.append(repeated("{fmt}", len({items})).pack(*{item}_values))')
+        return ("B", str(EMPTY_COMPACT)) if self._flexible else ("h", "0")
 
     def _item_with_one_string(self, layout: OneString, parts: list[Step], item: str) -> None:
         """Write an item by one Struct when its string is empty."""

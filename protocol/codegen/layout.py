@@ -2,7 +2,7 @@
 """What one version of a struct has on the wire: its fields in order, neighbours of fixed size together."""
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Final
 
 from protocol.codegen.schema import Field
@@ -61,6 +61,11 @@ def _min_prefix_bytes(field: Field, *, flexible: bool) -> int:
     return 2 if field.type == "string" and not field.is_array else 4
 
 
+def default_bytes(fields: tuple[Field, ...]) -> bytes:
+    """Return the defaults of fields of fixed size, as they are on the wire."""
+    return b"".join(int(one.default or 0).to_bytes(SIZES[one.type], "big", signed=True) for one in fields)
+
+
 @dataclass(frozen=True, slots=True)
 class OneString:
     """The layout of a struct that has one string among fields of fixed size, as the offset of a partition.
@@ -71,6 +76,37 @@ class OneString:
     before: Run
     string: Field
     after: Run
+
+
+def row_run(field: Field) -> Run | None:
+    """Return the fields that rows of this array have (`protocol.rows`), those of its newest version; None for no rows.
+
+    The items that can be rows are those that say nothing but fields of fixed size: their one string, if they have one,
+    is empty, and their error 0.
+    """
+    return _shown(field, field.versions.max) if field.is_struct_array else None
+
+
+def row_run_in(field: Field, version: int) -> Run | None:
+    """Return which of the fields of `row_run` this version has, if these are the first of them; else None."""
+    rows = row_run(field)
+    run = None if rows is None else _shown(field, version)
+    if rows is None or run is None or rows.fields[: len(run.fields)] != run.fields:
+        return None
+    return run
+
+
+def _shown(field: Field, version: int) -> Run | None:
+    parts = steps(field.fields, version)
+    layout = one_string(parts)
+    if layout is not None:
+        shown, rest = layout.before.fields, layout.after.fields
+    elif len(parts) == 1 and isinstance(parts[0], Run):
+        shown = tuple(takewhile(lambda one: one.name != "error_code", parts[0].fields))
+        rest = parts[0].fields[len(shown) :]
+    else:
+        return None
+    return Run(shown) if [one.name for one in rest] in ([], ["error_code"]) else None
 
 
 def one_string(parts: list[Step]) -> OneString | None:

@@ -84,7 +84,7 @@ def _table(request: Message, response: Message) -> Iterator[str]:
 
 def _imports(body: str) -> Iterator[str]:
     used = set(re.findall(r"\w+", body))
-    from_abc = [name for name in ("Callable", "Generator", "Iterator") if name in used]
+    from_abc = [name for name in ("Callable", "Generator") if name in used]
     yield f"from collections.abc import {', '.join(from_abc)}"
     from_struct = [name for name in ("Struct", "error") if name in used]
     yield f"from struct import {', '.join(from_struct)}"
@@ -97,6 +97,9 @@ def _imports(body: str) -> Iterator[str]:
     if names:
         yield f"from protocol.names import {', '.join(names)}"
     yield "from protocol.native import mypyc_attr"
+    rows = [name for name in ("Rows", "rows_with_tail") if name in used]
+    if rows:
+        yield f"from protocol.rows import {', '.join(rows)}"
     yield f"from protocol.value import {'EMPTY, ' if 'EMPTY' in used else ''}Value"
     wire = [name for name in _WIRE if name in used]
     if wire:

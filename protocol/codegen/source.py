@@ -12,17 +12,11 @@ class Structs:
     def __init__(self) -> None:
         self._unpackers: set[str] = set()
         self._packers: set[str] = set()
-        self._iterators: set[str] = set()
 
     def unpack(self, fmt: str) -> str:
         """Return the name of the function that unpacks this format."""
         self._unpackers.add(fmt)
         return f"_UNPACK_{_name(fmt)}"
-
-    def iterate(self, fmt: str) -> str:
-        """Return the name of the function that unpacks this format over and over."""
-        self._iterators.add(fmt)
-        return f"_ITERATE_{_name(fmt)}"
 
     def pack(self, fmt: str) -> str:
         """Return the name of the function that packs this format."""
@@ -32,11 +26,8 @@ class Structs:
     def emit(self) -> Iterator[str]:
         """Write the definitions."""
         for fmt in sorted(self._unpackers):
-            types = f"Callable[[bytes, int], {_row(fmt)}]"
+            types = f"Callable[[bytes, int], {row_type(fmt)}]"
             yield f'_UNPACK_{_name(fmt)}: Final[{types}] = Struct(">{fmt}").unpack_from'
-        for fmt in sorted(self._iterators):
-            types = f"Callable[[bytes], Iterator[{_row(fmt)}]]"
-            yield f'_ITERATE_{_name(fmt)}: Final[{types}] = Struct(">{fmt}").iter_unpack'
         for fmt in sorted(self._packers):
             yield f'_PACK_{_name(fmt)}: Final[Callable[..., bytes]] = Struct(">{fmt}").pack'
 
@@ -66,7 +57,7 @@ def _name(fmt: str) -> str:
     return fmt.replace("?", "t")  # the one format character that is no letter: a truth value
 
 
-def _row(fmt: str) -> str:
+def row_type(fmt: str) -> str:
     """What a format reads. A compiled function takes a tuple apart quickly whose types it knows, and others slowly."""
     types = {"?": "bool", "s": "bytes"}
     return f"tuple[{', '.join(types.get(letter, 'int') for letter in re.findall('[a-zA-Z?]', fmt))}]"

@@ -4,7 +4,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+from protocol.codegen.layout import row_run
 from protocol.codegen.schema import Field, Message
+from protocol.codegen.source import row_type
 
 _PYTHON_TYPES = {
     "bool": "bool",
@@ -64,6 +66,11 @@ def default(field: Field) -> str:
     return as_named(field, str(int(field.default or 0)))
 
 
+def empty(field: Field) -> str:
+    """Return what rows say of a field that they do not have: an empty string, and else the schema's default."""
+    return '""' if field.type == "string" else default(field)
+
+
 def as_named(field: Field, value: str) -> str:
     """Return a value as the type in `protocol.names` of its field: mypyc leaves that call out."""
     name = named(field)
@@ -83,26 +90,64 @@ def _nested(fields: tuple[Field, ...]) -> Iterator[str]:
             yield from _class(field.type, field.fields)
 
 
+def rows_name(field: Field) -> str:
+    """Return what the rows of an array are called beside it."""
+    return f"{field.item_name}_rows"
+
+
 def _class(name: str, fields: tuple[Field, ...]) -> Iterator[str]:
+    in_rows = [field for field in fields if row_run(field) is not None]
     yield "@mypyc_attr(acyclic=True)"
     yield f"class {name}(Value):"
-    yield f"    __match_args__: Final = ({''.join(f'{quoted}, ' for quoted in _quoted(fields))})".replace(
+    yield f"    __match_args__: Final = ({''.join(f'{_quoted(field.name)}, ' for field in fields)})".replace(
         ", )", ",)"
     )
-    yield "    __slots__ = __match_args__"
+    if in_rows:
+        slots = [f"_{field.name}" if field in in_rows else field.name for field in fields]
+        slots += [rows_name(field) for field in in_rows]
+        yield f"    __slots__ = ({', '.join(map(_quoted, sorted(slots)))},)"
+    else:
+        yield "    __slots__ = __match_args__"
     yield ""
     yield "    def __init__("
     yield "        self,"
     for field in fields:
         yield f"        {field.name}: {python_type(field)} = {'EMPTY' if field.is_array else default(field)},"
+    for field in in_rows:
+        yield f"        {rows_name(field)}: Rows | None = None,"
     yield "    ) -> None:"
     for field in fields:
         # A list of its own: what is shared by all that are made without one must not be changed.
         value = f"{field.name} if {field.name} is not EMPTY else []" if field.is_array else field.name
-        yield f"        self.{field.name}: Final = {value}"
+        yield f"        self.{'_' if field in in_rows else ''}{field.name}: Final = {value}"
+    for field in in_rows:
+        yield f"        self.{rows_name(field)} = {rows_name(field)}"
     yield ""
+    for field in in_rows:
+        yield from _items_of_rows(field)
     yield ""
 
 
-def _quoted(fields: tuple[Field, ...]) -> Iterator[str]:
-    return (f'"{field.name}"' for field in fields)
+def _items_of_rows(field: Field) -> Iterator[str]:
+    """Write the property that has the array: rows become its items once somebody looks, and are gone then."""
+    run = row_run(field)
+    assert run is not None
+    places = {one.name: place for place, one in enumerate(run.fields)}
+    values = [
+        as_named(one, f"row[{places[one.name]}]") if one.name in places else empty(one)
+        for one in field.fields
+    ]
+    yield "    @property"
+    yield f"    def {field.name}(self) -> {python_type(field)}:"
+    yield f"        rows = self.{rows_name(field)}"
+    yield "        if rows is not None:"
+    yield f"            row: {row_type(run.fmt)}"
+    yield f'            for row in rows.unpack("{run.fmt}"):'
+    yield f"                self._{field.name}.append({field.type}({', '.join(values)}))"
+    yield f"            self.{rows_name(field)} = None"
+    yield f"        return self._{field.name}"
+    yield ""
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

@@ -3,15 +3,16 @@
 # fmt: off
 """OffsetCommit v2-v10: the request and the response, both ways."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from struct import Struct, error
-from typing import Any, Final
+from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
 from protocol.names import GroupId, MemberId, Offset
 from protocol.native import mypyc_attr
+from protocol.rows import Rows, rows_with_tail
 from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
@@ -25,7 +26,6 @@ from protocol.wire import (
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
-    repeated,
     skip_tags,
     too_many_items,
     uvarint,
@@ -41,9 +41,6 @@ _UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh"
 _UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqiB").unpack_from
 _UNPACK_iqih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqih").unpack_from
 _UNPACK_qi: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">qi").unpack_from
-_ITERATE_iqh: Final[Callable[[bytes], Iterator[tuple[int, int, int]]]] = Struct(">iqh").iter_unpack
-_ITERATE_iqiBB: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int]]]] = Struct(">iqiBB").iter_unpack
-_ITERATE_iqih: Final[Callable[[bytes], Iterator[tuple[int, int, int, int]]]] = Struct(">iqih").iter_unpack
 _PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
 _PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
 _PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
@@ -79,17 +76,29 @@ class OffsetCommitRequestPartition(Value):
 @mypyc_attr(acyclic=True)
 class OffsetCommitRequestTopic(Value):
     __match_args__: Final = ("name", "topic_id", "partitions",)
-    __slots__ = __match_args__
+    __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
     def __init__(
         self,
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitRequestPartition] = EMPTY,
+        partition_rows: Rows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
-        self.partitions: Final = partitions if partitions is not EMPTY else []
+        self._partitions: Final = partitions if partitions is not EMPTY else []
+        self.partition_rows = partition_rows
+
+    @property
+    def partitions(self) -> list[OffsetCommitRequestPartition]:
+        rows = self.partition_rows
+        if rows is not None:
+            row: tuple[int, int, int]
+            for row in rows.unpack("iqi"):
+                self._partitions.append(OffsetCommitRequestPartition(row[0], Offset(row[1]), row[2], -1, ""))
+            self.partition_rows = None
+        return self._partitions
 
 
 @mypyc_attr(acyclic=True)
@@ -131,17 +140,29 @@ class OffsetCommitResponsePartition(Value):
 @mypyc_attr(acyclic=True)
 class OffsetCommitResponseTopic(Value):
     __match_args__: Final = ("name", "topic_id", "partitions",)
-    __slots__ = __match_args__
+    __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
     def __init__(
         self,
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetCommitResponsePartition] = EMPTY,
+        partition_rows: Rows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
-        self.partitions: Final = partitions if partitions is not EMPTY else []
+        self._partitions: Final = partitions if partitions is not EMPTY else []
+        self.partition_rows = partition_rows
+
+    @property
+    def partitions(self) -> list[OffsetCommitResponsePartition]:
+        rows = self.partition_rows
+        if rows is not None:
+            row: tuple[int]
+            for row in rows.unpack("i"):
+                self._partitions.append(OffsetCommitResponsePartition(row[0], 0))
+            self.partition_rows = None
+        return self._partitions
 
 
 @mypyc_attr(acyclic=True)
@@ -205,13 +226,13 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, ""))
-                pos += len(topic_partitions) * 14
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
+                    topic_partitions_rows = Rows(topic_partitions_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -224,7 +245,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 else:
                     raise bad_length(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
-            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
@@ -285,13 +306,13 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, n in _ITERATE_iqh(buf[pos:pos + topic_partitions_count * 14]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, ""))
-                pos += len(topic_partitions) * 14
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
+                    topic_partitions_rows = Rows(topic_partitions_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff'), 16)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -304,7 +325,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 else:
                     raise bad_length(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), -1, -1, partition_committed_metadata))
-            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
@@ -359,13 +380,12 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
-                pos += len(topic_partitions) * 18
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -378,7 +398,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 else:
                     raise bad_length(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
-            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
@@ -443,13 +463,12 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n in _ITERATE_iqih(buf[pos:pos + topic_partitions_count * 18]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
-                pos += len(topic_partitions) * 18
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -462,7 +481,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 else:
                     raise bad_length(n, "committed_metadata")
                 topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, partition_committed_metadata))
-            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
     except (IndexError, error):
         raise Truncated("OffsetCommitRequest") from None
     if pos > len(buf):
@@ -531,13 +550,12 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
-                    if n != 1 or tags:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
-                pos += len(topic_partitions) * 18
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -562,7 +580,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions))
+            topics.append(OffsetCommitRequestTopic(topic_name, ZERO_UUID, topic_partitions, topic_partitions_rows))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -632,13 +650,12 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
             if items > 50000:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
+            topic_partitions_rows: Rows | None = None
             if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, tags in _ITERATE_iqiBB(buf[pos:pos + topic_partitions_count * 18]):
-                    if n != 1 or tags:
-                        break
-                    topic_partitions.append(OffsetCommitRequestPartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, -1, ""))
-                pos += len(topic_partitions) * 18
-                topic_partitions_count -= len(topic_partitions)
+                topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
+                if topic_partitions_rows is not None:
+                    pos += len(topic_partitions_rows.data)
+                    topic_partitions_count = 0
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -663,7 +680,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos = skip_tags(buf, pos)
             else:
                 pos += 1
-            topics.append(OffsetCommitRequestTopic("", topic_topic_id, topic_partitions))
+            topics.append(OffsetCommitRequestTopic("", topic_topic_id, topic_partitions, topic_partitions_rows))
         if buf[pos]:
             pos = skip_tags(buf, pos)
         else:
@@ -685,22 +702,13 @@ def encode_request_v2(message: OffsetCommitRequest) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (3 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                at += 3
-            if partition_values:
-                out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
@@ -725,22 +733,13 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (3 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                at += 3
-            if partition_values:
-                out.append(repeated("iqh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqh(partition.partition_index, partition.committed_offset, 0))
@@ -759,23 +758,13 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                at += 4
-            if partition_values:
-                out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
@@ -795,23 +784,13 @@ def encode_request_v7(message: OffsetCommitRequest) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                at += 4
-            if partition_values:
-                out.append(repeated("iqih", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqih(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0))
@@ -838,24 +817,15 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
         raw = topic.name.encode()
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
-        topic_partitions = topic.partitions
-        n = len(topic_partitions) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [1] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                at += 4
-            if partition_values:
-                out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            n = topic_partition_rows.count + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+        else:
+            topic_partitions = topic.partitions
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -886,24 +856,15 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
     out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
-        topic_partitions = topic.partitions
-        n = len(topic_partitions) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [1] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.committed_metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                at += 4
-            if partition_values:
-                out.append(repeated("iqiBx", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            n = topic_partition_rows.count + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00'))
+        else:
+            topic_partitions = topic.partitions
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 if partition.committed_metadata == "":
                     out.append(_PACK_iqiBx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1))
@@ -1640,19 +1601,15 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        if len(topic_partitions) < 8:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
-        else:
-            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.error_code
-                at += 2
-            out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
 
@@ -1663,19 +1620,15 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        if len(topic_partitions) < 8:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 out.append(_PACK_ih(partition.partition_index, partition.error_code))
-        else:
-            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.error_code
-                at += 2
-            out.append(repeated("ih", len(topic_partitions)).pack(*partition_values))
     return b"".join(out)
 
 
@@ -1701,20 +1654,17 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
         raw = topic.name.encode()
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
-        topic_partitions = topic.partitions
-        n = len(topic_partitions) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
-        if len(topic_partitions) < 8:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            n = topic_partition_rows.count + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
-        else:
-            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.error_code
-                at += 2
-            out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1731,20 +1681,17 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
     out.append(UVARINT[n] if n < 128 else uvarint(n))
     for topic in topics:
         out.append(_PACK_16s(topic.topic_id))
-        topic_partitions = topic.partitions
-        n = len(topic_partitions) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
-        if len(topic_partitions) < 8:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            n = topic_partition_rows.count + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(topic_partition_rows.completed(4, b'\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 out.append(_PACK_ihx(partition.partition_index, partition.error_code))
-        else:
-            partition_values: list[Any] = [0] * (2 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.error_code
-                at += 2
-            out.append(repeated("ihx", len(topic_partitions)).pack(*partition_values))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)

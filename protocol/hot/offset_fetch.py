@@ -3,15 +3,16 @@
 # fmt: off
 """OffsetFetch v1-v10: the request and the response, both ways."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from struct import Struct, error
-from typing import Any, Final
+from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
 from protocol.names import GroupId, Offset
 from protocol.native import mypyc_attr
+from protocol.rows import Rows
 from protocol.value import EMPTY, Value
 from protocol.wire import (
     NULL_INT16,
@@ -42,9 +43,6 @@ _UNPACK_ii: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ii").unpac
 _UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh").unpack_from
 _UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqiB").unpack_from
 _UNPACK_iqih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqih").unpack_from
-_ITERATE_iqhh: Final[Callable[[bytes], Iterator[tuple[int, int, int, int]]]] = Struct(">iqhh").iter_unpack
-_ITERATE_iqiBhB: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int, int]]]] = Struct(">iqiBhB").iter_unpack
-_ITERATE_iqihh: Final[Callable[[bytes], Iterator[tuple[int, int, int, int, int]]]] = Struct(">iqihh").iter_unpack
 _PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
 _PACK_tx: Final[Callable[..., bytes]] = Struct(">?x").pack
 _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
@@ -146,15 +144,27 @@ class OffsetFetchResponsePartition(Value):
 @mypyc_attr(acyclic=True)
 class OffsetFetchResponseTopic(Value):
     __match_args__: Final = ("name", "partitions",)
-    __slots__ = __match_args__
+    __slots__ = ("_partitions", "name", "partition_rows",)
 
     def __init__(
         self,
         name: str = "",
         partitions: list[OffsetFetchResponsePartition] = EMPTY,
+        partition_rows: Rows | None = None,
     ) -> None:
         self.name: Final = name
-        self.partitions: Final = partitions if partitions is not EMPTY else []
+        self._partitions: Final = partitions if partitions is not EMPTY else []
+        self.partition_rows = partition_rows
+
+    @property
+    def partitions(self) -> list[OffsetFetchResponsePartition]:
+        rows = self.partition_rows
+        if rows is not None:
+            row: tuple[int, int, int]
+            for row in rows.unpack("iqi"):
+                self._partitions.append(OffsetFetchResponsePartition(row[0], Offset(row[1]), row[2], "", 0))
+            self.partition_rows = None
+        return self._partitions
 
 
 @mypyc_attr(acyclic=True)
@@ -180,17 +190,29 @@ class OffsetFetchResponsePartitions(Value):
 @mypyc_attr(acyclic=True)
 class OffsetFetchResponseTopics(Value):
     __match_args__: Final = ("name", "topic_id", "partitions",)
-    __slots__ = __match_args__
+    __slots__ = ("_partitions", "name", "partition_rows", "topic_id",)
 
     def __init__(
         self,
         name: str = "",
         topic_id: bytes = ZERO_UUID,
         partitions: list[OffsetFetchResponsePartitions] = EMPTY,
+        partition_rows: Rows | None = None,
     ) -> None:
         self.name: Final = name
         self.topic_id: Final = topic_id
-        self.partitions: Final = partitions if partitions is not EMPTY else []
+        self._partitions: Final = partitions if partitions is not EMPTY else []
+        self.partition_rows = partition_rows
+
+    @property
+    def partitions(self) -> list[OffsetFetchResponsePartitions]:
+        rows = self.partition_rows
+        if rows is not None:
+            row: tuple[int, int, int]
+            for row in rows.unpack("iqi"):
+                self._partitions.append(OffsetFetchResponsePartitions(row[0], Offset(row[1]), row[2], "", 0))
+            self.partition_rows = None
+        return self._partitions
 
 
 @mypyc_attr(acyclic=True)
@@ -1519,13 +1541,6 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
-            if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
-                pos += len(topic_partitions) * 16
-                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -1572,13 +1587,6 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
-            if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
-                pos += len(topic_partitions) * 16
-                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -1627,13 +1635,6 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 16 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
-            if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, n, partition_error_code in _ITERATE_iqhh(buf[pos:pos + topic_partitions_count * 16]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), -1, "", partition_error_code))
-                pos += len(topic_partitions) * 16
-                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, n = _UNPACK_iqh(buf, pos)
                 pos += 14
@@ -1685,13 +1686,6 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 20 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
-            if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code in _ITERATE_iqihh(buf[pos:pos + topic_partitions_count * 20]):
-                    if n:
-                        break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
-                pos += len(topic_partitions) * 20
-                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqih(buf, pos)
                 pos += 18
@@ -1746,13 +1740,6 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
             if not 0 <= topic_partitions_count * 20 <= size - pos:
                 raise bad_count(topic_partitions_count, "partitions", size - pos)
             topic_partitions: list[OffsetFetchResponsePartition] = []
-            if topic_partitions_count >= 4:
-                for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
-                    if n != 1 or tags:
-                        break
-                    topic_partitions.append(OffsetFetchResponsePartition(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
-                pos += len(topic_partitions) * 20
-                topic_partitions_count -= len(topic_partitions)
             for _ in range(topic_partitions_count):
                 partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                 pos += 16
@@ -1843,13 +1830,6 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
                     raise bad_count(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
-                if topic_partitions_count >= 4:
-                    for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
-                        if n != 1 or tags:
-                            break
-                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
-                    pos += len(topic_partitions) * 20
-                    topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                     pos += 16
@@ -1939,13 +1919,6 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                 if not 0 <= topic_partitions_count * 20 <= size - pos:
                     raise bad_count(topic_partitions_count, "partitions", size - pos)
                 topic_partitions: list[OffsetFetchResponsePartitions] = []
-                if topic_partitions_count >= 4:
-                    for partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n, partition_error_code, tags in _ITERATE_iqiBhB(buf[pos:pos + topic_partitions_count * 20]):
-                        if n != 1 or tags:
-                            break
-                        topic_partitions.append(OffsetFetchResponsePartitions(partition_partition_index, Offset(partition_committed_offset), partition_committed_leader_epoch, "", partition_error_code))
-                    pos += len(topic_partitions) * 20
-                    topic_partitions_count -= len(topic_partitions)
                 for _ in range(topic_partitions_count):
                     partition_partition_index, partition_committed_offset, partition_committed_leader_epoch, n = _UNPACK_iqiB(buf, pos)
                     pos += 16
@@ -1997,23 +1970,13 @@ def encode_response_v1(message: OffsetFetchResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 3] = partition_row.error_code
-                at += 4
-            if partition_values:
-                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
@@ -2030,23 +1993,13 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 3] = partition_row.error_code
-                at += 4
-            if partition_values:
-                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
@@ -2065,23 +2018,13 @@ def encode_response_v3(message: OffsetFetchResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (4 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 3] = partition_row.error_code
-                at += 4
-            if partition_values:
-                out.append(repeated("iqhh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(12, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqhh(partition.partition_index, partition.committed_offset, 0, partition.error_code))
@@ -2103,24 +2046,13 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
         out.append(pack_string(topic.name))
-        topic_partitions = topic.partitions
-        out.append(PACK_INT32(len(topic_partitions)))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [0] * (5 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                partition_values[at + 4] = partition_row.error_code
-                at += 5
-            if partition_values:
-                out.append(repeated("iqihh", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            out.append(PACK_INT32(topic_partition_rows.count))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqihh(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 0, partition.error_code))
@@ -2142,25 +2074,15 @@ def encode_response_v6(message: OffsetFetchResponse) -> bytes:
         raw = topic.name.encode()
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
-        topic_partitions = topic.partitions
-        n = len(topic_partitions) + 1
-        out.append(UVARINT[n] if n < 128 else uvarint(n))
-        partition_values: list[Any] = []
-        if len(topic_partitions) >= 8:
-            partition_values = [1] * (5 * len(topic_partitions))
-            at = 0
-            for partition_row in topic_partitions:
-                if partition_row.metadata != "":
-                    partition_values.clear()
-                    break
-                partition_values[at + 0] = partition_row.partition_index
-                partition_values[at + 1] = partition_row.committed_offset
-                partition_values[at + 2] = partition_row.committed_leader_epoch
-                partition_values[at + 4] = partition_row.error_code
-                at += 5
-            if partition_values:
-                out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
-        if not partition_values:
+        topic_partition_rows = topic.partition_rows
+        if topic_partition_rows is not None:
+            n = topic_partition_rows.count + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
+            out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+        else:
+            topic_partitions = topic.partitions
+            n = len(topic_partitions) + 1
+            out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
                 if partition.metadata == "":
                     out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -2193,25 +2115,15 @@ def encode_response_v8(message: OffsetFetchResponse) -> bytes:
             raw = topic.name.encode()
             n = len(raw) + 1
             out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(topic.name))
-            topic_partitions = topic.partitions
-            n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            partition_values: list[Any] = []
-            if len(topic_partitions) >= 8:
-                partition_values = [1] * (5 * len(topic_partitions))
-                at = 0
-                for partition_row in topic_partitions:
-                    if partition_row.metadata != "":
-                        partition_values.clear()
-                        break
-                    partition_values[at + 0] = partition_row.partition_index
-                    partition_values[at + 1] = partition_row.committed_offset
-                    partition_values[at + 2] = partition_row.committed_leader_epoch
-                    partition_values[at + 4] = partition_row.error_code
-                    at += 5
-                if partition_values:
-                    out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
-            if not partition_values:
+            topic_partition_rows = topic.partition_rows
+            if topic_partition_rows is not None:
+                n = topic_partition_rows.count + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
+                out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+            else:
+                topic_partitions = topic.partitions
+                n = len(topic_partitions) + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
                 for partition in topic_partitions:
                     if partition.metadata == "":
                         out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))
@@ -2243,25 +2155,15 @@ def encode_response_v10(message: OffsetFetchResponse) -> bytes:
         out.append(UVARINT[n] if n < 128 else uvarint(n))
         for topic in group_topics:
             out.append(_PACK_16s(topic.topic_id))
-            topic_partitions = topic.partitions
-            n = len(topic_partitions) + 1
-            out.append(UVARINT[n] if n < 128 else uvarint(n))
-            partition_values: list[Any] = []
-            if len(topic_partitions) >= 8:
-                partition_values = [1] * (5 * len(topic_partitions))
-                at = 0
-                for partition_row in topic_partitions:
-                    if partition_row.metadata != "":
-                        partition_values.clear()
-                        break
-                    partition_values[at + 0] = partition_row.partition_index
-                    partition_values[at + 1] = partition_row.committed_offset
-                    partition_values[at + 2] = partition_row.committed_leader_epoch
-                    partition_values[at + 4] = partition_row.error_code
-                    at += 5
-                if partition_values:
-                    out.append(repeated("iqiBhx", len(topic_partitions)).pack(*partition_values))
-            if not partition_values:
+            topic_partition_rows = topic.partition_rows
+            if topic_partition_rows is not None:
+                n = topic_partition_rows.count + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
+                out.append(topic_partition_rows.completed(16, b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00'))
+            else:
+                topic_partitions = topic.partitions
+                n = len(topic_partitions) + 1
+                out.append(UVARINT[n] if n < 128 else uvarint(n))
                 for partition in topic_partitions:
                     if partition.metadata == "":
                         out.append(_PACK_iqiBhx(partition.partition_index, partition.committed_offset, partition.committed_leader_epoch, 1, partition.error_code))

@@ -281,6 +281,7 @@ def test_long_arrays_read_and_write_like_short_ones(case: Case, tags: bytes) -> 
         assert case.decode(encoded, 0) == message
         if tags == NO_TAGS:
             assert case.encode(message) == encoded
+            assert case.encode(case.decode(encoded, 0)) == encoded  # which may have come as rows
 
 
 @pytest.mark.parametrize(

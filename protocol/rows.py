@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The items of a long array as rows of bytes, all of one size: what is done with them is done with all at once.
+
+Of a hundred offsets hardly one has metadata. So their items have one size on the wire, and so have their records in the
+log and the answers to them, with the same fields at other places. A slice with a step takes one byte of every row: a
+few dozen slices bring all rows from one form into another, where a hundred items have a thousand values.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from struct import Struct
+from typing import Any, Final
+
+from protocol.native import mypyc_attr
+
+
+@mypyc_attr(acyclic=True)
+class Rows:
+    """Rows of `row_bytes` bytes, one after the other; each begins with fields of fixed size, the rest means nothing."""
+
+    __slots__ = ("count", "data", "row_bytes")
+
+    def __init__(self, data: bytes, row_bytes: int) -> None:
+        self.data: Final = data
+        self.row_bytes: Final = row_bytes
+        self.count: Final = len(data) // row_bytes
+
+    def unpack(self, fmt: str) -> Iterator[Any]:
+        """The fields that each row begins with, big-endian, by their format for `struct`: a tuple for each row."""
+        return _row(fmt, self.row_bytes).iter_unpack(self.data)
+
+    def part(self, start: int, stop: int) -> "Rows":
+        """The rows from the one of number `start` to the one before `stop`."""
+        return Rows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
+
+    def put(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
+        """Write bytes `start` to `end` of every row to `at` in the rows of `out`, which are of another size."""
+        data, row_bytes = bytearray(self.data), self.row_bytes  # what is set in a bytearray is made one first
+        for place in range(start, end):
+            out[at::out_row_bytes] = data[place::row_bytes]
+            at += 1
+
+    def completed(self, width: int, item: bytes) -> bytes:
+        """For every row a copy of `item` whose first `width` bytes are those of the row."""
+        size_bytes = len(item)
+        if self.row_bytes == size_bytes:
+            out = bytearray(self.data)
+            for at in range(width, size_bytes):
+                out[at::size_bytes] = bytearray(item[at : at + 1] * self.count)
+        else:
+            out = bytearray(item * self.count)
+            self.put(0, width, out, 0, size_bytes)
+        return bytes(out)
+
+
+@lru_cache(maxsize=64)
+def _row(fmt: str, row_bytes: int) -> Struct:
+    fields = Struct(">" + fmt)
+    return Struct(f"{fields.format}{row_bytes - fields.size}x")
+
+
+def rows_with_tail(buf: bytes, pos: int, count: int, width: int, tail: bytes) -> Rows | None:
+    """The `count` items at `pos`, if each has just `width` bytes and this behind them; else None."""
+    row_bytes = width + len(tail)
+    data = buf[pos : pos + count * row_bytes]
+    for at, byte in enumerate(tail, width):
+        if data[at::row_bytes].count(byte) != count:
+            return None
+    return Rows(data, row_bytes)
