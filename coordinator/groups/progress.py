@@ -18,6 +18,10 @@ class RebalanceCause(enum.Enum):
     OVER_CAPACITY = "over_capacity"
     STORE_FAILED = "store_failed"
 
+    __hash__ = (
+        object.__hash__
+    )  # Enum's own is written in Python, and each rebalance asks for it a dozen times
+
 
 class RebalanceProgress:
     """One rebalance, from its begin to the assignment that ends it. All times in monotonic milliseconds.

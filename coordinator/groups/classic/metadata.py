@@ -10,7 +10,7 @@ from coordinator.groups.classic.member import (
     MemberMetadata,
     Protocols,
 )
-from coordinator.groups.classic.state import GroupState, IllegalTransition
+from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from coordinator.groups.classic.summary import GroupOverview, GroupSummary
 from coordinator.groups.classic.topic_sets import shared
 from coordinator.groups.classic.votes import count_protocols, winner
@@ -113,7 +113,7 @@ class GroupMetadata:
     @property
     def can_rebalance(self) -> bool:
         """Whether a rebalance may start now: the state is a valid predecessor of PreparingRebalance."""
-        return self.state in _PREPARING.valid_previous_states
+        return self.state in VALID_PREVIOUS_STATES[_PREPARING]
 
     def transition_to(self, state: GroupState, wall_ms: int) -> None:
         """Enter `state`. Raises IllegalTransition, and changes nothing, when the table forbids it."""
@@ -123,7 +123,7 @@ class GroupMetadata:
 
     def check_transition_to(self, state: GroupState) -> None:
         """Raise IllegalTransition when the table forbids to enter `state` now."""
-        if self.state not in state.valid_previous_states:
+        if self.state not in VALID_PREVIOUS_STATES[state]:
             raise IllegalTransition(
                 f"group {self.group_id}: {self.state.value} must not become {state.value}"
             )

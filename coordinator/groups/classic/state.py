@@ -22,10 +22,7 @@ class GroupState(enum.Enum):
     STABLE = "Stable"
     DEAD = "Dead"
 
-    @property
-    def valid_previous_states(self) -> frozenset["GroupState"]:
-        """The states from which a group may enter this one."""
-        return VALID_PREVIOUS_STATES[self]
+    __hash__ = object.__hash__  # Enum's own is written in Python, and every step of a rebalance asks for it
 
 
 VALID_PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
@@ -37,6 +34,7 @@ VALID_PREVIOUS_STATES: Final[Mapping[GroupState, frozenset[GroupState]]] = {
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
 }
+"""The states from which a group may enter each."""
 
 
 class IllegalTransition(AssertionError):
