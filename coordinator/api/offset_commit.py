@@ -29,7 +29,12 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.membership import prolong_session
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.limits import OffsetRoom, has_ample_room
-from coordinator.groups.offsets.commits import commit_topic
+from coordinator.groups.offsets.commits import (
+    NO_RETENTION_TIME,
+    ROWS_FROM,
+    commit_rows,
+    commit_topic,
+)
 from coordinator.groups.outcome import Instant, Outcome
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
@@ -64,7 +69,7 @@ class Decision:
 
     def __init__(self) -> None:
         self.stored: list[OffsetCommits] = []
-        self.answers: list[list[OffsetCommitResponsePartition]] = []  # to the partitions of each of `stored`
+        self.answers: list[OffsetCommitResponseTopic] = []  # to each of `stored`
         self.taken: Taken = []
         self.refused: Refused = {}
         self.whole = True  # whether every offset is taken
@@ -178,9 +183,9 @@ def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -
 
 def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
     """Refuse what there is no room for."""
-    for commits, answers in zip(decided.stored, decided.answers, strict=True):
+    for commits, answer in zip(decided.stored, decided.answers, strict=True):
         count = len(commits.values)
-        room.fit(kept.offsets, commits, answers)
+        room.fit(kept.offsets, commits, answer.partitions)
         if len(commits.values) < count:
             decided.whole = False
     decided.stored = [commits for commits in decided.stored if commits.values]
@@ -220,6 +225,8 @@ def _decide(
         decided.whole = False
         _add(decided.refused, key, topic, [part.partition_index for part in topic.partitions], known)
         return
+    if _decide_rows(request, topic, key, known, now, decided):
+        return
     commits, answers, missing = commit_topic(
         node.door.env.config,
         request.group_id,
@@ -233,11 +240,34 @@ def _decide(
         decided.whole = False  # or one was given twice
     if missing:
         _add(decided.refused, key, topic, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)
     if answers:
-        decided.taken.append((key, OffsetCommitResponseTopic(topic.name, topic.topic_id, answers)))
+        decided.taken.append((key, answer))
     if commits.values:
         decided.stored.append(commits)
-        decided.answers.append(answers)
+        decided.answers.append(answer)
+
+
+def _decide_rows(
+    request: OffsetCommitRequest,
+    topic: OffsetCommitRequestTopic,
+    key: str | bytes,
+    known: Topic,
+    now: Instant,
+    decided: Decision,
+) -> bool:
+    """Decide the commit of a topic whose partitions came as rows; False where they are to be looked at one by one."""
+    rows = topic.partition_rows
+    if rows is None or rows.count < ROWS_FROM or request.retention_time_ms != NO_RETENTION_TIME:
+        return False
+    commits = commit_rows(request.group_id, known.name, known.partitions, rows, now)
+    if commits is None:
+        return False
+    answer = OffsetCommitResponseTopic(topic.name, topic.topic_id, partition_rows=rows)
+    decided.taken.append((key, answer))
+    decided.stored.append(commits)
+    decided.answers.append(answer)
+    return True
 
 
 def _find(node: Node, topic: OffsetCommitRequestTopic, version: int) -> tuple[str | bytes, Topic | ErrorCode]:

@@ -10,7 +10,12 @@ from typing import Final
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_bytes_max, answer_in_slices, offsets_wanted
-from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition, fetch_partition_v7
+from coordinator.groups.offsets.commits import (
+    INVALID_OFFSET,
+    fetch_partition,
+    fetch_partition_v7,
+    fetch_rows,
+)
 from coordinator.node import Node
 from coordinator.partitions.door import Absent, KeptGroup
 from protocol.apis import ApiKey, VersionRange
@@ -60,24 +65,22 @@ def handle(node: Node, request: OffsetFetchRequest, ctx: RequestContext) -> Offs
         if not isinstance(kept, Absent) and kept.offsets.count > MANY_OFFSETS:
             node.stats.offset_fetches -= 1  # counted there
             return answer_in_slices(node, request, ctx)
-        topics = [
-            OffsetFetchResponseTopic(
-                name=name, partitions=[fetch_partition_v7(partitions, index) for index in partitions]
-            )
-            for name, partitions in offsets.items()
-        ]
+        topics = [_topic_v7(name, partitions, list(partitions)) for name, partitions in offsets.items()]
     else:
         topics = [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    fetch_partition_v7(offsets.get(topic.name, {}), index)
-                    for index in topic.partition_indexes
-                ],
-            )
+            _topic_v7(topic.name, offsets.get(topic.name, {}), topic.partition_indexes)
             for topic in request.topics
         ]
     return OffsetFetchResponse(topics=topics)
+
+
+def _topic_v7(
+    name: str, partitions: dict[int, OffsetAndMetadata], indexes: list[int]
+) -> OffsetFetchResponseTopic:
+    rows = fetch_rows(partitions, indexes)
+    if rows is not None:
+        return OffsetFetchResponseTopic(name, partition_rows=rows)
+    return OffsetFetchResponseTopic(name, [fetch_partition_v7(partitions, index) for index in indexes])
 
 
 def handle_in_steps(
@@ -104,13 +107,7 @@ def _group(node: Node, wanted: OffsetFetchRequestGroup, ctx: RequestContext) -> 
             topic_id = _id_of(node, name) if by_id else NO_TOPIC_ID
             if topic_id is None:
                 continue  # the topic is gone, and by id it cannot be named
-            topics.append(
-                OffsetFetchResponseTopics(
-                    name=name,
-                    topic_id=topic_id,
-                    partitions=[fetch_partition(partitions, index) for index in partitions],
-                )
-            )
+            topics.append(_committed(name, topic_id, partitions, list(partitions)))
     else:
         topics = [_topic(node, topic, offsets, by_id=by_id) for topic in wanted.topics]
         if by_id:
@@ -140,11 +137,17 @@ def _topic(
                 node.stats.error(ApiKey.OFFSET_FETCH, ErrorCode.UNKNOWN_TOPIC_ID)
             return _unknown_topic_id(topic)
         name = known.name
-    partitions = offsets.get(name, {})
+    return _committed(topic.name, topic.topic_id, offsets.get(name, {}), topic.partition_indexes)
+
+
+def _committed(
+    name: str, topic_id: bytes, partitions: dict[int, OffsetAndMetadata], indexes: list[int]
+) -> OffsetFetchResponseTopics:
+    rows = fetch_rows(partitions, indexes)
+    if rows is not None:
+        return OffsetFetchResponseTopics(name, topic_id, partition_rows=rows)
     return OffsetFetchResponseTopics(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        partitions=[fetch_partition(partitions, index) for index in topic.partition_indexes],
+        name, topic_id, [fetch_partition(partitions, index) for index in indexes]
     )
 
 

@@ -27,9 +27,6 @@ from storage.format.records import (
 BATCH_BYTES_MAX: Final = 1_048_588
 """Kafka's default for `message.max.bytes`: 1 MiB and the 12 bytes before it."""
 
-MANY_OFFSETS: Final = 4
-"""From so many offsets of a topic on it is quicker to pack many records at once."""
-
 
 class BatchBuilder:
     """Gathers records and builds batches of at most `max_bytes`, header included.
@@ -137,15 +134,11 @@ class BatchBuilder:
         parts: list[bytes] = []
         for commit in commits:
             names = sized_key_prefix(commit.group, commit.topic)
-            count = len(commit.values)
-            if (
-                commit.is_plain
-                and version == PLAIN_VERSION
-                and count >= MANY_OFFSETS
-                and delta + count <= TWO_BYTE_DELTAS
-            ):
-                parts.append(plain_records(names, list(commit.values.items()), delta))
-                delta += count
+            rows = commit.rows
+            if rows is not None and version == PLAIN_VERSION and delta + rows.count <= TWO_BYTE_DELTAS:
+                time_ms = next(iter(commit.values.values())).commit_timestamp
+                parts.append(plain_records(names, rows, time_ms, delta))
+                delta += rows.count
                 continue
             names_bytes = len(names)
             between: list[bytes] = []

@@ -14,22 +14,22 @@ is that in one piece, for BatchBuilder and RecordLoader. What these do comes out
 `decode_offset` have it (tests/storage/test_one_owner.py).
 """
 
-from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, Final
 
 from protocol.names import GroupId, Offset
 from protocol.native import mypyc_attr
+from protocol.rows import Rows
 from protocol.value import Value
+from protocol.wire import repeated
 from storage.errors import CorruptRecord
 from storage.format.fields import FieldReader, compact_string, short_string
 from storage.format.record_body import (
     NO_HEADERS,
     NO_TIMESTAMP_DELTA,
-    delta_format,
     field,
-    packed_delta,
+    offset_deltas,
     record_start,
     same_delta_size,
     size_field,
@@ -61,9 +61,9 @@ _PLAIN_TAIL_4: Final = Struct(
 _EMPTY_COMPACT: Final = 1
 _VALUE_HEAD: Final = bytes((PLAIN_VALUE_SIZE, 0, PLAIN_VERSION))
 """The size and version of a plain value."""
-_AFTER_EPOCH: Final = Struct(">hqB")
-RUN_RECORDS_MAX: Final = 32
-"""So many records are packed by one Struct, which is kept: some 10 KB."""
+PLAIN_ROW: Final = "iqi"
+"""What differs between plain offsets of one commit: partition, offset and leader epoch."""
+PLAIN_ROW_BYTES: Final = 16
 _PLAIN_VALUE: Final = Struct(">hqihq")
 
 _SHORT: Final = Struct(">h")
@@ -131,8 +131,8 @@ class OffsetCommits(Value):
     The same as that many OffsetCommitRecords, in the form in which commits come and memory keeps them.
     """
 
-    __match_args__: Final = ("group", "topic", "values", "metadata_bytes", "is_plain")
-    __slots__ = __match_args__
+    __match_args__: Final = ("group", "topic", "values", "metadata_bytes")
+    __slots__ = ("group", "metadata_bytes", "rows", "topic", "values")
 
     def __init__(
         self,
@@ -140,15 +140,22 @@ class OffsetCommits(Value):
         topic: str,
         values: dict[int, OffsetAndMetadata],
         metadata_bytes: int = 0,
-        is_plain: bool = False,
+        rows: Rows | None = None,
     ) -> None:
         self.group: Final = group
         self.topic: Final = topic
         self.values: Final = values
         self.metadata_bytes = metadata_bytes
         """Of all values: how much memory their metadata takes at most; code that puts some in adds to it."""
-        self.is_plain = is_plain
-        """Whether no value has metadata or an expiry, and all have the same time; false where that is not known."""
+        self.rows = rows
+        """The values once more, as rows that begin as PLAIN_ROW, where that saves making them of the values.
+
+        Only where no value has metadata or an expiry, and all have the same time. They are packed as they are."""
+
+    def leave_out(self, partition: int) -> OffsetAndMetadata:
+        """Take a value out again; returns it. Raises KeyError where there is none."""
+        self.rows = None
+        return self.values.pop(partition)
 
 
 # ------------------------------------------------------------------ keys
@@ -276,43 +283,49 @@ def plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def plain_records(names: bytes, offsets: list[tuple[int, OffsetAndMetadata]], delta: int) -> bytes:
-    """Whole records of plain offsets (partition, OffsetAndMetadata) that were all committed at the same time.
+def plain_rows(values: dict[int, OffsetAndMetadata]) -> Rows:
+    """Plain offsets as rows of PLAIN_ROW."""
+    fields: list[Any] = [0] * (3 * len(values))
+    at = 0
+    for partition, value in values.items():
+        # One by one: a compiled function would make a tuple of them first.
+        fields[at] = partition
+        fields[at + 1] = value.offset
+        fields[at + 2] = value.leader_epoch
+        at += 3
+    return Rows(repeated(PLAIN_ROW, len(values)).pack(*fields), PLAIN_ROW_BYTES)
 
-    `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first. One Struct packs many of them:
-    from the epoch of one to the offset delta of the next they are all alike.
+
+def plain_records(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
+    """Whole records of plain offsets that were all committed at the same time; their rows begin as PLAIN_ROW.
+
+    `names` is the topic's `sized_key_prefix`, `delta` the offset delta of the first.
     """
     runs: list[bytes] = []
     at = 0
-    while at < len(offsets):
-        count = min(len(offsets) - at, RUN_RECORDS_MAX, same_delta_size(delta))
-        runs.append(_run_of_plain_records(names, offsets[at : at + count], delta))
+    while at < rows.count:
+        count = min(rows.count - at, same_delta_size(delta))
+        runs.append(_records_alike(names, rows.part(at, at + count), commit_timestamp, delta))
         at += count
         delta += count
     return b"".join(runs)
 
 
-def _run_of_plain_records(names: bytes, offsets: list[tuple[int, OffsetAndMetadata]], delta: int) -> bytes:
-    size = len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES
-    head = size_field(size) + NO_TIMESTAMP_DELTA
-    between = _AFTER_EPOCH.pack(0, offsets[0][1].commit_timestamp, 0) + head
-    values: list[Any] = [names, names, names, _VALUE_HEAD, names, names, between] * len(offsets)
-    at = 0
-    for partition, value in offsets:
-        # One by one: a compiled function would make a tuple of them first.
-        values[at] = packed_delta(delta)
-        values[at + 2] = partition
-        values[at + 4] = value.offset
-        values[at + 5] = value.leader_epoch
-        at += 7
-        delta += 1
-    packed = _plain_run(delta_format(delta - 1), len(names), len(between), len(offsets)).pack(*values)
-    return head + packed[: len(packed) - len(head)]
-
-
-@lru_cache(maxsize=1 << 8)
-def _plain_run(delta: str, names_bytes: int, between_bytes: int, count: int) -> Struct:
-    return Struct(">" + f"{delta}{names_bytes}si3sqi{between_bytes}s" * count)
+def _records_alike(names: bytes, rows: Rows, commit_timestamp: int, delta: int) -> bytes:
+    """Records of one size: they differ in their rows and in their offset deltas alone."""
+    delta_bytes = len(record_start(delta)) - len(NO_TIMESTAMP_DELTA)
+    head = size_field(len(record_start(delta)) + len(names) + PLAIN_TAIL_BYTES) + NO_TIMESTAMP_DELTA
+    tail = _PACK_PLAIN(0, _VALUE_HEAD, 0, 0, commit_timestamp)
+    record = head + bytes(delta_bytes) + names + tail
+    size_bytes = len(record)
+    out = bytearray(record * rows.count)
+    at = len(head)
+    Rows(offset_deltas(delta, rows.count), delta_bytes).put(0, delta_bytes, out, at, size_bytes)
+    at += delta_bytes + len(names)
+    rows.put(0, PARTITION_BYTES, out, at, size_bytes)
+    at += PARTITION_BYTES + len(_VALUE_HEAD)
+    rows.put(PARTITION_BYTES, PLAIN_ROW_BYTES, out, at, size_bytes)
+    return bytes(out)
 
 
 def decode_offset(value: bytes) -> OffsetAndMetadata:

@@ -32,7 +32,6 @@ BatchRecord = tuple[Offset, int, bytes | None, bytes | None]
 NO_TIMESTAMP_DELTA: Final = b"\x00\x00"
 """Attributes, of which there are none, and a timestamp delta of 0."""
 _STARTS: Final = tuple(NO_TIMESTAMP_DELTA + delta for delta in ZIGZAG)
-_PACKED: Final = tuple(int.from_bytes(delta, "big") for delta in ZIGZAG)
 ONE_BYTE_DELTAS: Final = 1 << 6
 TWO_BYTE_DELTAS: Final = 1 << 13
 """Below these an offset delta has one byte, and two."""
@@ -216,14 +215,9 @@ def record_start(offset_delta: int) -> bytes:
     return _STARTS[offset_delta] if offset_delta < TABLE_SIZE else b"\x00\x00" + zigzag(offset_delta)
 
 
-def packed_delta(offset_delta: int) -> int:
-    """The bytes of an offset delta as a number of `delta_format`."""
-    return _PACKED[offset_delta] if offset_delta < TABLE_SIZE else int.from_bytes(zigzag(offset_delta), "big")
-
-
-def delta_format(offset_delta: int) -> str:
-    """What a Struct packs `packed_delta` by, for deltas below TWO_BYTE_DELTAS."""
-    return "B" if offset_delta < ONE_BYTE_DELTAS else "H"
+def offset_deltas(first: int, count: int) -> bytes:
+    """So many offset deltas below TWO_BYTE_DELTAS, one higher each time, without anything between them."""
+    return b"".join(ZIGZAG[first : first + count])
 
 
 def same_delta_size(offset_delta: int) -> int:

@@ -172,6 +172,19 @@ def test_of_one_commit_what_is_there_is_taken_and_what_is_new_is_not() -> None:
     assert [cluster.committed(partition) for partition in (4, 5, 6)] == [7, 7, -1]
 
 
+def test_of_one_commit_of_many_offsets_the_log_gets_what_there_is_room_for() -> None:
+    cluster = cluster_with(max_offsets=12)
+    cluster.commit(1, partition=19)
+    answers = cluster.commit_all({"t": dict.fromkeys(range(20), 7)})
+    taken = {partition for (_, partition), error in answers.items() if error is ErrorCode.NONE}
+    assert taken == {*range(11), 19}
+    assert set(answers.values()) == {ErrorCode.NONE, NOT_AVAILABLE}
+    reload(cluster)
+    assert [cluster.committed(index) for index in range(20)] == [
+        7 if index in taken else -1 for index in range(20)
+    ]
+
+
 def test_metadata_of_offsets_has_a_limit_of_its_own() -> None:
     cluster = cluster_with(max_offsets_metadata_bytes=10)
     too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -218,7 +231,8 @@ def test_far_from_its_limits_a_commit_is_not_looked_at_any_closer() -> None:
     """What the hot path asks is right for the largest request that can be read."""
     cluster = cluster_with(max_offsets=ITEMS_MAX + 1)
     assert cluster.commit(1) is ErrorCode.NONE
-    many = cluster.commit_all({"t": dict.fromkeys(range(1, ITEMS_MAX + 1), 1)})
+    many = cluster.commit_all({"t": dict.fromkeys(range(1, ITEMS_MAX), 1)})  # the topic is an item, too
     assert set(many.values()) == {ErrorCode.NONE}
+    assert cluster.commit(1, partition=ITEMS_MAX) is ErrorCode.NONE
     assert cluster.commit(1, partition=ITEMS_MAX + 1) is NOT_AVAILABLE
     assert cluster.env.usage.offsets == ITEMS_MAX + 1

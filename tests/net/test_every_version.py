@@ -14,6 +14,7 @@ from tests.support.raw import RawConnection, commit_offsets, create_topic
 from tests.support.service import Service
 
 TOPIC = "orders"
+WIDE, WIDE_PARTITIONS = "wide", 20
 GROUP = "every-version"
 NOT_SERVED_BUT_TOLD = {(ApiKey.PRODUCE, version) for version in range(3)}
 """As in Kafka, for the sake of librdkafka (coordinator/api/produce.py)."""
@@ -31,6 +32,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     try:
         service.start()
         create_topic(service.bootstrap, TOPIC, 4)
+        create_topic(service.bootstrap, WIDE, WIDE_PARTITIONS)
         yield service
         assert "Traceback" not in service.log_text()
     finally:
@@ -320,10 +322,80 @@ def test_every_version_is_served(service: Service, api: ApiKey) -> None:
             assert connection.call(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
 
-def id_of_topic(service: Service) -> UUID:
+@pytest.mark.parametrize("metadata", ["", "m"])
+def test_many_offsets_are_kept_and_shown_in_every_version(service: Service, metadata: str) -> None:
+    """Those without metadata have a way of their own (protocol/rows.py)."""
+    topic_id = id_of_topic(service, WIDE)
+    served = advertised(service)
+    for version in served[ApiKey.OFFSET_COMMIT]:
+        named = {"topic_id": topic_id} if version >= 10 else {"name": WIDE}
+        epoch = version if version >= 6 else -1
+        given = {index: 1_000 * version + index for index in range(WIDE_PARTITIONS)}
+        with RawConnection(service.bootstrap) as connection:
+            answer = connection.call(wide_commit(named, given, version, metadata), version)
+            (topic,) = answer.topics
+            assert (topic.topic_id if version >= 10 else topic.name) in named.values()
+            assert [(part.partition_index, part.error_code) for part in topic.partitions] == [
+                (index, ErrorCode.NONE) for index in given
+            ]
+        for asked in served[ApiKey.OFFSET_FETCH]:
+            shown = (metadata, epoch if asked >= 5 else -1)
+            assert wide_fetch(service, asked, topic_id) == {
+                **{index: (offset, *shown) for index, offset in given.items()},
+                WIDE_PARTITIONS: (-1, "", -1),
+            }
+
+
+def wide_commit(named: dict[str, Any], offsets: dict[int, int], version: int, metadata: str) -> Any:
+    cls = classes(ApiKey.OFFSET_COMMIT)[0]
+    kind = cls.OffsetCommitRequestTopic
+    partitions = [
+        kind.OffsetCommitRequestPartition(
+            partition_index=index,
+            committed_offset=offset,
+            committed_leader_epoch=version,
+            committed_metadata=metadata,
+        )
+        for index, offset in offsets.items()
+    ]
+    return cls(
+        group_id=GROUP,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        retention_time_ms=-1,
+        topics=[kind(**named, partitions=partitions)],
+    )
+
+
+def wide_fetch(service: Service, version: int, topic_id: UUID) -> dict[int, tuple[int, str, int]]:
+    """Offset, metadata and leader epoch of each partition of the wide topic, and of one more."""
+    cls = classes(ApiKey.OFFSET_FETCH)[0]
+    indexes = list(range(WIDE_PARTITIONS + 1))
+    with RawConnection(service.bootstrap) as connection:
+        if version < 8:
+            topic = cls.OffsetFetchRequestTopic(name=WIDE, partition_indexes=indexes)
+            (found,) = connection.call(cls(group_id=GROUP, topics=[topic]), version).topics
+        else:
+            group = cls.OffsetFetchRequestGroup
+            named = {"topic_id": topic_id} if version >= 10 else {"name": WIDE}
+            topic = group.OffsetFetchRequestTopics(**named, partition_indexes=indexes)
+            (answered,) = connection.call(cls(groups=[group(group_id=GROUP, topics=[topic])]), version).groups
+            (found,) = answered.topics
+    return {
+        part.partition_index: (
+            part.committed_offset,
+            part.metadata,
+            part.committed_leader_epoch if version >= 5 else -1,
+        )
+        for part in found.partitions
+        if part.error_code == ErrorCode.NONE
+    }
+
+
+def id_of_topic(service: Service, name: str = TOPIC) -> UUID:
     request = classes(ApiKey.METADATA)[0]
     with RawConnection(service.bootstrap) as connection:
-        wanted = request(topics=[request.MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
+        wanted = request(topics=[request.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         (topic,) = connection.call(wanted, 12).topics
     assert isinstance(topic.topic_id, UUID)
     return topic.topic_id

@@ -24,6 +24,7 @@ from storage.format.batch import (
 )
 from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
+from storage.format.offset_record import plain_rows
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -144,7 +145,7 @@ def plain_offsets(group: str, topic: str, offsets: dict[int, tuple[int, int]], t
         partition: OffsetAndMetadata(Offset(offset), epoch, "", time_ms)
         for partition, (offset, epoch) in offsets.items()
     }
-    return OffsetCommits(GroupId(group), topic, values, is_plain=True)
+    return OffsetCommits(GroupId(group), topic, values, rows=plain_rows(values) if values else None)
 
 
 plain_offsets_of_a_topic = st.builds(

@@ -2,7 +2,7 @@
 """Committing, fetching and deleting a group's offsets."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from coordinator.groups.config import GroupConfig
 from coordinator.groups.group import Group
@@ -16,11 +16,21 @@ from protocol.hot.offset_commit import (
 )
 from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchResponsePartitions
 from protocol.names import GroupId, Offset
+from protocol.rows import Rows
+from protocol.wire import repeated
+from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, plain_rows
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
 NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
+
+ROWS_FROM: Final = 8
+"""From so many partitions of a topic on it is quicker to handle them as rows (`protocol.rows`)."""
+
+SHOWN_ROW: Final = PLAIN_ROW + "4x"
+SHOWN_ROW_BYTES: Final = PLAIN_ROW_BYTES + 4
+"""As long as an offset is in an answer (OffsetFetch v5 and later), which saves bringing the rows to another length."""
 
 _WITHOUT_ERROR: Final = tuple(OffsetCommitResponsePartition(index, 0) for index in range(1000))
 """By partition: what is answered for an offset that was taken. All commits share them."""
@@ -73,8 +83,27 @@ def commit_topic(
         answers.append(
             _WITHOUT_ERROR[index] if index < len(_WITHOUT_ERROR) else OffsetCommitResponsePartition(index, 0)
         )
-    is_plain = not metadata_bytes and expire_timestamp is None
-    return OffsetCommits(group_id, name, values, metadata_bytes, is_plain), answers, missing
+    is_plain = not metadata_bytes and expire_timestamp is None and len(values) >= ROWS_FROM
+    rows = plain_rows(values) if is_plain else None
+    return OffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
+
+
+def commit_rows(
+    group_id: GroupId, name: str, partition_count: int, rows: Rows, now: Instant
+) -> OffsetCommits | None:
+    """What `commit_topic` says is to be stored, of rows of partition, offset and leader epoch, without metadata.
+
+    None where a row is to be answered in a way of its own, or the offset of one is replaced by that of another.
+    """
+    wall = now.wall
+    values: dict[int, OffsetAndMetadata] = {}
+    row: tuple[int, Offset, int]
+    for row in rows.unpack(PLAIN_ROW):
+        index, offset, leader_epoch = row
+        if not 0 <= index < partition_count:
+            return None
+        values[index] = OffsetAndMetadata(offset, leader_epoch, "", wall)
+    return None if len(values) < rows.count else OffsetCommits(group_id, name, values, 0, rows)
 
 
 def utf16_length(text: str) -> int:
@@ -90,6 +119,28 @@ def fetch_partition(partitions: dict[int, OffsetAndMetadata], index: int) -> Off
     return OffsetFetchResponsePartitions(
         index, committed.offset, committed.leader_epoch, committed.metadata, 0
     )
+
+
+def fetch_rows(partitions: dict[int, OffsetAndMetadata], indexes: list[int]) -> Rows | None:
+    """The committed offsets of partitions as rows of partition, offset and leader epoch.
+
+    None where one of them has metadata, and where they are so few that they are better shown one by one.
+    """
+    if len(indexes) < ROWS_FROM:
+        return None
+    fields: list[Any] = [INVALID_OFFSET] * (3 * len(indexes))
+    at = 0
+    index: Any  # taken as it is: compiled code would make a number of it, and an object again, twice
+    for index in indexes:
+        committed = partitions.get(index)
+        fields[at] = index
+        if committed is not None:
+            if committed.metadata:
+                return None
+            fields[at + 1] = committed.offset
+            fields[at + 2] = committed.leader_epoch
+        at += 3
+    return Rows(repeated(SHOWN_ROW, len(indexes)).pack(*fields), SHOWN_ROW_BYTES)
 
 
 def fetch_partition_v7(partitions: dict[int, OffsetAndMetadata], index: int) -> OffsetFetchResponsePartition:
