@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 UNREAD_S = 3.0
 UNHEARD_SHARE = 0.3
 """How many deletions of the topic that comes and goes do not reach the node that has the offsets in it."""
+MOVE_SHARE = 0.2
+MOVES_FIRST_S = 0.2
+"""How many of them come while a partition with such offsets loads, and how much later than that has begun."""
+SIDE_GROUPS = ("aside", "group-0", "group-1", "group-2")
 CRASH_SHARE = 0.3
 CRASHES_WITHIN_S = 0.02
 """How many of them are interrupted, somewhere, by the end of the node or of the supervisor."""
@@ -201,9 +205,14 @@ class TopicKeeper(Client):
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             await self.pause(1)
             return
+        if error is ErrorCode.NONE:
+            await self._had_gone()  # else it could not be made anew
+        self._undecided = {}
+
+    async def _had_gone(self) -> None:
+        """A deletion that was not answered took place: what was committed in the topic goes, wherever it still is."""
         undecided, self._undecided = self._undecided, {}
-        if error is ErrorCode.NONE and undecided:
-            # Made anew, so it had gone, and what was committed in it goes wherever it still is.
+        if undecided:
             await self._all_know()
             self.world.history.topic_is_gone(undecided)
 
@@ -220,7 +229,11 @@ class TopicKeeper(Client):
             self.world.troubles.stop_leader("aside")
         elif choice < UNHEARD_SHARE + CRASH_SHARE:
             self.world.troubles.crash_within(CRASHES_WITHIN_S)
-        self._undecided = writes = self.world.history.begin_topic_deletion()
+        elif choice < UNHEARD_SHARE + CRASH_SHARE + MOVE_SHARE:
+            self.world.troubles.move_slowly(self.rng.choice(SIDE_GROUPS))
+            await self.pause(MOVES_FIRST_S)
+        before, self._undecided = self._undecided, self.world.history.begin_topic_deletion()
+        writes = self._undecided
         response = await self.ask(
             ApiKey.DELETE_TOPICS, Request(version=5, topic_names=[SIDE_TOPIC], timeout_ms=30_000)
         )
@@ -232,5 +245,7 @@ class TopicKeeper(Client):
         elif error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             for write in writes.values():
                 self.world.history.refused(write)
+            self._undecided = before
+            await self._had_gone()
         elif error is ErrorCode.INVALID_REQUEST:
             raise Broken("errors are those that the state allows", f"{self.name} got {error.name}")

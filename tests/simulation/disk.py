@@ -36,6 +36,12 @@ class MachineDisk(FaultyFileSystem):
         if self.broken:
             self.unreadable.update(name for name, inode in self._names.items() if inode is not None)
 
+    def lose_sectors(self, part: str) -> None:
+        """Files with this in their names cannot be read from now on."""
+        self.unreadable.update(
+            name for name, inode in self._names.items() if inode is not None and part in name
+        )
+
     def work_again(self) -> None:
         """From now on all works."""
         self.full = self.broken = False

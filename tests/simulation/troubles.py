@@ -19,6 +19,9 @@ EVERY_S = 12.0
 PAUSES_S = (0.5, 3.0, 20.0)
 UPKEEP = ("create", "fsync", "fsync_dir", "mkdir", "remove", "rename")
 UPKEEP_S = 10.0
+SLOW = 200.0
+"""By how much everything takes longer on a slow disk."""
+MOVES_SLOWLY_S = 1.0
 LAST_SHARE = 0.5
 LAST_S = 5.0
 """How many worlds end with a disk that takes nothing for so long."""
@@ -50,6 +53,7 @@ class Troubles:
             self._jump,
             self._move,
             self._move,
+            self._lose_sectors,
             self._drain,
         ]
         while not self.over:
@@ -62,9 +66,25 @@ class Troubles:
             # Nothing that comes later makes this good by a new start.
             await self._disk_takes_nothing_for(LAST_S)
 
+    def _any_partition(self) -> int:
+        return self._rng.randrange(self._world.settings.offsets_topic_num_partitions)
+
+    def move_slowly(self, group: str) -> None:
+        """Let a group's partition be led anew, on a disk that is slow meanwhile."""
+        if not self.over:
+            self._world.slowness.factor = SLOW
+            self._world.later(MOVES_SLOWLY_S, self._quick_again)
+            self._world.host.move(self._partition_of(group))
+
+    def _quick_again(self) -> None:
+        self._world.slowness.factor = 1.0
+
+    def _partition_of(self, group: str) -> int:
+        return partition_for(GroupId(group), self._world.settings.offsets_topic_num_partitions)
+
     def stop_leader(self, group: str) -> None:
         """Let the worker that leads a group's partition stand still until its supervisor kills it."""
-        partition = partition_for(GroupId(group), self._world.settings.offsets_topic_num_partitions)
+        partition = self._partition_of(group)
         for node in self._world.nodes:
             leads = node.app is not None and partition in node.app.manager.owned_partitions
             if leads and node.is_up and not (self.over or self._world.is_alone):
@@ -114,7 +134,7 @@ class Troubles:
 
     async def _slow_disk(self, _: SimulatedNode) -> None:
         self._world.note("the disk is slow")
-        self._world.slowness.factor = 200.0
+        self._world.slowness.factor = SLOW
         await asyncio.sleep(3)
         self._world.slowness.factor = 1.0
 
@@ -155,7 +175,18 @@ class Troubles:
         self._world.slowness.factor = 100.0
         await asyncio.sleep(0.5)
         self._world.slowness.factor = 1.0
-        self._world.host.move(self._rng.randrange(self._world.settings.offsets_topic_num_partitions))
+        self._world.host.move(self._any_partition())
+
+    async def _lose_sectors(self, _: SimulatedNode) -> None:
+        """One partition cannot be read for a while, just when it is to be led anew; everything else works."""
+        partition, seconds = self._any_partition(), self._rng.choice([1.0, 5.0, 20.0])
+        self._world.note(f"partition {partition} cannot be read for {seconds} s")
+        self._world.disk.lose_sectors(f"__consumer_offsets-{partition}/")
+        self._world.host.move(partition)
+        await asyncio.sleep(seconds)
+        self._world.disk.work_again()
+        self._world.disk_good_since = self._world.loop.time()
+        self._world.note(f"partition {partition} can be read again")
 
     async def _drain(self, node: SimulatedNode) -> None:
         """Let a worker lead nothing any more, and end; its supervisor does not start it again."""
