@@ -58,6 +58,22 @@ class Settling:
                 tell_settled(settled)
                 return list(settled.failed)
 
+    async def reopen(self, partition: Partition) -> bool:
+        """Read a partition that the disk could not read at the start, sooner or later; False where it is damaged."""
+        while True:
+            await asyncio.sleep(RETRY_S)
+            try:
+                settled = await self._io.run(partial(self._shared.reopen, partition))
+            except CorruptLog as error:
+                log.error("partition is damaged", partition=partition, reason=str(error))
+                return False
+            except StorageError as error:
+                log.debug("partition still cannot be read", partition=partition, reason=str(error))
+            else:
+                tell_settled(settled)
+                log.info("partition can be read again", partition=partition)
+                return True
+
 
 def tell_settled(settled: Settled) -> None:
     """Log what settling had to leave out, and which partitions are damaged."""

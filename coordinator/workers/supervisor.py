@@ -173,6 +173,8 @@ class Supervisor:
         for node in self.nodes:
             await self._start_worker(node)
         self._spawn(self._ping())
+        for partition in list(self.shared.unread):
+            self._spawn(self._reopen(partition))
         await asyncio.gather(*self._starting.values())
         if self.gateways is not None:
             await self.gateways.start()
@@ -287,6 +289,12 @@ class Supervisor:
             except OSError as error:
                 log.error("cannot start a worker", node=node, reason=str(error))
                 self.restarts.died(node)
+
+    async def _reopen(self, partition: Partition) -> None:
+        """A partition could not be read at the start: let it be led once it can."""
+        if await self._settling.reopen(partition):
+            self.assignment.places[partition].failed = False
+            self.advance()
 
     def _tell(self, node: int, message: Any) -> None:
         worker = self.workers.get(node)
@@ -405,8 +413,8 @@ class Supervisor:
             else:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
-        places = self.assignment.places
-        damaged = [Partition(each) for each, place in enumerate(places) if place.failed]
+        places, unread = self.assignment.places, self.shared.unread
+        damaged = [p for p in map(Partition, range(len(places))) if places[p].failed and p not in unread]
         self.store.note_dropped(dropped, noted, damaged)
 
     # --- who leads what

@@ -31,6 +31,7 @@ from storage.disk.layout import (
     journal_dir,
     journal_dirs,
     open_journals_file,
+    partition_dir,
 )
 from storage.disk.lock import DirectoryLock
 from storage.errors import CorruptLog, storage_error
@@ -42,8 +43,9 @@ from storage.journal.open_journals import (
     take_over,
     write_note,
 )
-from storage.recovery.log_recovery import Cut, position_of
-from storage.recovery.recovery import Circumstances, recover, topic_id_on_disk
+from storage.partition.log import PartitionLog
+from storage.recovery.log_recovery import Cut, position_of, recover_log
+from storage.recovery.recovery import Circumstances, Known, recover, topic_id_on_disk
 from storage.settings import LogSettings
 
 
@@ -63,6 +65,8 @@ class SharedDirectory:
         self.topic_id = b""
         self.failed: dict[Partition, CorruptLog] = {}
         """Partitions that no node may adopt: their logs, or what journals hold of them, are damaged."""
+        self.unread: dict[Partition, Known] = {}
+        """Those of them that the disk could not read when the directory was opened: `reopen` tries again."""
         self._fs = fs
         self._lock = lock
         self._points: dict[TopicPartition, Offset] = {}
@@ -121,6 +125,40 @@ class SharedDirectory:
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
+    def reopen(self, partition: Partition) -> Settled:
+        """Try again to read a partition of `unread`; once it was read any node may adopt it. Durable on return.
+
+        Raises CorruptLog where it turns out to be damaged, and StorageError where it cannot be read this time either.
+        """
+        by = self.unread[partition]
+        log = PartitionLog(
+            self._fs,
+            partition_dir(self.data_dir, self.settings.topic, partition),
+            partition,
+            self.settings,
+            self.topic_id,
+        )
+        try:
+            cuts = recover_log(self._fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
+            log.write_indexes(seal=True)
+            log.fsync()
+            log.note_rolled()
+        except CorruptLog as error:
+            del self.unread[partition]
+            self.failed[partition] = error
+            raise
+        except OSError as error:
+            raise storage_error(error.filename or log.directory, error, "reading") from error
+        finally:
+            log.close()
+        self._points[self.settings.topic, partition] = log.end_offset
+        position = position_of(log)
+        if position is not None:
+            self._positions[self.settings.topic, partition] = position
+        self._write()
+        del self.failed[partition], self.unread[partition]
+        return Settled({}, cuts)
+
     def _note_use(self) -> None:
         """From now on nothing is unknown about who writes here."""
         directory = journal_dir(self.data_dir, None)
@@ -157,6 +195,7 @@ class SharedDirectory:
             log.note_rolled()
         # Only now: the notes in a node's own directory were the newest until here.
         self.failed |= found.failed
+        self.unread |= found.unread
         gather_offsets(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
         clear_journals(fs, directories, found.journals_of(self.failed))
         return Settled(found.failed, found.cuts)

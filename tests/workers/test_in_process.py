@@ -16,6 +16,7 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.cleaner.work import clean
+from storage.disk.layout import CLEAN_SHUTDOWN_FILE, partition_dir
 from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import commit_error, fetched
@@ -228,6 +229,26 @@ def test_a_deletion_that_was_kept_before_all_died_takes_the_offsets_at_the_next_
         await host.start()
         for partition in range(PARTITIONS):
             assert await host.fetch(partition) == {0: 8}
+
+    simulate(story)
+
+
+def test_a_partition_that_cannot_be_read_at_a_start_is_served_once_it_can() -> None:
+    async def story(host: Host) -> None:
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 7) is ErrorCode.NONE
+        await host.stop()
+        host.fs.remove(ROOT / CLEAN_SHUTDOWN_FILE)  # so that its end is looked for
+        directory = partition_dir(ROOT, "__consumer_offsets", Partition(1))
+        host.fs.unreadable.update(str(directory / name) for name in host.fs.listdir(directory))
+        failed: list[int] = []
+        host.loop.call_later(5.0, lambda: failed.extend(host.shared.failed))
+        host.loop.call_later(6.0, host.fs.unreadable.clear)
+        await host.start()
+        assert failed == [1]
+        assert not host.shared.failed
+        for partition in range(PARTITIONS):
+            assert await host.fetch(partition) == {0: 7}
 
     simulate(story)
 
