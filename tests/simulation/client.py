@@ -13,13 +13,15 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId, MemberId, Offset
 from protocol.value import Value, fields_of
 from tests.net import requests
-from tests.simulation.history import Broken, Key, Write
+from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
 from tests.simulation.settings import PARTITIONS, TOPIC
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+LOOKED_AT_SHARE = 0.1
+"""How many reads are looked at while they leave the node."""
 ANSWER_S = 70.0
 """Longer than a rebalance and a node that stands still together."""
 
@@ -69,6 +71,10 @@ class Client:
         self._correlation = 0
         self._promised: dict[int, Sequence[Write]] = {}  # by request, what its answer may say is durable
         self._early: set[int] = set()  # offsets that were not when the answer left
+        self._reads: set[int] = set()  # requests that read offsets
+        self._read_early: int | None = (
+            None  # an offset that was read, and was not durable when the answer left
+        )
 
     async def run(self) -> None:
         """Do what this client does, for ever."""
@@ -176,13 +182,21 @@ class Client:
                     error = ErrorCode(answer.error_code)
                     if error in REFUSED:
                         self.world.history.refused(writes[key])
+                    if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and topic.name == TOPIC:
+                        self.world.check_unknown(self.name)
         return error
 
-    def _left(self, number: int) -> None:
+    def _left(self, number: int, frame: bytes) -> None:
         """The node sends its answer to this request now; what that says must be on the disk."""
         for write in self._promised.pop(number, ()):
             if not self.world.is_on_disk(write.value):
                 self._early.add(write.value)
+        if number in self._reads:
+            self._reads.discard(number)
+            answer = requests.answer(ApiKey.OFFSET_FETCH, VERSIONS[ApiKey.OFFSET_FETCH], frame)
+            for value in _values(answer):
+                if value != NOTHING and not self.world.is_on_disk(value):
+                    self._read_early = value
 
     # --- reads ---
 
@@ -193,9 +207,14 @@ class Client:
             hot.OffsetFetchRequestTopic(name=topic, partition_indexes=list(range(PARTITIONS)))
             for topic in topics
         ]
+        await self.connected()  # what that asks has numbers, too
+        if self.rng.random() < LOOKED_AT_SHARE:
+            self._reads.add(self._correlation + 1)
         response = await self.ask(
             ApiKey.OFFSET_FETCH, hot.OffsetFetchRequest(group_id=GroupId(self.group), topics=wanted)
         )
+        if self._read_early is not None:
+            raise Broken("nothing is answered before it is durable", f"{self.name} reads {self._read_early}")
         if response.error_code:
             return ErrorCode(response.error_code)
         values = {
@@ -205,6 +224,11 @@ class Client:
         }
         self.world.history.fetched(values, began)
         return ErrorCode.NONE
+
+
+def _values(answer: Any) -> list[int]:
+    """The offsets in an answer to OffsetFetch."""
+    return [each.committed_offset for topic in answer.topics for each in topic.partitions]
 
 
 def brief(message: Any) -> str:

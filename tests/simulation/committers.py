@@ -178,6 +178,8 @@ class TopicKeeper(Client):
         super().__init__(world, name, group)
         self._undecided: Mapping[Key, Write] = {}
         """What a deletion takes away that was never answered."""
+        self._is_there: bool | None = None
+        """Whether the topic is there, by the last answer; None while that is not known."""
 
     async def run(self) -> None:
         while True:
@@ -200,14 +202,24 @@ class TopicKeeper(Client):
             assignments=[],
             configs=[],
         )
+        was_there, self._is_there = self._is_there, None
         response = await self.ask(ApiKey.CREATE_TOPICS, Request(version=5, topics=[topic], timeout_ms=30_000))
         error = ErrorCode(response.topics[0].error_code)
+        self._check(error, was_there, ErrorCode.TOPIC_ALREADY_EXISTS)
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             await self.pause(1)
             return
+        self._is_there = True
         if error is ErrorCode.NONE:
             await self._had_gone()  # else it could not be made anew
         self._undecided = {}
+
+    def _check(self, error: ErrorCode, was_there: bool | None, if_there: ErrorCode) -> None:
+        """An answer says whether the topic was there, and others have said it before."""
+        says = {ErrorCode.NONE: if_there is ErrorCode.NONE, if_there: True}
+        says.setdefault(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)
+        if was_there is not None and says.get(error, was_there) is not was_there:
+            raise Broken("what was answered of topics stays", f"{self.name} got {error.name}")
 
     async def _had_gone(self) -> None:
         """A deletion that was not answered took place: what was committed in the topic goes, wherever it still is."""
@@ -234,10 +246,14 @@ class TopicKeeper(Client):
             await self.pause(MOVES_FIRST_S)
         before, self._undecided = self._undecided, self.world.history.begin_topic_deletion()
         writes = self._undecided
+        was_there, self._is_there = self._is_there, None
         response = await self.ask(
             ApiKey.DELETE_TOPICS, Request(version=5, topic_names=[SIDE_TOPIC], timeout_ms=30_000)
         )
         error = ErrorCode(response.responses[0].error_code)
+        self._check(error, was_there, ErrorCode.NONE)
+        if error in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            self._is_there = False
         if error is ErrorCode.NONE:
             await self._all_know()
             self.world.history.topic_is_gone(writes)

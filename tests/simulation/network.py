@@ -245,8 +245,8 @@ class ClientEnd:
         self.closed = False
         self.repeats = False
         """Whether all that is sent is sent twice."""
-        self.on_answer: Callable[[int], None] = lambda _number: None
-        """Called with the number of each answer at the moment when the node sends it."""
+        self.on_answer: Callable[[int, bytes], None] = lambda _number, _frame: None
+        """Called with each answer, and its number, at the moment when the node sends it."""
         self._loop = network.loop
         self._rng = rng
         self._to_server: _Pipe | None = None
@@ -269,7 +269,7 @@ class ClientEnd:
         sent = self._sent
         sent += data
         while len(sent) >= 8 and len(sent) >= (size := int.from_bytes(sent[:4], "big") + 4):
-            self.on_answer(int.from_bytes(sent[4:8], "big"))
+            self.on_answer(int.from_bytes(sent[4:8], "big"), bytes(sent[4:size]))
             del sent[:size]
 
     async def receive(self, timeout_s: float) -> bytes:

@@ -74,6 +74,8 @@ class World:
         self.graves: list[Body] = []
         """Processes that have ended; they are kept, as nothing of them may run again, not even what cleans up."""
         self.late_commits = 0
+        self.has_topic = False
+        """Whether the topic that all consume was made once: it stays from then on."""
         self.host: Host | SupervisedHost = Host(self) if self.is_alone else SupervisedHost(self)
         self.troubles = Troubles(self)
         self._checks = random.Random(f"{seed}/checks")
@@ -102,6 +104,11 @@ class World:
     def any_port(self, rng: random.Random) -> int:
         """Where some node listens, or should."""
         return rng.choice(self.nodes).port
+
+    def check_unknown(self, client: str) -> None:
+        """A node says that there is no such topic as the one that all consume."""
+        if self.has_topic:
+            raise Broken("what was answered of topics stays", f"to {client} the topic that stays is unknown")
 
     def start_client(self, client: Client) -> None:
         """Let a client run beside the others; what it finds broken ends the run."""
@@ -164,8 +171,9 @@ class World:
             self.fail(Broken("calm brings everything back", f"it cannot start: {error}"))
 
     def started(self) -> None:
-        """The host serves."""
+        """The host serves, and the topic that stays is there."""
         self._failed_starts = 0
+        self.has_topic = True
 
     def know_alike(self, topic: str) -> bool:
         """Whether every partition is served, by a node to which the topic is what it is to the others' one writer."""
