@@ -38,6 +38,8 @@ ROUNDS: Final = 500
 GROUP: Final = GroupId("group")
 TOPIC: Final = "orders"
 PARTITIONS: Final = 100
+CROWD: Final = 125
+"""So many connections commit in one turn of the loop, each for a group of its own. It divides ROUNDS."""
 WEIGHED: Final = 1_000
 
 
@@ -81,10 +83,19 @@ class Client:
 
     def __init__(self, app: App) -> None:
         assert app.server is not None
-        app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 62)  # the clock on the wall decides on nothing
         self._wire = Wire()
         self._connection = Connection(app.server)
         self._connection.connection_made(self._wire)
+
+    def send(self, frame: bytes) -> None:
+        """Ask; the answer may come in a later turn."""
+        self._wire.answer = b""
+        self._connection.data_received(frame)
+
+    @property
+    def answer(self) -> bytes:
+        """What came last, if anything has come since the last request."""
+        return self._wire.answer
 
     async def round(self, frame: bytes) -> bytes:
         """Ask, and let the loop turn once, in which a flush is made."""
@@ -94,11 +105,10 @@ class Client:
 
     async def ask(self, api: ApiKey, version: int, message: Any) -> Any:
         """The decoded answer, however many turns it takes."""
-        self._wire.answer = b""
-        self._connection.data_received(frame_of(api, version, message))
-        while not self._wire.answer:  # noqa: ASYNC110 - nothing else would set an event
+        self.send(frame_of(api, version, message))
+        while not self.answer:  # noqa: ASYNC110 - nothing else would set an event
             await asyncio.sleep(0)
-        return decoded(api, version, self._wire.answer)
+        return decoded(api, version, self.answer)
 
 
 def frame_of(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
@@ -231,6 +241,29 @@ async def count(client: Client, make: Make) -> bytes:
     return answer
 
 
+async def count_crowd(app: App) -> bytes:
+    """Commits of many connections between two marks; returns an answer.
+
+    With a turn for each request, though all of a round share a flush: so many are taken off everywhere.
+    """
+    groups = [GroupId(f"crowd-{number:03}") for number in range(CROWD)]
+    crowd = [(Client(app), Member(MemberId(""), -1, group)) for group in groups]
+    rounds = [
+        [(client, frame) for client, member in crowd for frame in member.commit(number)]
+        for number in range(1, 2 + ROUNDS // CROWD)
+    ]
+    for number, each in enumerate(rounds):
+        if number == 1:
+            mark()
+        for client, frame in each:
+            client.send(frame)
+        for _ in each:
+            await asyncio.sleep(0)
+        assert all(client.answer for client, _ in each), "not all are answered"
+    mark()
+    return crowd[0][0].answer
+
+
 async def count_turns() -> None:
     """What the loop's turns and the marks themselves cost, for as many rounds of one request."""
     for _ in range(WARM_UP):
@@ -268,7 +301,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         listen=Address("127.0.0.1", 0),
         metrics_listen=None,
         log_flush="os",
-        offsets_topic_num_partitions=1,
+        offsets_topic_num_partitions=50,
         group_initial_rebalance_delay_ms=0,
         log_cleaner_enable=False,
     )
@@ -278,6 +311,8 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     while not app.leadership.ready:  # noqa: ASYNC110 - nor here
         await asyncio.sleep(0)
     await create_topic(app)
+    assert app.server is not None
+    app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 62)  # the clock on the wall decides on nothing
     client = Client(app)
     member = await Member.join(client)
     for thread in (app.io, app.flush_thread):  # nothing else runs from here on
@@ -295,11 +330,16 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         ("join", member.rejoin, ApiKey.SYNC_GROUP, 5),
     )
     for name, make, api, version in checked:
-        answer = decoded(api, version, await count(client, make))
-        assert "error_code=" not in (text := repr(answer).replace("error_code=0", "")), f"{name}: {text}"
+        check(name, decoded(api, version, await count(client, make)))
+    check("commit_crowd", decoded(ApiKey.OFFSET_COMMIT, 9, await count_crowd(app)))
     print(json.dumps({"group_bytes": await weigh(app, client)}), flush=True)
     loop.stands_at = None
     await app.stop()
+
+
+def check(name: str, answer: Any) -> None:
+    """Raise AssertionError for an answer that is not wholly good."""
+    assert "error_code=" not in (text := repr(answer).replace("error_code=0", "")), f"{name}: {text}"
 
 
 async def create_topic(app: App) -> None:

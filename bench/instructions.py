@@ -21,8 +21,10 @@ from typing import Final
 from bench.cluster import Unprepared
 from bench.installed import is_installed
 
-SCENARIOS: Final = ("heartbeat", "commit", "fetch", "commit_many", "fetch_many", "join")
-"""As counted.py runs them; `join` is a join and a sync, the two with many are of a hundred partitions."""
+SCENARIOS: Final = ("heartbeat", "commit", "fetch", "commit_many", "fetch_many", "join", "commit_crowd")
+"""As counted.py runs them; `join` is a join and a sync, the two with many are of a hundred partitions.
+
+`commit_crowd` is a commit of one of many connections that commit in the same turn."""
 
 WEIGHED: Final = "group_bytes"
 """How much memory a new group takes that has one member and one offset."""
