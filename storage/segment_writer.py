@@ -71,7 +71,8 @@ class SegmentWriter:
             self._check_there(log, all_segments=False)
         finally:
             end = log.end_offset
-            count = sum(next_offset_of(batch) <= end for batch in batches)
+            all_written = bool(batches) and next_offset_of(batches[-1]) <= end
+            count = len(batches) if all_written else sum(next_offset_of(batch) <= end for batch in batches)
             with self._journals.lock:
                 size = self._pending.written(partition, batches, count)
         return size

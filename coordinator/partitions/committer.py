@@ -221,7 +221,10 @@ class Committer:
                 log.exception("record batches cannot be built", partition=writer.partition)
                 self._lose([writer], [ticket], log_error(error))
                 continue
-            entries += [Entry(writer.partition, base_offset_of(batch), batch) for batch in batches]
+            if len(batches) == 1:
+                entries.append(Entry(writer.partition, writer.next_offset, batches[0]))
+            else:
+                entries += [Entry(writer.partition, base_offset_of(batch), batch) for batch in batches]
             writer.next_offset = Offset(writer.next_offset + builder.count)
             writer.builder = self._new_builder()
             writer.ticket = None

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from protocol.names import Offset
+from protocol.value import replaced
 from storage.cleaner.filtering import empty_batch, filter_batch, filter_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import CleanedTransactions
@@ -335,7 +335,7 @@ def _add(run: Run, data: bytes | None) -> int:
         count = record_count(data)
         summary = summarize(data)
         # An empty batch keeps its time, which is that of no record any more.
-        run.add(data, summary if count else replace(summary, max_timestamp=NONE))
+        run.add(data, summary if count else replaced(summary, max_timestamp=NONE))
         return count
     # A wrapper may have become several messages.
     messages = list(summaries(data, 0))

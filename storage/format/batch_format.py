@@ -18,13 +18,16 @@
 Kafka's `DefaultRecordBatch`, and KIP-98, which brought this format. What follows it is in `record_body`.
 """
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
 from crc32c import crc32c
 
 from protocol.names import LeaderEpoch, Offset
+from protocol.native import mypyc_attr
 from protocol.structs import Frozen
+from protocol.value import Value
 from storage.format.compression import compress
 
 MAGIC: Final = 2
@@ -65,13 +68,18 @@ OFFSET_DELTA_MAX: Final = (1 << 31) - 1
 """Offsets within a batch, and within a segment's indexes, count from the first one, in 32 bits."""
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
-_UNCHECKED: Final = Struct(">qiibI")  # up to the checksum
-_CHECKED: Final = Struct(">hiqqqhii")  # from the attributes on
+_PACK_UNCHECKED: Final[Callable[..., bytes]] = Struct(">qiibI").pack  # up to the checksum
+_PACK_CHECKED: Final[Callable[..., bytes]] = Struct(">hiqqqhii").pack  # from the attributes on
 _EXTENT: Final = Struct(">qiibIhi")  # up to the last offset delta
 EXTENT_BYTES: Final = 27
 """So much of a batch says where it ends. A message before v2 is no shorter, if its key has a byte at least."""
-_SUMMARY: Final = Struct(">qiibIhiqq")  # up to the max timestamp
+_UNPACK_SUMMARY: Final[Callable[[bytes, int], tuple[int, int, int, int, int, int]]] = Struct(
+    ">qiib6xi8xq"
+).unpack_from
+"""Base offset, length, epoch, magic, last offset delta and max timestamp."""
 _LENGTH_AND_CHECKSUM: Final = Struct(">i5xI")
+_UNPACK_ENDS: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">q15xi").unpack_from
+"""The base offset and the last offset delta."""
 _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
@@ -146,18 +154,38 @@ class Extent(Frozen, frozen=True):
     """The position after the batch, which may lie behind those bytes."""
 
 
-class BatchSummary(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class BatchSummary(Value):
     """What a log and its indexes go by: where a batch lies, its offsets, epoch and time.
 
     `position` is that in its file. `leader_epoch` and `max_timestamp` (milliseconds) are -1 for a message before v2.
     """
 
-    position: int
-    size_bytes: int
-    base_offset: Offset
-    next_offset: Offset
-    leader_epoch: LeaderEpoch
-    max_timestamp: int
+    __match_args__: Final = (
+        "position",
+        "size_bytes",
+        "base_offset",
+        "next_offset",
+        "leader_epoch",
+        "max_timestamp",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        position: int,
+        size_bytes: int,
+        base_offset: Offset,
+        next_offset: Offset,
+        leader_epoch: LeaderEpoch,
+        max_timestamp: int,
+    ) -> None:
+        self.position: Final = position
+        self.size_bytes: Final = size_bytes
+        self.base_offset: Final = base_offset
+        self.next_offset: Final = next_offset
+        self.leader_epoch: Final = leader_epoch
+        self.max_timestamp: Final = max_timestamp
 
     @property
     def end(self) -> int:
@@ -187,10 +215,11 @@ def summarize(data: bytes, pos: int = 0, position: int = 0) -> BatchSummary:
     """The summary of the batch at `pos`, whose `position` in its file is given. Raises ValueError for no batch."""
     left = len(data) - pos
     if left >= HEADER_BYTES:
-        base_offset, length, epoch, magic, _, _, delta, _, timestamp = _SUMMARY.unpack_from(data, pos)
+        base_offset, length, epoch, magic, delta, timestamp = _UNPACK_SUMMARY(data, pos)
         if magic == MAGIC and length >= LENGTH_MIN and delta >= 0:
             size = LOG_OVERHEAD_BYTES + length
-            return BatchSummary(position, size, base_offset, base_offset + delta + 1, epoch, timestamp)
+            following = Offset(base_offset + delta + 1)
+            return BatchSummary(position, size, Offset(base_offset), following, LeaderEpoch(epoch), timestamp)
     extent = batch_extent(data, pos) if left >= EXTENT_BYTES else None
     if extent is None:
         raise ValueError("these bytes are no record batch")
@@ -205,7 +234,8 @@ def base_offset_of(batch: bytes) -> Offset:
 
 def next_offset_of(batch: bytes) -> Offset:
     """The offset after the last one of a whole batch of version 2."""
-    return Offset(base_offset_of(batch) + int(_INT.unpack_from(batch, LAST_OFFSET_DELTA_AT)[0]) + 1)
+    base_offset, delta = _UNPACK_ENDS(batch, 0)
+    return Offset(base_offset + delta + 1)
 
 
 def record_count(batch: bytes) -> int:
@@ -260,7 +290,7 @@ def encode_batch(
     codec = attributes & COMPRESSION_MASK
     if codec:
         body = compress(codec, body)
-    checked = _CHECKED.pack(
+    checked = _PACK_CHECKED(
         attributes,
         last_offset_delta,
         base_timestamp,
@@ -272,5 +302,5 @@ def encode_batch(
     )
     checksum = crc32c(body, crc32c(checked))
     return b"".join(
-        (_UNCHECKED.pack(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum), checked, body)
+        (_PACK_UNCHECKED(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum), checked, body)
     )

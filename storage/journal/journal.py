@@ -24,7 +24,7 @@ To change this format, raise VERSION, and let the reader take both.
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -32,7 +32,8 @@ from typing import Final
 from crc32c import crc32c
 
 from protocol.names import Offset, Partition
-from protocol.structs import Frozen
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import SPARE_JOURNAL, journal_name
 
@@ -53,14 +54,20 @@ FRAME: Final = Struct(">IIQQI")
 FRAME_FACTS: Final = Struct(">IQQ")
 """What the checksum covers of a frame's head: length, flush, synced."""
 ENTRY: Final = Struct(">iqI")
+_PACK_ENTRY: Final[Callable[[int, int, int], bytes]] = ENTRY.pack
 
 
-class Entry(Frozen, frozen=True):
+@mypyc_attr(acyclic=True)
+class Entry(Value):
     """One batch of a partition, in a frame; it begins at `base_offset`."""
 
-    partition: Partition
-    base_offset: Offset
-    batch: bytes
+    __match_args__: Final = ("partition", "base_offset", "batch")
+    __slots__ = __match_args__
+
+    def __init__(self, partition: Partition, base_offset: Offset, batch: bytes) -> None:
+        self.partition: Final = partition
+        self.base_offset: Final = base_offset
+        self.batch: Final = batch
 
 
 class Journal:
@@ -180,7 +187,9 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
     """A frame's payload."""
     parts: list[bytes] = []
     for entry in entries:
-        parts += (ENTRY.pack(entry.partition, entry.base_offset, len(entry.batch)), entry.batch)
+        batch = entry.batch
+        parts.append(_PACK_ENTRY(entry.partition, entry.base_offset, len(batch)))
+        parts.append(batch)
     return b"".join(parts)
 
 

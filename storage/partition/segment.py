@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from protocol.names import Offset
+from protocol.structs import Frozen
 from storage.disk.filesystem import File, FileSystem
 from storage.disk.layout import LOG_SUFFIX, TXN_INDEX_SUFFIX, segment_name
 from storage.errors import CorruptBatch, CorruptLog
@@ -29,7 +28,7 @@ _SCAN_BYTES: Final = 1 << 20
 _LOOK_BYTES: Final = 1 << 14
 
 
-class Scan(msgspec.Struct, frozen=True):
+class Scan(Frozen, frozen=True):
     """How far a segment is good: up to the byte `position`, where `next_offset` would follow.
 
     `damage` says what is wrong there, or is None at the end of the file.
