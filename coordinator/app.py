@@ -296,7 +296,8 @@ class App(Parts):
 
     def _close_idle(self) -> None:
         if self.server is not None:
-            self.server.close_idle(self.loop.time() - self.settings.connections_max_idle_ms / 1000)
+            idle_ns = self.settings.connections_max_idle_ms * 1_000_000
+            self.server.close_idle(self.clock.nanos() - idle_ns)
 
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None

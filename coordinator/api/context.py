@@ -97,7 +97,7 @@ class RequestContext(Waiting):
         self.client_host = client_host
         """As Kafka shows it: "/127.0.0.1"."""
         self.api = api
-        """What handles it (`table.Handled`)."""
+        """What handles it (`handled.Handled`)."""
         self.request = request
         self.began_ns = 0
         """When the node began with it, by `Clock.nanos`."""

@@ -4,58 +4,26 @@
 import importlib
 import pkgutil
 import struct
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 import coordinator.api
-from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
+from coordinator.api.handled import EncodeInSteps, Handled
 from coordinator.api.slices import ANSWER_BYTES_MAX
-from coordinator.node import Node
 from protocol import hot
 from protocol.apis import PRIVATE_FROM, ApiKey, Offer
 from protocol.codec import Codec
-from protocol.errors import ErrorCode
 from protocol.headers import has_flexible_response_header, route, route_of, unsupported
+from protocol.value import replaced
 
 AnyApi: TypeAlias = Api[Any, Any]
 
 SMALL_BYTES: Final = 2048
 SMALL_HOT_BYTES: Final = 16_384
 """What fits into them takes a few milliseconds at worst; of the hot apis more does, which are compiled."""
-
-DecodeInSteps: TypeAlias = Callable[[bytes, int], Generator[None, None, Any]]
-EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None, list[bytes]]]
-"""(response, the errors in it by code, to be counted) -> the pieces of its body"""
-
-
-class Handled(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """One version of an api that this node handles, as a connection needs it."""
-
-    key: ApiKey
-    name: str
-    flexible: bool  # whether the header of a request has tagged fields
-    flexible_response: bool  # and that of a response
-    decode: Callable[[bytes, int], Any]
-    handle: Callable[[Node, Any, RequestContext], Any]
-    encode: Callable[[Any], bytes]
-    error_response: Callable[[Any, ErrorCode, int], Any]
-    adapt: Callable[[Any, int], Any] | None  # (response, version) -> the response as the version has it
-    has_error: bool  # whether the response has an error_code of its own that is counted
-    error_parts: tuple[str, ...]
-    counts_part_errors: bool
-    repeats: bool
-    short_answers: bool
-    answer_bytes_max: Callable[[Node, Any, int], int] | None
-    small_bytes: int  # a request that is longer is handled in slices
-    decode_in_steps: DecodeInSteps
-    encode_in_steps: EncodeInSteps
-    handle_in_steps: Callable[[Node, Any, RequestContext], Generator[None, None, Any]] | None
 
 
 class Capabilities:
@@ -147,7 +115,7 @@ def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, Handled, Handled]
     """What answers versions that are not served: the first with a flexible header, what is below, and the others."""
     refuse = api.refuse_version
     assert refuse is not None
-    answer = msgspec.structs.replace(
+    answer = replaced(
         _handled(api, 0, answer_bytes_max),
         decode=_unread,
         decode_in_steps=partial(_in_one_step, _unread),
@@ -155,8 +123,7 @@ def _refused(api: AnyApi, answer_bytes_max: int) -> tuple[int, Handled, Handled]
         handle_in_steps=None,
         flexible_response=False,
     )
-    flexible = msgspec.structs.replace(answer, flexible=True)
-    return api.schema.first_flexible, msgspec.structs.replace(answer, flexible=False), flexible
+    return api.schema.first_flexible, replaced(answer, flexible=False), replaced(answer, flexible=True)
 
 
 def _unread(_frame: bytes, _pos: int) -> None:

@@ -15,8 +15,8 @@ def find_topic(catalogue: Catalogue, name: str | None, topic_id: bytes | None) -
     Else what Kafka says of its partitions: UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION.
     """
     if topic_id is not None:
-        return catalogue.by_id(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
-    topic = None if name is None else catalogue.get(name)
+        return catalogue.topics_by_id.get(topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+    topic = None if name is None else catalogue.topics_by_name.get(name)
     return topic or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

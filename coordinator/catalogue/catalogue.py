@@ -14,14 +14,15 @@ from coordinator.catalogue.topics import Draft, Topics
 class Catalogue(Topics):
     """Topics by name and by id, iterated in the order of their names."""
 
-    __slots__ = ("_by_id", "_by_key", "_by_name", "_names")
+    __slots__ = ("_by_key", "_names", "topics_by_id", "topics_by_name")
 
     def __init__(
         self, offsets_topic: Topic, topics: Iterable[Topic] = (), limits: TopicLimits = DEFAULT_LIMITS
     ) -> None:
         super().__init__(offsets_topic, limits)
-        self._by_name: dict[str, Topic] = {}
-        self._by_id: dict[bytes, Topic] = {}
+        self.topics_by_name: dict[str, Topic] = {}
+        """For what every request looks up; only this class changes them."""
+        self.topics_by_id: dict[bytes, Topic] = {}
         self._by_key: dict[str, str] = {}
         self._names = OrderedNames()
         self._replace(None, offsets_topic)
@@ -30,25 +31,25 @@ class Catalogue(Topics):
             self._replace(None, topic)
 
     def __len__(self) -> int:
-        return len(self._by_name)
+        return len(self.topics_by_name)
 
     def __iter__(self) -> Iterator[Topic]:
         """The topics in order, each as it is when its turn comes; they may change meanwhile."""
         last = None
         while names := self._names.after(last):
             for name in names:
-                topic = self._by_name.get(name)
+                topic = self.topics_by_name.get(name)
                 if topic is not None:
                     yield topic
             last = names[-1]
 
     def get(self, name: str) -> Topic | None:
         """The topic of this name."""
-        return self._by_name.get(name)
+        return self.topics_by_name.get(name)
 
     def by_id(self, topic_id: bytes) -> Topic | None:
         """The topic whose uuid has these 16 bytes."""
-        return self._by_id.get(topic_id)
+        return self.topics_by_id.get(topic_id)
 
     def colliding(self, name: str) -> str | None:
         """The name of the topic that has this name or one that may not exist beside it."""
@@ -56,7 +57,7 @@ class Catalogue(Topics):
 
     def unsorted(self) -> Collection[Topic]:
         """All topics but `__consumer_offsets`, in no order: what they are now, whatever changes later."""
-        return [topic for topic in self._by_name.values() if topic is not self.offsets_topic]
+        return [topic for topic in self.topics_by_name.values() if topic is not self.offsets_topic]
 
     def draft(self) -> Draft:
         """Something to try changes on."""
@@ -65,10 +66,10 @@ class Catalogue(Topics):
     def missing_in(self, other: "Catalogue") -> Steps[list[bytes]]:
         """The ids of the topics that `other` does not have; nothing may change before the last step."""
         missing = []
-        for topic_id in in_steps(self._by_id, COUNTED_PER_STEP):
+        for topic_id in in_steps(self.topics_by_id, COUNTED_PER_STEP):
             if topic_id is None:
                 yield
-            elif topic_id not in other._by_id:
+            elif topic_id not in other.topics_by_id:
                 missing.append(topic_id)
         return missing
 
@@ -83,7 +84,7 @@ class Catalogue(Topics):
         return (
             isinstance(other, Catalogue)
             and self.offsets_topic == other.offsets_topic
-            and self._by_name == other._by_name
+            and self.topics_by_name == other.topics_by_name
         )
 
     __hash__ = None  # type: ignore[assignment]  # it changes
@@ -92,8 +93,8 @@ class Catalogue(Topics):
         if before is not None:
             self.totals.add(before, -1)
         if before is not None and (after is None or after.name != before.name):
-            del self._by_name[before.name]
-            del self._by_id[before.id]
+            del self.topics_by_name[before.name]
+            del self.topics_by_id[before.id]
             del self._by_key[collision_key(before.name)]
             self._names.remove(before.name)
         if after is None:
@@ -101,9 +102,9 @@ class Catalogue(Topics):
         self.totals.add(after)
         if before is None:
             key = collision_key(after.name)
-            assert after.id not in self._by_id, f"the id {after.id.hex()} is taken"
+            assert after.id not in self.topics_by_id, f"the id {after.id.hex()} is taken"
             assert key not in self._by_key, f"{after.name} collides with {self._by_key[key]}"
             self._by_key[key] = after.name
             self._names.add(after.name)
-        self._by_name[after.name] = after
-        self._by_id[after.id] = after
+        self.topics_by_name[after.name] = after
+        self.topics_by_id[after.id] = after

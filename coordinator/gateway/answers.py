@@ -18,7 +18,8 @@ from coordinator.api import (
     offset_fetch,
     sync_group,
 )
-from coordinator.api.table import AnyApi, Capabilities, Handled
+from coordinator.api.handled import Handled
+from coordinator.api.table import AnyApi, Capabilities
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode

@@ -19,8 +19,8 @@ from collections import deque
 from typing import Any, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
+from coordinator.api.handled import Handled
 from coordinator.api.slices import handle_in_steps
-from coordinator.api.table import Handled
 from coordinator.net.answers import encode_answer
 from coordinator.net.brief import is_brief
 from coordinator.net.long_work import LongWork
@@ -70,7 +70,7 @@ class Connection:
         "_server",
         "_transport",
         "client_software",
-        "last_active",
+        "last_active_ns",
         "peer",
     )
 
@@ -93,7 +93,7 @@ class Connection:
         self._client_host = ""
         self.client_software = ""
         self.peer = ""
-        self.last_active = 0.0
+        self.last_active_ns = 0
 
     # --- the transport's calls ---
 
@@ -108,7 +108,7 @@ class Connection:
         self._transport = cast(asyncio.Transport, transport)
         self.peer = peer
         self._client_host = f"/{address}"
-        self.last_active = asyncio.get_running_loop().time()
+        self.last_active_ns = self._server.turns.nanos()
         if not self._server.admit(self, address):
             self._closing = True
             self._transport.abort()
@@ -156,7 +156,9 @@ class Connection:
             return
         server = self._server
         server.stats.bytes_received += len(data)
-        self.last_active = asyncio.get_running_loop().time()
+        # Not the loop's clock: asking which loop runs is a system call, for the id of the process.
+        now_ns = server.turns.nanos()
+        self.last_active_ns = now_ns
         try:
             frames = self._reader.feed(data)
         except ProtocolError as error:
@@ -167,7 +169,7 @@ class Connection:
         if self._parked is not None or self._backlog or self._owed.is_full:
             self._keep(frames)
         else:
-            self._handle_all(frames)
+            self._handle_all(frames, now_ns)
         failure = self._reader.failure
         if failure is not None:
             self._break_behind(failure)
@@ -179,10 +181,9 @@ class Connection:
         self._backlog_bytes += sum(map(len, frames))
         self._pause_or_resume()
 
-    def _handle_all(self, frames: list[bytes]) -> None:
+    def _handle_all(self, frames: list[bytes], now_ns: int) -> None:
         out: list[bytes] = []
         turns = self._server.turns
-        now_ns = turns.nanos()
         ends_ns = min(turns.ends_ns(now_ns), now_ns + turns.share_ns)
         for index, frame in enumerate(frames):
             if now_ns >= ends_ns or self._must_wait(frame):

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from coordinator.api.table import Handled
+from coordinator.api.handled import Handled
 
 REPEATED_REQUESTS_MAX = 32
 REPEATED_BYTES_MAX = 1024

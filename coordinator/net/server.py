@@ -4,7 +4,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.api.table import Capabilities, Handled
+from coordinator.api.handled import Handled
+from coordinator.api.table import Capabilities
 from coordinator.net.budget import Unsent
 from coordinator.net.limits import Admission
 from coordinator.net.long_work import Longest
@@ -69,9 +70,9 @@ class Server:
             self.connections.discard(connection)
             self.admission.leave(address)
 
-    def close_idle(self, before_s: float) -> None:
-        """Close the connections that ask nothing and have heard nothing since then, by the loop's clock."""
-        for connection in [c for c in self.connections if c.last_active < before_s and c.is_idle]:
+    def close_idle(self, before_ns: int) -> None:
+        """Close the connections that ask nothing and have heard nothing since then, by `Clock.nanos`."""
+        for connection in [c for c in self.connections if c.last_active_ns < before_ns and c.is_idle]:
             self.stats.connections_idle_closed += 1
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()

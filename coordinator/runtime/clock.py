@@ -3,9 +3,12 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from coordinator.groups.outcome import Instant
+
+_MONOTONIC_NS: Final[Callable[[], int]] = time.monotonic_ns
+_TIME_NS: Final[Callable[[], int]] = time.time_ns
 
 
 class Clock(Protocol):
@@ -35,12 +38,12 @@ class SystemClock:
 
     def mono_ms(self) -> int:
         """Milliseconds of the monotonic clock."""
-        return time.monotonic_ns() // 1_000_000
+        return _MONOTONIC_NS() // 1_000_000
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch."""
-        return time.time_ns() // 1_000_000
+        return _TIME_NS() // 1_000_000
 
     def now(self) -> Instant:
         """Both clocks, read one after the other."""
-        return Instant(time.monotonic_ns() // 1_000_000, time.time_ns() // 1_000_000)
+        return Instant(_MONOTONIC_NS() // 1_000_000, _TIME_NS() // 1_000_000)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One version of an api, as a connection needs it: every request looks into one of these several times."""
+
+from collections import Counter
+from collections.abc import Callable, Generator
+from typing import Any, Final, TypeAlias
+
+from coordinator.api.context import RequestContext
+from coordinator.node import Node
+from protocol.apis import ApiKey
+from protocol.errors import ErrorCode
+from protocol.value import Value
+
+Handle: TypeAlias = Callable[[Node, Any, RequestContext], Any]
+HandleInSteps: TypeAlias = Callable[[Node, Any, RequestContext], Generator[None, None, Any]]
+DecodeInSteps: TypeAlias = Callable[[bytes, int], Generator[None, None, Any]]
+EncodeInSteps: TypeAlias = Callable[[Any, "Counter[int]"], Generator[None, None, list[bytes]]]
+"""(response, the errors in it by code, to be counted) -> the pieces of its body"""
+
+
+class Handled(Value):
+    """One version of an api that this node handles. There is one for each; it equals no other."""
+
+    __match_args__: Final = (
+        "key",
+        "name",
+        "flexible",
+        "flexible_response",
+        "decode",
+        "handle",
+        "encode",
+        "error_response",
+        "adapt",
+        "has_error",
+        "error_parts",
+        "counts_part_errors",
+        "repeats",
+        "short_answers",
+        "answer_bytes_max",
+        "small_bytes",
+        "decode_in_steps",
+        "encode_in_steps",
+        "handle_in_steps",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        *,
+        key: ApiKey,
+        name: str,
+        flexible: bool,
+        flexible_response: bool,
+        decode: Callable[[bytes, int], Any],
+        handle: Handle,
+        encode: Callable[[Any], bytes],
+        error_response: Callable[[Any, ErrorCode, int], Any],
+        adapt: Callable[[Any, int], Any] | None,
+        has_error: bool,
+        error_parts: tuple[str, ...],
+        counts_part_errors: bool,
+        repeats: bool,
+        short_answers: bool,
+        answer_bytes_max: Callable[[Node, Any, int], int] | None,
+        small_bytes: int,
+        decode_in_steps: DecodeInSteps,
+        encode_in_steps: EncodeInSteps,
+        handle_in_steps: HandleInSteps | None,
+    ) -> None:
+        self.key: Final = key
+        self.name: Final = name
+        self.flexible: Final = flexible
+        """Whether the header of a request has tagged fields."""
+        self.flexible_response: Final = flexible_response
+        """And that of a response."""
+        self.decode: Final = decode
+        self.handle: Final = handle
+        self.encode: Final = encode
+        self.error_response: Final = error_response
+        self.adapt: Final = adapt
+        """(response, version) -> the response as the version has it."""
+        self.has_error: Final = has_error
+        """Whether the response has an error_code of its own that is counted."""
+        self.error_parts: Final = error_parts
+        self.counts_part_errors: Final = counts_part_errors
+        self.repeats: Final = repeats
+        self.short_answers: Final = short_answers
+        self.answer_bytes_max: Final = answer_bytes_max
+        self.small_bytes: Final = small_bytes
+        """A request that is longer is handled in slices."""
+        self.decode_in_steps: Final = decode_in_steps
+        self.encode_in_steps: Final = encode_in_steps
+        self.handle_in_steps: Final = handle_in_steps
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
