@@ -117,7 +117,7 @@ def test_the_page_explains_exactly_what_is_shown(service: Service) -> None:
     page = DOC.read_text().partition(GATEWAYS)[
         0
     ]  # what a gateway has beside it is in tests/workers/test_lag.py
-    explained = set(re.findall(r"^\| `(groupkeeper_\w+)`", page, re.MULTILINE))
+    explained = set(re.findall(r"^### `(groupkeeper_\w+)`", page, re.MULTILINE))
     # A counter with labels shows nothing until there is something to count.
     empty_at_first = {
         "groupkeeper_request_errors_total",

@@ -254,7 +254,7 @@ async def test_the_page_has_the_right_type_and_labels(naming: Running) -> None:
     explained = {
         name: (kind, set(re.findall(r"`(\w+)`", labels)))
         for name, kind, labels in re.findall(
-            r"^\| `(groupkeeper_\w+)` \| (\w+) \|([^|]*)\|",
+            r"^### `(groupkeeper_\w+)`\n\n.+\n\nType: (\w+)\. Unit: [^.]+\.(?: Labels: ([^.]*)\.)?",
             DOC.read_text().partition(GATEWAYS)[0],
             re.MULTILINE,
         )

@@ -17,7 +17,7 @@ GROUP_LAG: Final = Gauge(
     BY_GROUP,
     since=MEASURED,
     more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`.",
-    elsewhere="kafka_exporter and kminion have it by topic",
+    elsewhere="kafka_exporter and kminion, by topic",
 )
 GROUP_STABLE_LAG: Final = Gauge(
     "groupkeeper_group_stable_lag",
@@ -111,12 +111,12 @@ OF_LAG: Final = Section(
         LAG_UNKNOWN_OFFSETS,
     ),
     "Each node of a gateway has these of the groups that it coordinates, unless `metrics.lag = off`.",
-    "elsewhere",
+    "Elsewhere",
 )
 OF_PROCESSES: Final = Section(
     "A gateway's processes",
     (GATEWAY_CONNECTIONS, GATEWAY_ADOPTIONS),
     "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"
     "[gateway.md](gateway.md#when-something-is-away) says at which ports.",
-    "elsewhere",
+    "Elsewhere",
 )

@@ -72,8 +72,8 @@ class Section:
     title: str
     metrics: tuple[Described, ...]
     text: str = ""
-    elsewhere: str = "Kafka's"
-    """What the last column is called."""
+    elsewhere: str = "Over JMX"
+    """What stands before `elsewhere` of its metrics."""
 
 
 def described(module: Mapping[str, object]) -> tuple[Described, ...]:

@@ -23,7 +23,7 @@ rebalance most, are shown by name to everybody who may read /metrics; and a gate
 true at the moment of the scrape. A series with the label `api`, `error` or `outcome` appears once it has something to
 count.
 
-**Kafka's** names what Kafka shows over JMX for the same thing; `gcm` stands for
+**Over JMX** names what Kafka shows for the same thing; `gcm` stands for
 `kafka.server:type=group-coordinator-metrics`.
 
 [deploy/prometheus.rules.yml](../deploy/prometheus.rules.yml) has alerting rules, and [runbooks.md](runbooks.md) what to
@@ -52,14 +52,17 @@ def _lines(section: Section) -> Iterator[str]:
     yield f"## {section.title}\n"
     if section.text:
         yield f"{section.text}\n"
-    yield f"| metric | type | labels | unit | meaning | since | {section.elsewhere} |"
-    yield "|---|---|---|---|---|---|---|"
     for metric in section.metrics:
-        yield f"| {' | '.join(_cells(metric))} |"
-    yield ""
+        yield f"### `{metric.name}`\n"
+        yield f"{metric.text} {metric.more}".rstrip() + "\n"
+        yield " ".join(_facts(metric, section)) + "\n"
 
 
-def _cells(metric: Described) -> tuple[str, ...]:
-    labels = ", ".join(f"`{label}`" for label in metric.labels)
-    meaning = f"{metric.text} {metric.more}".rstrip()
-    return f"`{metric.name}`", metric.kind, labels, metric.unit, meaning, metric.since, metric.elsewhere
+def _facts(metric: Described, section: Section) -> Iterator[str]:
+    yield f"Type: {metric.kind}."
+    yield f"Unit: {metric.unit}."
+    if metric.labels:
+        yield f"Labels: {', '.join(f'`{label}`' for label in metric.labels)}."
+    yield f"Since: {metric.since}."
+    if metric.elsewhere:
+        yield f"{section.elsewhere}: {metric.elsewhere}."

@@ -61,20 +61,20 @@ SENT_BYTES: Final = Counter(
     "groupkeeper_sent_bytes_total",
     "Bytes written to Kafka clients.",
     "bytes",
-    elsewhere="the same, `outgoing-byte-total`",
+    elsewhere="`kafka.server:type=socket-server-metrics,…` `outgoing-byte-total`",
 )
 CONNECTIONS: Final = Gauge(
     "groupkeeper_connections",
     "Open connections.",
     "connections",
     since=NOW,
-    elsewhere="the same, `connection-count`",
+    elsewhere="`kafka.server:type=socket-server-metrics,…` `connection-count`",
 )
 CONNECTIONS_ACCEPTED: Final = Counter(
     "groupkeeper_connections_accepted_total",
     "Connections accepted.",
     "connections",
-    elsewhere="the same, `connection-creation-total`",
+    elsewhere="`kafka.server:type=socket-server-metrics,…` `connection-creation-total`",
 )
 CONNECTIONS_REFUSED: Final = Counter(
     "groupkeeper_connections_refused_total",
@@ -87,7 +87,7 @@ CONNECTIONS_IDLE_CLOSED: Final = Counter(
     "Connections closed because they asked nothing.",
     "connections",
     more="The limit is `connections.max.idle.ms`.",
-    elsewhere="the same, `expired-connections-killed-count`",
+    elsewhere="`kafka.server:type=socket-server-metrics,…` `expired-connections-killed-count`",
 )
 CONNECTIONS_UNREAD_CLOSED: Final = Counter(
     "groupkeeper_connections_unread_closed_total",
