@@ -17,6 +17,7 @@ from tests.support.missing import skip_or_fail
 
 CHART: Final = ROOT / "deploy" / "helm" / "groupkeeper"
 MANIFEST: Final = ROOT / "deploy" / "kubernetes" / "groupkeeper.yaml"
+RULES: Final = ROOT / "deploy" / "prometheus.rules.yml"
 VERSIONS: Final = ("1.29", "1.31", "1.33")
 OURS: Final = frozenset(
     {
@@ -144,6 +145,20 @@ def test_each_worker_has_its_ports_everywhere() -> None:
     assert sorted(allowed) == sorted(expected)
     scraped = [endpoint["port"] for endpoint in objects["ServiceMonitor"]["spec"]["endpoints"]]
     assert scraped == ["metrics", "metrics-2"]
+
+
+def test_the_alerting_rules_come_along_where_they_are_wanted() -> None:
+    assert "PrometheusRule" not in render()
+    rule = render(*set_flags({"prometheusRule.enabled": "true", "prometheusRule.labels.release": "main"}))
+    assert rule["PrometheusRule"]["spec"] == yaml.safe_load(RULES.read_text())
+    assert rule["PrometheusRule"]["metadata"]["labels"]["release"] == "main"
+
+
+def test_a_gateway_is_refused_since_the_chart_has_no_ports_for_it() -> None:
+    flag = r"settings.upstream\.bootstrap\.servers=kafka:9092"
+    done = helm("template", "some", str(CHART), "--kube-version", "1.31.0", "--set", flag)
+    assert done.returncode != 0
+    assert "this chart has no ports for a gateway" in done.stderr
 
 
 def test_a_claim_outlives_its_release_and_can_be_one_that_is_there() -> None:
