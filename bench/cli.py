@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, code, compaction, compare, figures, forwarding, instructions, report
+from bench import audit, code, compaction, compare, figures, instructions, report
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.figures import NoFigures
 from bench.filling import Filling
+from bench.forwarding import cli as forwarding
 from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import measure_restart, measure_start
 from bench.machine import describe

@@ -18,6 +18,7 @@ from bench.filling import Filling
 from bench.kafka import Kafka, KafkaUnavailable
 from bench.lifecycle import IDLE_S, measure_restart, measure_start
 from bench.machine import describe
+from bench.page import write_part
 from bench.play import GROUPS
 from bench.procstat import filesystem_type
 from bench.report import Result
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     text = results.markdown(runs, {**machine, "command": f"`{command}`"}, reference=KAFKA)
     print(f"\n{text}")
     if options.write:
-        options.write.write_text(text)
+        write_part(options.write, text)
         if options.write == figures.RESULTS:
             figures.renew()
     if options.json:

@@ -47,9 +47,19 @@ def kafka_classpath() -> str:
 class Kafka(Server):
     """A broker as Kafka's own start script runs one, without an initial rebalance delay."""
 
-    def __init__(self, name: str, work: Path, settings: Mapping[str, str] | None = None) -> None:
-        """Raises KafkaUnavailable."""
+    def __init__(
+        self,
+        name: str,
+        work: Path,
+        settings: Mapping[str, str] | None = None,
+        also: Mapping[Address, Address] | None = None,
+    ) -> None:
+        """`also` are further addresses where it listens, each with what it tells clients that have come there.
+
+        Raises KafkaUnavailable.
+        """
         super().__init__(name, work)
+        self._also = dict(also or {})
         self._classpath = kafka_classpath()
         self._controller = Address(HOST, free_ports(1, beside=self.address.port)[0])
         self._settings = dict(settings or {})
@@ -71,16 +81,19 @@ class Kafka(Server):
             raise NotStarted(f"formatting Kafka's data failed:\n{done.stdout}{done.stderr}")
 
     def _configuration(self) -> dict[str, str]:
-        ours = f"PLAINTEXT://{self.address}"
+        told = {"PLAINTEXT": (self.address, self.address)}
+        told |= {f"ALSO{number}": pair for number, pair in enumerate(self._also.items())}
+        listeners = [f"{name}://{here}" for name, (here, _) in told.items()]
+        advertised = [f"{name}://{there}" for name, (_, there) in told.items()]
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{self._controller}",
-            "listeners": f"{ours},CONTROLLER://{self._controller}",
-            "advertised.listeners": ours,
+            "listeners": ",".join([*listeners, f"CONTROLLER://{self._controller}"]),
+            "advertised.listeners": ",".join(advertised),
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in (*told, "CONTROLLER")),
             "log.dirs": str(self.data),
             "offsets.topic.num.partitions": "50",
             "offsets.topic.replication.factor": "1",

@@ -23,6 +23,8 @@ from bench.wire import BadReply
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 HOST: Final = "127.0.0.1"
+PORTS: Final = range(15_000, 32_000)
+"""Below those of outgoing connections: no client can take a server's port while it restarts."""
 POLL_EVERY_S: Final = 0.002
 START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 30.0
@@ -183,11 +185,10 @@ def tied_to_us(command: list[str]) -> list[str]:
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
 
 
-def free_ports(count: int, beside: int | None = None) -> list[int]:
+def free_ports(count: int, beside: int | None = None, among: range = PORTS) -> list[int]:
     """Ports of the loopback address that nothing listens on now, none of them `beside`."""
-    # Below the range of outgoing connections: no client can take a server's port while it restarts.
     free: list[int] = []
-    candidates = iter(random.SystemRandom().sample(range(15_000, 32_000), k=1_000))
+    candidates = iter(random.SystemRandom().sample(among, k=1_000))
     while len(free) < count:
         port = next(candidates)
         with socket.socket() as probe, contextlib.suppress(OSError):

@@ -15,6 +15,9 @@ from protocol.codecs import codec_for
 from protocol.names import GroupId
 
 HEARTBEAT_EVERY_S: Final = 0.005
+ERROR_CODE: Final = slice(8, 10)
+"""Of an answer to a Heartbeat of version 3, behind the correlation id and the throttle time."""
+GOOD: Final = b"\0\0"
 
 
 class Attackers:
@@ -69,6 +72,7 @@ class Member:
             protocols=[hot.JoinGroupRequestProtocol(name="range", metadata=b"")],
         )
         joined = self._ask(ApiKey.JOIN_GROUP, 3, join)
+        self.error_code = int(joined.error_code)
         self._heartbeat = request(
             ApiKey.HEARTBEAT,
             3,
@@ -82,6 +86,7 @@ class Member:
         )
         self._ask(ApiKey.SYNC_GROUP, 3, sync)
         self.latencies_s: list[float] = []
+        self.refused = 0
 
     def _ask(self, api: ApiKey, version: int, message: object) -> hot.JoinGroupResponse:
         self._socket.sendall(request(api, version, message))
@@ -94,8 +99,9 @@ class Member:
         while time.monotonic() < ends:
             began = time.perf_counter()
             self._socket.sendall(self._heartbeat)
-            read_frame(self._socket)
+            answer = read_frame(self._socket)
             self.latencies_s.append(time.perf_counter() - began)
+            self.refused += answer[ERROR_CODE] != GOOD
             time.sleep(HEARTBEAT_EVERY_S)
 
     def close(self) -> None:

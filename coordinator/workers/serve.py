@@ -16,9 +16,10 @@ from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
+from coordinator.workers.launcher import Launcher
 from coordinator.workers.messages import Serves
 from coordinator.workers.settling import tell_settled
-from coordinator.workers.subprocesses import Subprocesses, is_alive
+from coordinator.workers.subprocesses import WORKER_MODULE, Subprocesses, is_alive
 from coordinator.workers.supervisor import Supervisor, WorkerFailed
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
@@ -27,26 +28,30 @@ from storage.recovery.shared import SharedDirectory
 log = get_logger("supervisor")
 
 GATEWAY_MODULE: Final = "coordinator.workers.gateway_main"
+Announce = Callable[[Mapping[int, Serves]], None]
 ORPHANS_WAIT_S: Final = 5.0
 """How long the workers of a supervisor that was killed may take to end."""
 
 
-def serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) -> int:
+def serve(settings: Settings, announce: Announce, worker: str = WORKER_MODULE) -> int:
     """Run `settings.workers` nodes until SIGTERM, SIGINT or SIGHUP, calling `announce` once they serve.
+
+    A worker is a process that runs the module `worker`.
 
     Returns the exit code: 1, after one line on stderr, if they cannot start.
     """
     try:
-        return asyncio.run(_open_and_serve(settings, announce))
+        return asyncio.run(_open_and_serve(settings, announce, worker))
     except (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError) as error:
         sys.stderr.write(f"groupkeeper: {error}\n")
         return 1
 
 
-async def _open_and_serve(settings: Settings, announce: Callable[[Mapping[int, Serves]], None]) -> int:
+async def _open_and_serve(settings: Settings, announce: Announce, worker: str) -> int:
     machine = real_machine()
     shared, meta = await open_directory(settings, machine)
-    return await _serve(settings, machine, shared, meta, announce)
+    launch = Subprocesses(shared.lock_descriptors, worker)
+    return await _serve(settings, machine, shared, meta, announce, launch)
 
 
 async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDirectory, MetaProperties]:
@@ -79,14 +84,14 @@ async def _serve(
     machine: Machine,
     shared: SharedDirectory,
     meta: MetaProperties,
-    announce: Callable[[Mapping[int, Serves]], None],
+    announce: Announce,
+    launch: Launcher,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     on_stop_signal(loop, stop.set)
     clean = True
     try:
-        launch = Subprocesses(shared.lock_descriptors)
         launch_gateway = Subprocesses(tuple, GATEWAY_MODULE)
         supervisor = Supervisor(settings, loop, machine, launch, shared, meta.cluster_id, launch_gateway)
         control = ControlSocket(supervisor, settings.data_dir)

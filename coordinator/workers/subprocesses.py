@@ -8,17 +8,18 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 import coordinator
 from coordinator.workers.liveness import ProcessFacts
+
+WORKER_MODULE: Final = "coordinator.workers.worker_main"
 
 
 class Subprocesses:
     """Starts `python -m MODULE SOCKET PULSE PARENT NODE`, which inherits the data directory's lock."""
 
-    def __init__(
-        self, lock_descriptors: Callable[[], Sequence[int]], module: str = f"{__package__}.worker_main"
-    ) -> None:
+    def __init__(self, lock_descriptors: Callable[[], Sequence[int]], module: str = WORKER_MODULE) -> None:
         self._lock_descriptors = lock_descriptors
         self._module = module
 

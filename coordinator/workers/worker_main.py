@@ -12,8 +12,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final, NoReturn, Protocol
 
 import uvloop
 
@@ -81,6 +81,7 @@ class Supervised(Protocol):
 
 Make = Callable[[asyncio.AbstractEventLoop, Machine, Pulse, int], Supervised]
 """(event loop, machine, pulse, the number of the process)"""
+Run = Callable[[Coroutine[Any, Any, int]], int]
 
 
 def make_worker(loop: asyncio.AbstractEventLoop, machine: Machine, pulse: Pulse, node_id: int) -> Worker:
@@ -100,14 +101,14 @@ async def _run(sock: socket.socket, pulse_sock: socket.socket, number: int, make
     return status
 
 
-def main(arguments: Sequence[str], make: Make = make_worker) -> int:
-    """Run the process that these arguments describe; returns its exit status."""
+def main(arguments: Sequence[str], make: Make = make_worker, run: Run = uvloop.run) -> int:
+    """Run the process that these arguments describe, on an event loop that `run` makes; returns its exit status."""
     descriptor, pulse, parent, number = map(int, arguments)
     die_with(parent)
     # A worker is stopped through its supervisor; Ctrl-C and a service manager reach both.
     ignore_stop_signals()
     gc.set_threshold(*GC_THRESHOLDS)
-    return uvloop.run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), number, make))
+    return run(_run(socket.socket(fileno=descriptor), socket.socket(fileno=pulse), number, make))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the figures of RESULTS.md come into README.md."""
+"""How the figures of RESULTS.md come into other pages."""
 
 import pytest
 
-from bench.figures import BEGIN, END, NoFigures, placed
+from bench.figures import BEGIN, END, NoFigures, beside_haproxy, beside_kafka, placed
+from bench.forwarding import tables
+from bench.forwarding.asking import Asked
+from bench.forwarding.streaming import Carried
+from bench.forwarding.turns import NOTHING, THROUGH_US, Felt
 from bench.report import Result
 from bench.results import Runs, markdown
 
@@ -49,7 +53,7 @@ ALL = ("commit", "heartbeat", "fetch", "mixed", "commit_p100")
 
 
 def test_medians_stand_in_their_place_with_few_digits_and_their_command() -> None:
-    shown = placed(PLACE, page(ALL))
+    shown = placed(PLACE, page(ALL), beside_kafka)
     assert shown.startswith("before\n\n")
     assert shown.endswith("\nafter\n")
     assert "old" not in shown
@@ -62,13 +66,46 @@ def test_medians_stand_in_their_place_with_few_digits_and_their_command() -> Non
     )
     assert "medians of 3 runs on 2026-11-22" in words
     assert '\nmake bench ARGS="compare --runs 3"\n' in shown
-    assert placed(shown, page(ALL)) == shown
+    assert placed(shown, page(ALL), beside_kafka) == shown
 
 
 def test_what_was_not_measured_is_not_made_up() -> None:
     with pytest.raises(NoFigures, match="nothing of commit_p100, Kafka"):
-        placed(PLACE, page(ALL[:-1]))
+        placed(PLACE, page(ALL[:-1]), beside_kafka)
     with pytest.raises(NoFigures, match="no table Load"):
-        placed(PLACE, page(()))
+        placed(PLACE, page(()), beside_kafka)
     with pytest.raises(NoFigures, match="has no place"):
-        placed("nothing", page(ALL))
+        placed("nothing", page(ALL), beside_kafka)
+
+
+def forwarded() -> str:
+    """A page with both parts, the second of three runs."""
+    carried = [
+        Carried(way, rate * factor, cost * factor)
+        for factor in (0.9, 1.0, 1.2)
+        for way, rate, cost in (
+            ("directly", 1_253.0, 0.0),
+            ("haproxy", 413.0, 0.63),
+            ("Groupkeeper", 563.0, 0.57),
+        )
+    ]
+    asked = [Asked("directly", 0.17, 0.18), Asked("haproxy", 0.2, 0.2), Asked("Groupkeeper", 0.26, 0.245)]
+    felt = [Felt(NOTHING, 0.0, 0.34, 5.7, 0.6, 8.0), Felt(THROUGH_US, 1_259.0, 0.4, 4.6, 8.6, 31.0)]
+    measured = tables.Measured(carried, carried, carried, asked, felt)
+    return f"{page(ALL)}\n{tables.markdown(measured, FACTS, 3)}\n"
+
+
+def test_a_gateway_stands_beside_haproxy() -> None:
+    shown = placed(PLACE, forwarded(), beside_haproxy)
+    assert "| fetches of 1 MB, CPU s per GB | 0.63 | 0.57 |\n" in shown
+    assert "| added to the median of producing a record alone, ms | 0.03 | 0.09 |\n" in shown
+    words = " ".join(shown.split())
+    assert "While 1,259 MB a second passed, the longest turn" in words
+    assert "had 0.40 ms of processor time; while nothing did, 0.34 ms." in words
+    assert "on 2026-11-22 on a machine" in words
+    assert placed(PLACE, forwarded(), beside_kafka) == placed(PLACE, page(ALL), beside_kafka)
+
+
+def test_a_gateway_that_was_not_measured_has_no_figures() -> None:
+    with pytest.raises(NoFigures, match="what a gateway costs"):
+        placed(PLACE, page(ALL), beside_haproxy)
