@@ -8,8 +8,9 @@ answer) is refused with an error on which clients try again, and is looked at ag
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
@@ -23,6 +24,8 @@ log = get_logger("adoption")
 
 AT_A_TIME: Final = 16
 """So many groups are taken over at a time by one process."""
+PORTION: Final = 200
+"""So many groups of one request are begun at a time."""
 REFUSED_MS: Final = 500
 """How long a group that cannot be taken over is refused without looking again."""
 KNOWN_MAX: Final = 500_000
@@ -68,7 +71,16 @@ class Adoption:
         if error is not ErrorCode.NONE:
             done(error)
             return False
-        left = set(missing)
+        self._adopt_portion(iter(dict.fromkeys(missing)), done)
+        return False
+
+    def _adopt_portion(self, groups: Iterator[GroupId], done: Done) -> None:
+        """Take some of these over, and then the others, until one cannot be."""
+        portion = list(islice(groups, PORTION))
+        if not portion:
+            done(ErrorCode.NONE)
+            return
+        left = set(portion)
 
         def one(group: GroupId, error: ErrorCode) -> None:
             if group not in left:
@@ -76,12 +88,12 @@ class Adoption:
             left.discard(group)
             if error is not ErrorCode.NONE:
                 left.clear()
-            if not left:
                 done(error)
+            elif not left:
+                self._adopt_portion(groups, done)
 
-        for group in tuple(left):
+        for group in portion:
             self._begin(group, partial(one, group))
-        return False
 
     def forget(self, groups: Collection[str]) -> None:
         """These were given back to the cluster."""

@@ -9,6 +9,7 @@ from socket import socket
 from typing import Final, Protocol
 
 from coordinator.config import Address
+from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.ports import BrokerPort, Listening, OurPort
@@ -42,14 +43,16 @@ class Host(Protocol):
 class Entrance:
     """The ports of one gateway process."""
 
-    def __init__(self, house: Host, machine: Machine, config: GatewayConfig, gate: Gate) -> None:
+    def __init__(
+        self, house: Host, machine: Machine, config: GatewayConfig, gate: Gate, beside: Beside
+    ) -> None:
         """Raises ValueError for a certificate that cannot be used."""
         self._house = house
         self._machine = machine
         self._config = config
         bytes_max = config.message_bytes_max
-        self._broker_routes = PortRoutes(house.book, gate, ours=False, message_bytes_max=bytes_max)
-        self._our_routes = PortRoutes(house.book, gate, ours=True, message_bytes_max=bytes_max)
+        self._broker_routes = PortRoutes(house.book, gate, beside, ours=False, message_bytes_max=bytes_max)
+        self._our_routes = PortRoutes(house.book, gate, beside, ours=True, message_bytes_max=bytes_max)
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
         self._listening: dict[int, Listening] = {}  # by the node's id
         self._tls = client_context(config)

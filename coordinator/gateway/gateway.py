@@ -7,6 +7,7 @@ from socket import socket
 from typing import Final
 
 from coordinator.config import Address
+from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
@@ -56,12 +57,13 @@ class Gateway:
         self.request_bytes_max = config.request_bytes_max
         self.relays: set[Relay] = set()
         """The connections that are open."""
+        self._beside = Beside(lambda: machine.thread(loop, "groupkeeper-gate"))
         self.new_topics = NewTopics(loop.time, loop.call_later)
         """Topics that clients name here for the first time."""
         if gate is None:
             clock, cache_ms = machine.clock, config.authorization_cache_ms
-            gate = Rights(clock.mono_ms, cache_ms, adopt, self.new_topics.settle).gate
-        self._entrance = Entrance(self, machine, config, gate)
+            gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt, self.new_topics.settle).gate
+        self._entrance = Entrance(self, machine, config, gate, self._beside)
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_check: asyncio.TimerHandle | None = None
         self._started = False
@@ -118,6 +120,7 @@ class Gateway:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._beside.close()
 
     @property
     def ports(self) -> dict[int, int]:

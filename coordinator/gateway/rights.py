@@ -5,21 +5,24 @@ What a client may do is asked of the broker on the client's own connection, so a
 has not logged in gets no further than at a broker. Answers are remembered for this connection, for a while.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway import answers, rewriting
+from coordinator.gateway.beside import LONG_BYTES, Beside, Computing
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, IS_THERE, Question, Right, is_there, questions
 from coordinator.gateway.rules.rule import Judged, Rule
 from coordinator.gateway.rules.table import RULES
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
 from protocol.errors import ErrorCode
 
+T = TypeVar("T")
+
 REMEMBERED_MAX: Final = 10_000
-"""How many rights a connection remembers, beside those of one request."""
+"""How many rights a connection remembers, and twice that now and then."""
 
 QUESTIONS_AT_ONCE: Final = 20
 """So many questions about one request are under way; one that names many groups has several about each."""
@@ -44,20 +47,42 @@ def all_are_known(_topics: Collection[str | bytes], _done: Callable[[], None]) -
     return True
 
 
+class Begun(NamedTuple):
+    """What is found out of a request at first."""
+
+    request: Any
+    may: dict[Right, bool]
+    """What is known of its rights."""
+    questions: Iterator[Question]
+    """About the others."""
+
+
+class Settled(NamedTuple):
+    """What becomes of a request, and the groups that its coordinator is asked about."""
+
+    judged: Judged
+    groups: list[str]
+
+
 @dataclass(slots=True, eq=False)
 class Pending:
     """A request before it passes."""
 
     asked: Route
     rule: Rule
-    request: Any
-    rights: list[Right]
-    may: dict[Right, bool] = field(default_factory=dict)
+    begun: Begun | None = None
     open_questions: int = 0
-    judged: Judged | None = None
+    failed: BaseException | None = None
+    settled: Settled | None = None
     adopted: ErrorCode | None = None
-    settled: bool | None = None
-    """Whether the topics are known that it names; None where that was not asked."""
+    knows_topics: bool | None = None
+    """Whether our nodes know the topics that it names; None where that was not asked."""
+
+    @property
+    def may(self) -> dict[Right, bool]:
+        """What the client may do, as far as it is known."""
+        assert self.begun is not None, "it was looked at"
+        return self.begun.may
 
 
 @dataclass(slots=True, eq=False)
@@ -67,6 +92,7 @@ class Known:
     allowed: dict[Right, tuple[bool, int]] = field(default_factory=dict)
     """With the millisecond until which it counts."""
     pending: Pending | None = None
+    computing: Computing[object] | None = None
 
     def missing(self, rights: Iterable[Right], may: dict[Right, bool], now_ms: int) -> list[Right]:
         """Put what is known of these rights into `may`; return the others."""
@@ -83,7 +109,17 @@ class Known:
         """Keep what a broker said, in place of older things where it is much."""
         if len(self.allowed) > REMEMBERED_MAX:
             self.allowed.clear()
-        self.allowed.update((right, (may, until_ms)) for right, may in allowed.items())
+        if len(allowed) <= REMEMBERED_MAX:
+            self.allowed.update((right, (may, until_ms)) for right, may in allowed.items())
+
+
+def known_of(session: ClientSession) -> Known:
+    """What is remembered of this connection."""
+    known = session.memory
+    if known is None:
+        known = session.memory = Known()
+    assert isinstance(known, Known), "nobody else remembers anything"
+    return known
 
 
 class Rights:
@@ -93,6 +129,7 @@ class Rights:
         self,
         mono_ms: Callable[[], int],
         cache_ms: int,
+        beside: Beside,
         adopt: Adopt = all_are_ours,
         settle: Settle = all_are_known,
     ) -> None:
@@ -100,84 +137,96 @@ class Rights:
         self._settle = settle
         self._mono_ms = mono_ms
         self._cache_ms = cache_ms
+        self._beside = beside
         self._adopt = adopt
 
     def gate(self, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
-        """A verdict on the request; None while it waits for a broker's answer, or for its group to become ours."""
-        known = session.memory
-        if known is None:
-            known = session.memory = Known()
-        assert isinstance(known, Known), "nobody else remembers anything"
+        """A verdict on the request.
+
+        None while it waits: for a broker's answer, for its group to become ours, or for long work on it.
+        """
+        known = known_of(session)
         pending = known.pending
         if pending is None:
-            pending = self._begin(session, known, asked, frame)
-            if pending.open_questions:
-                known.pending = pending
-                return None
-        verdict = self._judge(session, known, pending, frame)
-        known.pending = None if verdict is not None else pending
+            pending = known.pending = Pending(asked, RULES[asked.api_key])
+        if pending.failed is not None:
+            raise pending.failed
+        if pending.begun is None and not self._begin(session, known, pending, frame):
+            return None
+        verdict = None if pending.open_questions else self._judge(session, known, pending, frame)
+        if verdict is not None:
+            known.pending = None
         return verdict
 
-    def _begin(self, session: ClientSession, known: Known, asked: Route, frame: bytes) -> Pending:
-        rule, request = RULES[asked.api_key], answers.decoded(frame)
-        # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
-        rights = rule.rights(request, asked.version) or [DESCRIBE_CLUSTER]
-        pending = Pending(asked, rule, request, rights)
-        missing = known.missing(pending.rights, pending.may, self._mono_ms())
-        if missing:
-            self._find_out(session, known, missing, pending)
-        return pending
+    def _begin(self, session: ClientSession, known: Known, pending: Pending, frame: bytes) -> bool:
+        """Whether the request was looked at; what is not known yet is being asked then."""
+        looked = partial(_look_at, pending, known, self._mono_ms(), frame)
+        begun = pending.begun = self._beside.computed(session, known, len(frame), looked)
+        if begun is None:
+            return False
+        self._find_out(session, known, begun.questions, pending)
+        return True
 
-    def _find_out(self, session: ClientSession, known: Known, missing: list[Right], pending: Pending) -> None:
-        left = iter(questions(missing))
-
+    def _find_out(
+        self, session: ClientSession, known: Known, left: Iterator[Question], pending: Pending
+    ) -> None:
         def ask(count: int) -> None:
             for question in islice(left, count):
                 pending.open_questions += 1
-                session.ask_broker(question.frame, partial(done, question))
+                session.ask_broker(question.frame, partial(heard, question))
 
-        def done(question: Question, frame: bytes) -> None:
-            allowed = question.read(frame)
-            pending.may |= allowed
-            # Of a topic that is not there nothing is remembered: it may be there for the next request.
-            lasting = {
-                right: may
-                for right, may in allowed.items()
-                if right.operation is not IS_THERE and allowed.get(is_there(right.name), True)
-            }
-            known.remember(lasting, self._mono_ms() + self._cache_ms)
+        def heard(question: Question, frame: bytes) -> None:
+            if len(frame) > LONG_BYTES:
+                self._beside.do(partial(_read, question, frame), done)
+            else:
+                done(_read(question, frame))
+
+        def done(read: Read | BaseException) -> None:
+            if isinstance(read, BaseException):
+                pending.failed = read
+            else:
+                pending.may.update(read.allowed)
+                known.remember(read.lasting, self._mono_ms() + self._cache_ms)
             pending.open_questions -= 1
             ask(1)
-            if not pending.open_questions:
+            if not pending.open_questions or pending.failed is not None:
                 session.go_on()
 
         ask(QUESTIONS_AT_ONCE)
 
     def _judge(self, session: ClientSession, known: Known, pending: Pending, frame: bytes) -> Verdict | None:
         """The verdict, once all rights are known."""
-        may = pending.may.__getitem__
-        judged = pending.judged
-        if judged is None:
-            judged = pending.judged = pending.rule.judge(pending.request, pending.asked.version, may)
+
+        def computed(work: Callable[[], T]) -> T | None:
+            return self._beside.computed(session, known, len(frame), work)
+
+        if pending.settled is None:
+            pending.settled = computed(partial(_settled, pending))
+            if pending.settled is None:
+                return None
+        judged, groups = pending.settled
         if judged.error is not None:
-            return Verdict(HERE, answers.refusal(frame, judged.error))
+            return _here(computed(partial(answers.refusal, frame, judged.error)))
         if judged.answer is not None:
-            return Verdict(HERE, answers.answer(frame, judged.answer))
-        error = self._become_ours(session, pending, judged)
+            return _here(computed(partial(answers.answer, frame, judged.answer)))
+        error = self._become_ours(session, pending, groups)
         if error is None:
             return None
         if error is not ErrorCode.NONE:
-            return Verdict(HERE, answers.refusal(frame, error))
+            return _here(computed(partial(answers.refusal, frame, error)))
         if not self._topics_are_known(session, pending):
             return None
-        return self._passing(session, known, pending, judged, frame)
+        changed = (
+            None if judged.request is None else computed(partial(answers.request, frame, judged.request))
+        )
+        if judged.request is not None and changed is None:
+            return None
+        return self._passing(session, known, pending, judged, changed)
 
-    def _become_ours(self, session: ClientSession, pending: Pending, judged: Judged) -> ErrorCode | None:
+    def _become_ours(self, session: ClientSession, pending: Pending, groups: list[str]) -> ErrorCode | None:
         """NONE once the groups of the request are ours, or why they cannot be; None while that is not known."""
         if pending.adopted is not None:
             return pending.adopted
-        left = pending.request if judged.request is None else judged.request
-        groups = pending.rule.groups(left, pending.asked.version)
 
         def done(error: ErrorCode) -> None:
             pending.adopted = error
@@ -189,28 +238,28 @@ class Rights:
 
     def _topics_are_known(self, session: ClientSession, pending: Pending) -> bool:
         """Whether our nodes know the topics, of those that were asked about just now, that there are."""
-        if pending.settled is not None:
-            return pending.settled
+        if pending.knows_topics is not None:
+            return pending.knows_topics
 
         def done() -> None:
-            pending.settled = True
+            pending.knows_topics = True
             session.go_on()
 
         new = [right.name for right, there in pending.may.items() if there and right.operation is IS_THERE]
-        pending.settled = not new or self._settle(new, done)
-        return pending.settled
+        pending.knows_topics = not new or self._settle(new, done)
+        return pending.knows_topics
 
     def _passing(
-        self, session: ClientSession, known: Known, pending: Pending, judged: Judged, frame: bytes
+        self, session: ClientSession, known: Known, pending: Pending, judged: Judged, changed: bytes | None
     ) -> Verdict:
-        """What goes to the coordinator, and what is done with its answer."""
-        changed = None if judged.request is None else answers.request(frame, judged.request)
+        """What goes to the coordinator, `changed` in place of the request, and what is done with its answer."""
         if judged.keep is not None:
             filtered = self._filtering(session, known, pending, judged)
             return Verdict(COORDINATOR, changed, filtered, is_alone=True)
         if judged.merge is None:
             return Verdict(COORDINATOR, changed)
-        return Verdict(COORDINATOR, changed, rewriting.changed(*pending.asked[:2], judged.merge))
+        merged = rewriting.changed(*pending.asked[:2], judged.merge)
+        return Verdict(COORDINATOR, changed, self._beside.rewriting(session, merged))
 
     def _filtering(self, session: ClientSession, known: Known, pending: Pending, judged: Judged) -> Rewrite:
         """Take out of an answer what the client may not see, which is asked once the answer is there."""
@@ -218,7 +267,7 @@ class Rights:
         assert names is not None, "what may not be seen is named"
         assert keep is not None, "and taken out"
         may: dict[Right, bool] = {}
-        seeing = Pending(pending.asked, pending.rule, None, [], may)
+        seeing = Pending(pending.asked, pending.rule, Begun(None, may, iter(())))
         is_asked = False
 
         def change(response: Any) -> Any | None:
@@ -227,10 +276,53 @@ class Rights:
                 is_asked = True
                 missing = known.missing(names(response), may, self._mono_ms())
                 if missing:
-                    self._find_out(session, known, missing, seeing)
+                    self._find_out(session, known, questions(missing), seeing)
+            if seeing.failed is not None:
+                raise seeing.failed
             if seeing.open_questions:
                 return None
             kept = keep(response, may.__getitem__)
             return kept if merge is None else merge(kept)
 
         return rewriting.changed(*pending.asked[:2], change)
+
+
+def _look_at(pending: Pending, known: Known, now_ms: int, frame: bytes) -> Begun:
+    request = answers.decoded(frame)
+    # Of one that names nothing the broker is asked something all the same: it may be of nobody who has logged in.
+    rights = pending.rule.rights(request, pending.asked.version) or [DESCRIBE_CLUSTER]
+    may: dict[Right, bool] = {}
+    missing = known.missing(rights, may, now_ms)
+    if len(frame) > LONG_BYTES:
+        return Begun(request, may, iter(list(questions(missing))))  # made here, beside the event loop
+    return Begun(request, may, questions(missing))
+
+
+class Read(NamedTuple):
+    """What a broker has said."""
+
+    allowed: dict[Right, bool]
+    lasting: dict[Right, bool]
+    """As much of it as is remembered; of a topic that is not there nothing, as it may be there for the next request."""
+
+
+def _read(question: Question, frame: bytes) -> Read:
+    allowed = question.read(frame)
+    lasting = {
+        right: may
+        for right, may in allowed.items()
+        if right.operation is not IS_THERE and allowed.get(is_there(right.name), True)
+    }
+    return Read(allowed, lasting)
+
+
+def _settled(pending: Pending) -> Settled:
+    assert pending.begun is not None, "it was looked at"
+    request, version = pending.begun.request, pending.asked.version
+    judged = pending.rule.judge(request, version, pending.may.__getitem__)
+    left = request if judged.request is None else judged.request
+    return Settled(judged, pending.rule.groups(left, version))
+
+
+def _here(answer: bytes | None) -> Verdict | None:
+    return None if answer is None else Verdict(HERE, answer)

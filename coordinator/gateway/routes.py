@@ -12,8 +12,10 @@ from functools import partial
 from typing import Any, Final
 
 from coordinator.gateway import answers, rewriting
+from coordinator.gateway.beside import Beside
 from coordinator.gateway.book import Book
 from coordinator.gateway.rewriting import KERBEROS, Offered
+from coordinator.gateway.rights import known_of
 from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Ask, ClientSession, Rewrite, Route, Verdict
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
@@ -80,6 +82,7 @@ EMPTY_ON_OURS: Final = frozenset({ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACT
 
 GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
+SEVERAL_KEYS_FROM: Final = 4
 NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
 
 Gate = Callable[[ClientSession, Route, bytes], Verdict | None]
@@ -89,13 +92,14 @@ Gate = Callable[[ClientSession, Route, bytes], Verdict | None]
 class PortRoutes:
     """The routes of one kind of port."""
 
-    def __init__(self, book: Book, gate: Gate, *, ours: bool, message_bytes_max: int) -> None:
+    def __init__(self, book: Book, gate: Gate, beside: Beside, *, ours: bool, message_bytes_max: int) -> None:
         """`ours`: of the port of a node of ours, where its groups are served; else of the port of a broker.
 
         `message_bytes_max` is the longest batch that our nodes take, and with it requests of groups.
         """
         self._book = book
         self._gate = gate
+        self._beside = beside
         self._ours = ours
         self.found: dict[int, Route] = {}
         self._unknown_api_versions = Route(
@@ -159,7 +163,7 @@ class PortRoutes:
     def _ask_about_groups(self, key: ApiKey) -> Ask:
         if self._ours:
             return self._gate
-        return _empty if key is ApiKey.LIST_GROUPS else _not_coordinator
+        return _empty if key is ApiKey.LIST_GROUPS else partial(_not_coordinator, self._beside)
 
 
 def passes(_session: ClientSession, _route: Route, _frame: bytes) -> Verdict:
@@ -183,8 +187,10 @@ def _empty(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.empty(frame))
 
 
-def _not_coordinator(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
-    return Verdict(HERE, answers.refusal(frame, ErrorCode.NOT_COORDINATOR))
+def _not_coordinator(beside: Beside, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:
+    refused = partial(answers.refusal, frame, ErrorCode.NOT_COORDINATOR)
+    answer = beside.computed(session, known_of(session), len(frame), refused)
+    return None if answer is None else Verdict(HERE, answer)
 
 
 def _has_answer(version: int, frame: memoryview) -> bool | None:
@@ -196,10 +202,17 @@ def _find_coordinator(
     gate: Gate, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
 ) -> Verdict | None:
     """Groups are found at our nodes, everything else at the brokers."""
-    request = answers.decoded(frame)
-    if asked.version < KEY_TYPE_FROM or request.key_type == GROUP:
+    if _key_type(asked.version, frame) == GROUP:
         return gate(session, asked, frame)
     return Verdict(BROKER, rewrite=rewrite)
+
+
+def _key_type(version: int, frame: bytes) -> int:
+    """Of what a coordinator is to be found. Raises ProtocolError."""
+    if version >= SEVERAL_KEYS_FROM:  # it comes first, and what follows may be long
+        _, pos = decode_request_header(frame, answers.handled(frame).flexible)
+        return frame[pos] if pos < len(frame) else GROUP
+    return GROUP if version < KEY_TYPE_FROM else int(answers.decoded(frame).key_type)
 
 
 def _sasl_handshake(_session: ClientSession, asked: Route, frame: bytes) -> Verdict:

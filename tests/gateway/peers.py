@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from random import Random
 from struct import pack, unpack_from
 
+from coordinator.gateway.beside import Beside
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, HERE, Bytes, ClientSession, Route, Verdict
+from coordinator.runtime.io_thread import Thread
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import route
 
@@ -119,6 +121,14 @@ class TestRoutes:
 
         session.ask_broker(request(QUESTION, -7, frame[10:]), done)
         return None
+
+
+def no_thread() -> Thread:
+    """Where nothing is so long that it needs one."""
+    raise AssertionError("nothing here is long")
+
+
+AT_ONCE = Beside(no_thread)
 
 
 class Outside:

@@ -18,7 +18,7 @@ from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
 from protocol.names import GroupId, MemberId
 from protocol.structs import Frozen
 from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
-from tests.gateway.peers import Outside
+from tests.gateway.peers import AT_ONCE, Outside
 from tests.gateway.test_relay import HEARTBEAT, proxied
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
@@ -301,7 +301,8 @@ def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUESTIONS_AT_ONCE)]
     routes = PortRoutes(
         Book(lambda _: None, lambda *_: None),
-        Rights(lambda: 0, 1000).gate,
+        Rights(lambda: 0, 1000, AT_ONCE).gate,
+        AT_ONCE,
         ours=True,
         message_bytes_max=1 << 20,
     )

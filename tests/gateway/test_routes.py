@@ -14,6 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header, route
 from protocol.messages import ApiVersionsRequest, SaslHandshakeRequest
 from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed
+from tests.gateway.peers import AT_ONCE
 from tests.gateway.whole import Whole
 from tests.support.raw import RawConnection
 
@@ -36,7 +37,7 @@ NOT_OFFERED: Final = {
 def routes(*, ours: bool) -> PortRoutes:
     """Of one kind of port, where all is allowed."""
     book = Book(lambda _: None, lambda *_: None)
-    return PortRoutes(book, passes, ours=ours, message_bytes_max=MIB)
+    return PortRoutes(book, passes, AT_ONCE, ours=ours, message_bytes_max=MIB)
 
 
 @pytest.mark.kafka
@@ -75,7 +76,7 @@ def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
 
 def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
     book = Book(lambda _: None, lambda *_: None)
-    port = PortRoutes(book, passes, ours=True, message_bytes_max=100 * MIB)
+    port = PortRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
     for api in answers.COORDINATED:
         found = port.found[route(api.key, api.versions.max)]
         assert found.bytes_max == api.frame.of(100 * MIB)

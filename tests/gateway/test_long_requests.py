@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes long is done beside the event loop: the requests of others pass meanwhile, and answers are the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coordinator.gateway import answers
+from coordinator.gateway.adoption import PORTION
+from coordinator.gateway.beside import LONG_BYTES, Beside
+from coordinator.gateway.book import Book
+from coordinator.gateway.rights import Rights
+from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER, COORDINATOR
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.errors import ErrorCode
+from protocol.headers import encode_response
+from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+from tests.catalogue.disk import ManualThread
+from tests.gateway.house import asked, read_request
+from tests.gateway.peers import Outside
+from tests.gateway.test_adoption import Played, Process
+from tests.gateway.test_gate import ALLOWED, frames
+from tests.gateway.test_relay import HEARTBEAT
+from tests.partitions.running import eventually
+
+GROUPS = [f"group-{number}" for number in range(3_000)]
+DENIED = frozenset(GROUPS[::3])
+LONG = asked(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=GROUPS), 7)
+assert len(LONG) > LONG_BYTES
+NOT_ALLOWED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+class HandThread(ManualThread):
+    """Works when the test says so."""
+
+    async def run(self, call: Callable[[], Any]) -> Any:
+        raise AssertionError("nothing waits for it")
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Client:
+    """A session, and what it has sent."""
+
+    def __init__(self, routes: PortRoutes) -> None:
+        self.outside = Outside()
+        self.session = Session(self.outside, routes, 1 << 20)
+
+    def send(self, frame: bytes) -> None:
+        self.session.requested(memoryview(frame))
+
+    def sent(self, lane: int) -> list[bytes]:
+        """What has gone to a lane since it was looked at last, without lengths."""
+        return [frame[4:] for frame in frames(self.outside.lanes[lane])]
+
+    def answer(self, lane: int, frame: bytes) -> None:
+        self.session.answered(lane, memoryview(frame))
+
+
+class Gate:
+    """The routes of one kind of port, with a thread that is worked by hand."""
+
+    def __init__(self, *, ours: bool = True) -> None:
+        self.thread = HandThread()
+        beside = Beside(lambda: self.thread)
+        rights = Rights(lambda: 0, 1_000, beside)
+        self.routes = PortRoutes(
+            Book(lambda _: None, lambda *_: None), rights.gate, beside, ours=ours, message_bytes_max=1 << 20
+        )
+
+    def client(self) -> Client:
+        return Client(self.routes)
+
+    def work(self) -> None:
+        """Let the thread do the one thing that waits, while another client's heartbeats pass before it."""
+        (_,) = self.thread.waiting
+        self.heartbeats_pass()
+        self.thread.run_one()
+
+    def heartbeats_pass(self) -> None:
+        other = self.client()
+        for number in range(3):
+            other.send(asked(ApiKey.HEARTBEAT, 3, HEARTBEAT))
+            if number == 0:  # it is asked once what the client may do
+                (question,) = other.sent(BROKER)
+                other.answer(BROKER, reply(question, ALLOWED.to_bytes(2, "big")))
+            (passed,) = other.sent(COORDINATOR)
+            other.answer(COORDINATOR, reply(passed, bytes(6)))
+        assert len(frames(other.outside.client)) == 3
+
+
+def reply(request: bytes, body: bytes) -> bytes:
+    return encode_response(int.from_bytes(request[4:8], "big", signed=True), body, False)
+
+
+def described(request: bytes, denied: frozenset[str]) -> bytes:
+    """The answer of a broker, or a coordinator, to a DescribeGroups."""
+    kind = DescribeGroupsResponse.DescribedGroup
+    groups = [
+        kind(
+            version=0,
+            error_code=int(NOT_ALLOWED) if name in denied else 0,
+            group_id=name,
+            group_state="" if name in denied else "Empty",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+        )
+        for name in read_request(request).groups
+    ]
+    body = codec_for(ApiKey.DESCRIBE_GROUPS, 0).encode_response(
+        DescribeGroupsResponse(version=0, groups=groups)
+    )
+    return reply(request, body)
+
+
+def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
+    process = Gate()
+    client = process.client()
+    client.send(LONG)
+    assert client.sent(BROKER) == [], "nothing of it was looked at yet"
+    process.work()  # decoded
+    (question,) = client.sent(BROKER)
+    assert read_request(question).groups == GROUPS
+    client.answer(BROKER, described(question, DENIED))
+    process.work()  # the answer is read
+    process.work()  # judged
+    process.work()  # what is left of it
+    (passed,) = client.sent(COORDINATOR)
+    assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
+    client.answer(COORDINATOR, described(passed, frozenset()))
+    assert not client.outside.client
+    process.work()  # put together
+    (answer,) = frames(client.outside.client)
+    response = codec_for(ApiKey.DESCRIBE_GROUPS, 0).decode_response(answer, 8)
+    assert [group.group_id for group in response.groups] == [
+        *GROUPS[::3],
+        *(name for name in GROUPS if name not in DENIED),
+    ]
+    assert {group.group_id for group in response.groups if group.error_code == NOT_ALLOWED} == DENIED
+    assert not process.thread.waiting
+
+
+def test_a_long_request_for_what_no_broker_coordinates_holds_up_nobody() -> None:
+    process = Gate(ours=False)
+    client = process.client()
+    client.send(LONG)
+    assert not client.outside.client
+    (_,) = process.thread.waiting
+    process.thread.run_one()
+    assert bytes(client.outside.client) == answers.refusal(LONG[4:], ErrorCode.NOT_COORDINATOR)
+
+
+def test_a_client_that_is_gone_meanwhile_hears_nothing() -> None:
+    process = Gate()
+    client = process.client()
+    client.send(LONG)
+    client.session.end()
+    process.work()
+    assert client.sent(BROKER) == []
+
+
+@pytest.mark.parametrize("cut", [20, len(LONG) // 2])
+def test_a_long_request_that_is_none_ends_its_connection(cut: int) -> None:
+    process = Gate()
+    client = process.client()
+    broken = LONG[4:cut] + b"\x7f" * (len(LONG) - cut)
+    client.send(LONG[:4] + broken)
+    process.work()
+    assert client.outside.error is not None
+    assert not client.outside.has_failed
+
+
+async def test_the_groups_of_one_request_are_taken_over_in_portions() -> None:
+    played = Played()
+    process = Process(played)
+    played.may_answer.clear()
+    groups = [f"g{number}" for number in range(2 * PORTION + 1)]
+    assert await process.ask(*groups) is None
+    assert len(process.tasks) == PORTION
+    played.may_answer.set()
+    await eventually(lambda: len(played.here) == len(groups), "all groups to be taken over")
+    assert await process.ask(*groups) is True
