@@ -11,6 +11,9 @@ from typing import Final, NamedTuple
 ITEMS_MAX: Final = 50_000
 """Items of all arrays of one request together: 20,000 partitions, each in a topic of its own, and some."""
 
+MOVED_MAX: Final = 200_000
+"""Items of what only our own processes ask: all offsets of a group that is moved."""
+
 PROTOCOLS_MAX: Final = 1_000
 """Items of a JoinGroup: a member offers a handful of protocols, and every join counts the votes for all of them."""
 
@@ -50,6 +53,9 @@ LISTS_AT_ONCE: Final = FrameBound(2 * 1024 * 1024)
 
 COMMITS: Final = FrameBound(2 * 1024 * 1024, grows=True)
 """Offsets with their metadata: of any size that fits into the log."""
+
+MOVED: Final = FrameBound(64 * 1024 * 1024)
+"""All offsets of a group, with their metadata."""
 
 BLOBS: Final = FrameBound(8 * 1024 * 1024, grows=True)
 """What members send each other, and records: of any size that fits into the log."""

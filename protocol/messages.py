@@ -36,7 +36,7 @@ from kafka.protocol.producer.transaction import *
 from kafka.protocol.sasl import *
 
 from protocol.apis import ApiKey
-from protocol.bounds import ITEMS_MAX
+from protocol.bounds import ITEMS_MAX, MOVED_MAX
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import ErrorCode
 from protocol.reader import StepReader, read_message, struct_reader
@@ -118,6 +118,7 @@ def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) 
     return read_message(_reader(cls, version), cls.name, body, pos)
 
 
+_OF_OUR_OWN: Final = frozenset({"AdoptGroupRequest", "GiveBackGroupRequest"})
 _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
@@ -129,8 +130,9 @@ def _decode_request(cls: type[Message], version: int, body: bytes, pos: int) -> 
 def _decode_request_in_steps(
     cls: type[Message], version: int, body: bytes, pos: int
 ) -> Generator[None, None, Message]:
-    """Raises ProtocolError only, TooManyItems above ITEMS_MAX."""
-    return read_message(_reader(cls, version), cls.name, body, pos, ITEMS_MAX)
+    """Raises ProtocolError only, TooManyItems above ITEMS_MAX, or MOVED_MAX."""
+    items_max = MOVED_MAX if cls.name in _OF_OUR_OWN else ITEMS_MAX
+    return read_message(_reader(cls, version), cls.name, body, pos, items_max)
 
 
 def _decode(cls: type[Message], version: int, body: bytes, pos: int) -> Message:

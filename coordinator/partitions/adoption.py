@@ -14,6 +14,7 @@ moment, in memory. Its mark BEGUN comes with its first record, and goes some tim
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from coordinator.groups.limits import new_group, new_offsets
@@ -150,7 +151,7 @@ class Adoptions:
             log.info("a group keeps what it has here", group=group_id)
             return Adopted(ErrorCode.NONE, is_adopted=True)
         kept = shard.new_group(group_id)
-        if not (yield from self._write(shard, kept, self._records(group_id, reading.offsets))):
+        if not (yield from self._write(shard, kept, reading.offsets)):
             return Adopted(ErrorCode.NOT_COORDINATOR)
         if kept.offsets.count:
             shard.add(kept)
@@ -236,19 +237,25 @@ class Adoptions:
 
     # --- records ---
 
-    def _write(self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]) -> Generator[None, None, bool]:
+    def _write(self, shard: Shard, kept: KeptGroup, offsets: Sequence[Offset]) -> Generator[None, None, bool]:
         """Append the offsets of a group that is still hidden, and its mark; False where the partition was lost."""
         adopted = self._mark(shard, kept.group_id, ADOPTED)
-        if len(records) <= AT_ONCE:
+        if len(offsets) <= AT_ONCE:
             try:
-                self._append(shard, kept, [adopted, *records])
+                self._append(shard, kept, [adopted, *self._records(kept.group_id, offsets)])
             except RecordTooLarge:
                 pass  # they are long, and message.max.bytes is small
             else:
                 return True
         shard.void[kept.group_id] = kept
         self._append(shard, kept, [self._mark(shard, kept.group_id, UNDER_WAY)])
-        if not (yield from self._append_in_steps(shard, kept, records)):
+        for start in range(0, len(offsets), PER_STEP):
+            if not self._is_ours(shard):
+                return False
+            some = self._records(kept.group_id, offsets[start : start + PER_STEP])
+            append_in_parts(shard, kept, some)
+            yield
+        if not self._is_ours(shard):
             return False
         self._append(shard, kept, [adopted])
         shard.void.pop(kept.group_id)
@@ -259,25 +266,21 @@ class Adoptions:
         kept = shard.void.get(group_id)
         if kept is None:
             return True
-        records: list[MarkRecord] = [
-            OffsetCommitRecord(group_id, topic, partition, None) for topic, partition, _ in kept.offsets.all()
-        ]
-        if not (yield from self._append_in_steps(shard, kept, records)):
+        while kept.offsets.count:
+            if not self._is_ours(shard):
+                return False
+            records: list[MarkRecord] = [
+                OffsetCommitRecord(group_id, topic, partition, None)
+                for topic, partition, _ in islice(kept.offsets.all(), PER_STEP)
+            ]
+            append_in_parts(shard, kept, records)
+            yield
+        if not self._is_ours(shard):
             return False
         if kept.group.generation_id:
             self._append(shard, kept, [GroupMetadataRecord(group_id, None)])
         shard.void.pop(group_id)
         return True
-
-    def _append_in_steps(
-        self, shard: Shard, kept: KeptGroup, records: list[MarkRecord]
-    ) -> Generator[None, None, bool]:
-        for start in range(0, len(records), PER_STEP):
-            if not self._is_ours(shard):
-                return False
-            append_in_parts(shard, kept, records[start : start + PER_STEP])
-            yield
-        return self._is_ours(shard)
 
     def _append(self, shard: Shard, kept: KeptGroup | None, records: Iterable[MarkRecord]) -> None:
         """Append all or none, in one batch, and apply: to the book, and to a hidden group."""

@@ -17,6 +17,7 @@ from coordinator.partitions.book import book_of, is_book
 from coordinator.partitions.shard import VACANT_MAX, Shard
 from coordinator.tickets import Waiting
 from protocol.apis import ApiKey
+from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header
 from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
@@ -224,6 +225,15 @@ async def test_what_fits_in_no_batch_is_taken_over_in_parts_and_given_back(
     await gateway.reload(2)
     assert await gateway.adopt(group, None) == (NONE, False, 0)
     assert gateway.led.manager.env.usage.offsets == 1, "how often a group was given back"
+
+
+async def test_a_group_with_more_partitions_than_a_request_of_clients_may_name_moves(
+    gateway: Gateway, group: str
+) -> None:
+    offsets = {index: index for index in range(ITEMS_MAX + 1_000)}
+    assert await gateway.adopt(group, offsets) == (NONE, True, len(offsets))
+    assert await gateway.give_back(group, offsets) is NONE
+    assert gateway.led.manager.env.usage.offsets == 1
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:

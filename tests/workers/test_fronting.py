@@ -170,11 +170,31 @@ def test_a_group_moves_in_where_it_is_and_not_while_it_lives(
     assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
     metrics = page(adopting.metrics_port + 1)
     assert 'groupkeeper_gateway_adoptions_total{outcome="adopted"} ' in metrics
+    assert value_of(metrics, 'groupkeeper_gateway_adoptions_total{outcome="live"}') > 0
     assert "groupkeeper_gateway_connections " in metrics
     # What the cluster has is older now, whatever happens here.
     adopting.kill9()
     adopting.start()
     assert fetch_offsets(adopting.bootstrap, "moving") == {("moving", 0): 15}
+
+
+def test_a_live_group_is_taken_where_a_setting_says_so(cluster: KafkaCluster, tmp_path: Path) -> None:
+    cluster.create_topic("taken", 1)
+    cluster.produce("taken", 10)
+    there = consumer_of(cluster.bootstrap(), "taken", "taken")
+    assert read_to(there, 9) == list(range(10))
+    there.commit(asynchronous=False)
+    front = Fronting(tmp_path, cluster.bootstrap(), {"gateway.adopt.live.groups": "true"})
+    front.start()
+    try:
+        assert fetch_offsets(front.bootstrap, "taken") == {("taken", 0): 10}
+    finally:
+        there.close()
+        front.close()
+
+
+def value_of(metrics: str, name: str) -> float:
+    return next(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith(f"{name} "))
 
 
 def page(port: int) -> str:

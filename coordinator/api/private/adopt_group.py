@@ -12,7 +12,7 @@ from coordinator.api.slices import moments, work_in_slices
 from coordinator.node import Node
 from coordinator.partitions.adoption import Adopted, Offset, Reading
 from protocol.apis import VersionRange
-from protocol.bounds import BLOBS
+from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
 from protocol.messages import schema_of
 from protocol.names import GroupId
@@ -65,7 +65,8 @@ def _adopt(
 
 def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
     """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice."""
-    offsets = []
+    offsets: list[Offset] = []
+    places: set[tuple[str, int]] = set()
     for topic in topics:
         for row in moments(topic.partitions):
             if row is None:
@@ -73,6 +74,7 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
             elif row.partition_index < 0 or row.committed_offset < 0:
                 return None
             else:
+                places.add((topic.topic, row.partition_index))
                 offsets.append(
                     Offset(
                         topic.topic,
@@ -82,7 +84,6 @@ def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
                         row.committed_metadata or "",
                     )
                 )
-    places = {(each.topic, each.partition) for each in offsets}
     return offsets if len(places) == len(offsets) else None
 
 
@@ -109,5 +110,5 @@ API: Final = Api(
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,
-    frame=BLOBS,
+    frame=MOVED,
 )

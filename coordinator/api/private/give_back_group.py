@@ -12,7 +12,7 @@ from coordinator.api.private.adopt_group import offsets_of
 from coordinator.api.slices import work_in_slices
 from coordinator.node import Node
 from protocol.apis import VersionRange
-from protocol.bounds import BLOBS
+from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
 from protocol.messages import schema_of
 from protocol.names import GroupId
@@ -59,5 +59,5 @@ API: Final = Api(
     versions=VersionRange(0, 0),
     handle=handle,
     error_response=error_response,
-    frame=BLOBS,
+    frame=MOVED,
 )
