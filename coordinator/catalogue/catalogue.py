@@ -59,6 +59,11 @@ class Catalogue(Topics):
         """All topics but `__consumer_offsets`, in no order: what they are now, whatever changes later."""
         return [topic for topic in self.topics_by_name.values() if topic is not self.offsets_topic]
 
+    def take_offsets_topic(self, topic: Topic) -> None:
+        """`__consumer_offsets` is another one: behind a gateway clients know the cluster's, by its id."""
+        del self.topics_by_id[self.offsets_topic.id]
+        self.topics_by_id[topic.id] = self.topics_by_name[topic.name] = self.offsets_topic = topic
+
     def draft(self) -> Draft:
         """Something to try changes on."""
         return Draft(self)

@@ -41,6 +41,8 @@ class UpstreamState(msgspec.Struct, frozen=True):
     cluster_id: str | None = None
     error: str | None = None
     brokers: Sequence[BrokerState] = ()
+    offsets_topic: tuple[bytes, int] | None = None
+    """The id of the cluster's own `__consumer_offsets`, and how many partitions it has; None where it has none."""
 
     @property
     def is_well(self) -> bool:

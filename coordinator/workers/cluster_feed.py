@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
 from coordinator.runtime.io_thread import Thread
@@ -240,7 +241,9 @@ class ClusterFeed:
             )
             for broker in self.brokers
         ]
-        state = UpstreamState(self._cluster.cluster_id, error, brokers)
+        seen = self._monitor.topics.get(OFFSETS_TOPIC)
+        offsets_topic = None if seen is None else (seen.topic_id, seen.partitions)
+        state = UpstreamState(self._cluster.cluster_id, error, brokers, offsets_topic)
         if state != self.state:
             self.state = state
             self._on_changed()

@@ -11,6 +11,7 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.keeper import CatalogueKeeper, Change, Drops
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.messages import AllTopics, AskTopics, Changed, ChangeTopics, TopicsChanged
@@ -65,6 +66,13 @@ class RemoteCatalogueStore(CatalogueKeeper):
         elif not self._reads_later:
             self._reads_later = True
             self.later(self._read)
+
+    def take_offsets_topic(self, topic_id: bytes, partitions: int) -> None:
+        """`__consumer_offsets` is the cluster's, to those who commit what they have read of it."""
+        topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=partitions)
+        for catalogue in (self._catalogue, self._incoming):
+            if catalogue is not None and catalogue.offsets_topic != topic:
+                catalogue.take_offsets_topic(topic)
 
     def _read(self) -> None:
         self._reads_later = False

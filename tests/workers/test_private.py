@@ -9,13 +9,22 @@ from typing import Any
 
 import pytest
 
+from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Address
 from coordinator.opening import CannotStart
 from coordinator.runtime.sockets import private_path
+from coordinator.topology.gateway_view import UpstreamState
+from coordinator.workers import messages
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages import DescribeGroupsRequest
+from protocol.names import GroupId, MemberId, Offset
 from protocol.proxy_header import (
     HEAD_BYTES,
     REST_BYTES_MAX,
@@ -150,6 +159,41 @@ async def test_what_gateways_ask_for_themselves_counts_for_no_address(tmp_path: 
         assert len(connections(played)) == 4
         refused = await played.private_client(HEADER)
         await refused.until_closed()
+
+
+async def test_the_clusters_own_offsets_topic_is_known_by_its_id(tmp_path: Path) -> None:
+    async with private_worker(tmp_path) as played:
+        await serve_group(played)
+        store, seen = played.app.catalogue_store, (b"c" * 16, 60)
+        ours = store.catalogue.offsets_topic.id
+        topics = list(store.catalogue.unsorted())
+        store.got(messages.AllTopics(1, topics, is_first=True, is_last=False))
+        played.app.see_upstream(UpstreamState(offsets_topic=seen))  # while all topics come anew
+        store.got(messages.AllTopics(1, [], is_first=False, is_last=True))
+        played.app.see_upstream(UpstreamState(offsets_topic=seen))
+        found = store.catalogue.by_id(seen[0])
+        assert found is not None
+        assert (found.name, found.partitions) == (OFFSETS_TOPIC, 60)
+        assert store.catalogue.get(OFFSETS_TOPIC) is found is store.catalogue.offsets_topic
+        assert store.catalogue.by_id(ours) is None
+        assert list(store.catalogue.unsorted()) == topics
+        client = await played.private_client(HEADER)
+        committed = offsets_commit(seen[0], 59)
+        assert [
+            each.error_code for each in (await client_answer(client, committed)).topics[0].partitions
+        ] == [0]
+
+
+def offsets_commit(topic_id: bytes, partition: int) -> bytes:
+    """A commit of one who reads `__consumer_offsets`, in the version that names topics by id."""
+    rows = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=Offset(5))]
+    topic = OffsetCommitRequestTopic(topic_id=topic_id, partitions=rows)
+    request = OffsetCommitRequest(group_id=GroupId(GROUP), member_id=MemberId(""), topics=[topic])
+    return requests.request(ApiKey.OFFSET_COMMIT, 10, request)
+
+
+async def client_answer(client: Client, frame: bytes) -> Any:
+    return codec_for(ApiKey.OFFSET_COMMIT, 10).decode_response(await client.ask(frame), 5)
 
 
 async def test_the_socket_is_this_users_alone_and_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
