@@ -5,12 +5,14 @@ import argparse
 import shlex
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench import figures
 from bench.forwarding import tools
 from bench.forwarding.asking import ask
 from bench.forwarding.frames import LARGE, fill
+from bench.forwarding.kroxylicious import kroxylicious
 from bench.forwarding.streaming import stream
 from bench.forwarding.tables import Measured, markdown
 from bench.forwarding.turns import feel
@@ -36,7 +38,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(options: argparse.Namespace, work: Path) -> Measured:
-    with open_ways(work) as (broker, ways):
+    with ExitStack() as stack:
+        broker, ways = stack.enter_context(open_ways(work))
+        if options.kroxylicious:
+            ways.append(stack.enter_context(kroxylicious(work, broker.address)))
         fill(broker.address, options.records)
         times = [way for _ in range(options.runs) for way in ways]
         fetched = [stream(way, options.seconds) for way in times]
@@ -60,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="of one record, on each way (%(default)s)")  # fmt: skip
     parser.add_argument("--records", type=int, default=200_000, metavar="N",
                         help=f"of {LARGE}, and for Kafka's own tools each time (%(default)s)")  # fmt: skip
+    parser.add_argument("--kroxylicious", action="store_true",
+                        help="beside it, too, which listens on all interfaces of this machine")  # fmt: skip
     parser.add_argument("--write", type=Path, nargs="?", const=figures.RESULTS, metavar="FILE",
                         help="write the tables there (bench/RESULTS.md)")  # fmt: skip
     return parser

@@ -19,6 +19,7 @@ DELETE_TOPICS: Final = Api("DeleteTopics", DeleteTopicsRequest, DeleteTopicsResp
 FETCH_VERSION: Final = 11
 PRODUCE_VERSION: Final = 8
 DELETE_TOPICS_VERSION: Final = 3
+METADATA_VERSION: Final = 4
 
 LARGE: Final = "forwarded-large"
 SMALL: Final = "forwarded-small"
@@ -82,7 +83,9 @@ def create(peer: Peer, topic: str) -> None:
     call = wire.encode(wire.CREATE_TOPICS, 2, request(topics=[made], timeout_ms=10_000, validate_only=False))
     call.decode_good(peer.ask(call))
     asked = wire.METADATA.request
-    metadata = wire.encode(wire.METADATA, 4, asked(topics=[asked.MetadataRequestTopic(name=topic)]))
+    metadata = wire.encode(
+        wire.METADATA, METADATA_VERSION, asked(topics=[asked.MetadataRequestTopic(name=topic)])
+    )
     deadline = time.monotonic() + TIMEOUT_S
     while wire.error_codes(metadata.decode(peer.ask(metadata))):
         if time.monotonic() > deadline:
