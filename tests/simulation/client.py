@@ -96,20 +96,24 @@ class Client:
 
     async def answer(self, end: ClientEnd, api: ApiKey, number: int) -> Any:
         """The next answer, which must be that of request `number`. Raises Lost."""
+        answer = requests.answer(api, VERSIONS[api], await self.frame(end, api.name, number))
+        if self.world.tracing:
+            self.world.note(f"{self.name} hears {number} {api.name} {brief(answer)}")
+        return answer
+
+    async def frame(self, end: ClientEnd, api: str, number: int) -> bytes:
+        """The next answer as it came, which must be that of request `number`. Raises Lost."""
         asked = self.world.loop.time()
         try:
             frame = await end.receive(ANSWER_S)
         except Lost:
             late = self.world.loop.time() - asked >= ANSWER_S
             if late and end.server.process.runs:
-                raise Broken("every request is answered", f"{self.name}: {api.name} was not") from None
+                raise Broken("every request is answered", f"{self.name}: {api} was not") from None
             raise
         if int.from_bytes(frame[:4], "big") != number:
             raise Broken("answers come in the order of the requests", f"{self.name}: {frame[:4]!r}")
-        answer = requests.answer(api, VERSIONS[api], frame)
-        if self.world.tracing:
-            self.world.note(f"{self.name} hears {number} {api.name} {brief(answer)}")
-        return answer
+        return frame
 
     async def connected(self) -> ClientEnd:
         """The connection, a new one where there is none. Raises Lost."""
@@ -200,8 +204,8 @@ class Client:
 
     # --- reads ---
 
-    async def fetch(self, topics: Sequence[str] = (TOPIC,)) -> ErrorCode:
-        """Read all committed offsets of the group, and check them."""
+    async def fetch(self, topics: Sequence[str] = (TOPIC,), into: dict[Key, int] | None = None) -> ErrorCode:
+        """Read all committed offsets of the group, and check them; they are put `into` a dict, if one is given."""
         began = self.world.loop.time()
         wanted = [
             hot.OffsetFetchRequestTopic(name=topic, partition_indexes=list(range(PARTITIONS)))
@@ -223,6 +227,8 @@ class Client:
             for answer in topic.partitions
         }
         self.world.history.fetched(values, began)
+        if into is not None:
+            into.update(values)
         return ErrorCode.NONE
 
 

@@ -185,7 +185,7 @@ class TopicKeeper(Client):
         while True:
             try:
                 await self._create()
-                await self.pause(40)
+                await self.pause(25)
                 await self._delete()
                 await self.pause(5)
             except Lost:

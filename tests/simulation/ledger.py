@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coordinator.partitions.book import UNDER_WAY, is_book
 from protocol.embedded import decode_assignment
-from protocol.names import Partition
+from protocol.names import GroupId, Partition
 from storage.format.batch import iter_batches, iter_records
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -199,12 +200,23 @@ class Ledger:
         removed = None if group is None else group.offsets.pop(where, None)
         if group is None or removed is None:
             return
-        if not self._world.history.is_being_deleted((key.group, key.topic, key.partition)):
+        if self._may_go(book, key):
+            pass
+        elif not self._world.history.is_being_deleted((key.group, key.topic, key.partition)):
             self._check_expiry(key, group, removed, batch.at_ms)
             self._world.history.counts["expired"] += 1
         self._world.history.removed((key.group, key.topic, key.partition))
         if group.value is None and not group.offsets:
             del book.groups[key.group]
+
+    def _may_go(self, book: PartitionBook, key: OffsetKey) -> bool:
+        """Whether this is a mark of a group that was taken over, or of a group that is being given back."""
+        if is_book(GroupId(key.group)):
+            return True
+        marks = (
+            group.offsets.get((key.group, 0)) for name, group in book.groups.items() if is_book(GroupId(name))
+        )
+        return any(mark is not None and mark.offset == UNDER_WAY for mark in marks)
 
     def _metadata(self, book: PartitionBook, key: GroupKey, value: Any) -> None:
         group = book.groups.get(key.group)

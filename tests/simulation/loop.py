@@ -213,6 +213,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         assert self.network is not None, "no network"
         return self.network.listen(sock, protocol_factory)
 
+    async def create_unix_server(self, protocol_factory: Any, *_: Any, sock: Any = None, **__: Any) -> Any:
+        return await self.create_server(protocol_factory, sock=sock)
+
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> "asyncio.Future[Any]":

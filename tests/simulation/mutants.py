@@ -276,6 +276,18 @@ MUTANTS: Final = (
         "self.deletions = Deletions(offsets_partitions)",
     ),
     Mutant(
+        "a group that was taken over is taken over again",
+        "coordinator.partitions.adoption",
+        "        if shard.mark_of(group_id) in OURS:\n            waiting.wait_for(shard.book.ticket)\n",
+        "        if False:\n            waiting.wait_for(shard.book.ticket)\n",
+    ),
+    Mutant(
+        "a group that was given back stays",
+        "coordinator.partitions.adoption",
+        "            if kept is not None:\n                shard.make_void(kept)\n",
+        "",
+    ),
+    Mutant(
         "a new segment's name is not made durable",
         "storage.partition.log",
         "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",

@@ -61,6 +61,8 @@ class Network:
         self.loop = loop
         self.listeners: dict[int, Listener] = {}
         self.open: dict[int, ServerEnd] = {}
+        self.greeting = b""
+        """What every connection begins with."""
         self._seed = seed
         self._count = 0
         self._nameless = Process(loop, "nameless")
@@ -84,6 +86,8 @@ class Network:
         rng = random.Random(f"{self._seed}/{self._count}")
         client = ClientEnd(self, rng, self._count)
         client.server = self.open[self._count] = ServerEnd(self, rng, client, listener)
+        if self.greeting:
+            client.send(self.greeting)
         return client
 
     def cut(self, process: Process) -> None:
@@ -153,6 +157,9 @@ class ServerEnd(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("10.0.0.1", self.number) if name == "peername" else default
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = cast(asyncio.Protocol, protocol)
 
     # what the node's connection does
 

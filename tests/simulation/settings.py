@@ -42,6 +42,8 @@ SETTINGS: Final = Settings(
     shutdown_timeout_ms=1_000,
     worker_timeout_ms=2_000,
 )
+PRIVATE_SHARE: Final = 0.5
+"""How many of the nodes that are alone offer what only gateways ask for."""
 NODES: Final = (1, 1, 2, 3)
 """How many nodes a world has, each as likely."""
 
@@ -49,4 +51,8 @@ NODES: Final = (1, 1, 2, 3)
 def chosen(rng: Random, **fixed: Any) -> Settings:
     """The settings of a world."""
     flush = rng.choice(["always", "always", "os"])
-    return msgspec.structs.replace(SETTINGS, log_flush=flush, workers=rng.choice(NODES), **fixed)
+    workers = rng.choice(NODES)
+    if workers == 1 and rng.random() < PRIVATE_SHARE:
+        # As behind a gateway, whose cluster nobody asks for anything: groups may begin without a mark.
+        fixed |= {"upstream_bootstrap_servers": (Address("10.9.9.9", 9092),), "gateway_adopt": "off"}
+    return msgspec.structs.replace(SETTINGS, log_flush=flush, workers=workers, **fixed)

@@ -8,7 +8,9 @@ from typing import Any
 
 from coordinator.config import Settings
 from protocol.names import Partition
+from protocol.proxy_header import ProxyHeader, encode_proxy_header
 from storage.errors import CorruptLog
+from tests.simulation.adopters import Adopter, Mover
 from tests.simulation.client import Client
 from tests.simulation.committers import (
     Committer,
@@ -70,6 +72,8 @@ class World:
         self.silent: dict[str, float] = {}
         """Members whose process has ended, and when."""
         self.settings: Settings = chosen(self.rng)
+        if self.settings.is_gateway:
+            self.network.greeting = encode_proxy_header(ProxyHeader(None, None))
         self.events: list[str] = []
         self.graves: list[Body] = []
         """Processes that have ended; they are kept, as nothing of them may run again, not even what cleans up."""
@@ -261,6 +265,8 @@ class World:
         ]
         for number in range(2):
             clients += [Committer(self, f"committer-{number}-{i}", f"simple-{number}") for i in range(2)]
+        if self.settings.is_gateway:
+            clients += [Adopter(self, "adopter", "moved"), Mover(self, "mover", "moved")]
         clients += [Deleter(self, f"deleter-{i}", "deleted") for i in range(2)]
         for number, static in ((0, False), (1, True), (2, False)):
             clients += [

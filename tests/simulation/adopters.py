@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that takes a group over from its cluster and gives it back, again and again, while others use the group.
+
+The cluster is imagined: whenever the group is there, it has offsets that were never seen before.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coordinator.api.private import adopt_group, give_back_group
+from protocol.errors import ErrorCode
+from protocol.headers import RequestHeader, encode_request_header
+from tests.net import requests
+from tests.simulation.client import all_keys
+from tests.simulation.committers import Committer
+from tests.simulation.history import NOTHING, Broken, Key, Write
+from tests.simulation.settings import TOPIC
+
+FIXED = 5
+"""Bytes before the body of an answer with a flexible header."""
+NOT_TAKEN = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_COORDINATOR})
+"""Errors that say for certain that a group was not taken over by this request."""
+NOT_GIVEN = frozenset(
+    {ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND}
+)
+WAITS = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+
+
+class Mover(Committer):
+    """Uses the group, wherever that is."""
+
+    pause_s = 4.0
+
+
+class Adopter(Committer):
+    """Moves one group to and fro, and deletes it where it is here."""
+
+    pause_s = 1.5
+
+    async def _one(self) -> None:
+        mark = await self._ask(adopt_group.API, {"epoch": 0, "unknown": False, "offsets": None})
+        if mark.error_code:
+            await self.pause(0.2)
+        elif not mark.adopted or self.rng.random() < 0.3:
+            await self._take_over(mark.epoch, was_here=bool(mark.adopted))
+        elif self.rng.random() < 0.3:
+            await self._give_back()
+        elif self.rng.random() < 0.2:
+            await self._delete_group()
+
+    async def _take_over(self, epoch: int, *, was_here: bool) -> None:
+        writes = self.world.history.begin_commit(all_keys(self.group)[: self.rng.randint(1, 6)])
+        kind = adopt_group.AdoptGroupRequest.AdoptedTopic
+        values = {key: write.value for key, write in writes.items()}
+        offsets = _rows(kind, kind.AdoptedPartition, values)
+        self._promised[self._correlation + 1] = list(writes.values())
+        answer = await self._ask(adopt_group.API, {"epoch": epoch, "unknown": False, "offsets": offsets})
+        error = ErrorCode(answer.error_code)
+        if error is ErrorCode.NONE and answer.taken:
+            if was_here:
+                raise Broken("a group is taken over once", f"{self.group}: {answer.taken} offsets again")
+            self._taken(writes)
+        elif error is ErrorCode.NONE or error in NOT_TAKEN:
+            for write in writes.values():
+                self.world.history.refused(write)
+        elif error not in WAITS:
+            raise Broken("errors are those that the state allows", f"{self.name} got {error.name}")
+
+    def _taken(self, writes: Mapping[Key, Write]) -> None:
+        self.world.history.counts["adoptions"] += 1
+        for key, write in writes.items():
+            if write.value in self._early:
+                raise Broken("nothing is answered before it is durable", f"{self.name}: {key}")
+            self.world.history.acknowledged(key, write)
+
+    async def _give_back(self) -> None:
+        """What the group has was written to the cluster: it is the cluster's, unless it has changed since."""
+        values: dict[Key, int] = {}
+        if await self.fetch(into=values) is not ErrorCode.NONE:
+            return
+        writes = {key: self.world.history.begin(key, NOTHING) for key in values}
+        kind = give_back_group.GiveBackGroupRequest.GivenTopic
+        there = {key: value for key, value in values.items() if value != NOTHING}
+        answer = await self._ask(give_back_group.API, {"offsets": _rows(kind, kind.GivenPartition, there)})
+        error = ErrorCode(answer.error_code)
+        if error is ErrorCode.NONE:
+            self.world.history.counts["given back"] += 1
+        elif error not in NOT_GIVEN and error not in WAITS:
+            raise Broken("errors are those that the state allows", f"{self.name} got {error.name}")
+        for key, write in writes.items():
+            if error is ErrorCode.NONE:
+                self.world.history.acknowledged(key, write)
+            elif error in NOT_GIVEN:
+                self.world.history.refused(write)
+
+    async def _ask(self, api: Any, values: dict[str, Any]) -> Any:
+        """Send a private request and wait for its answer. Raises Lost."""
+        end = await self.connected()
+        self._correlation += 1
+        header = RequestHeader(api.key, 0, self._correlation, "gateway")
+        body = api.schema.codecs[0].encode_request(
+            api.schema.request(version=0, group_id=self.group, **values)
+        )
+        if self.world.tracing:
+            self.world.note(f"{self.name} asks {self._correlation} {api.key} {values}")
+        end.send(requests.framed(encode_request_header(header, flexible=True) + body))
+        answer = api.schema.codecs[0].decode_response(
+            await self.frame(end, str(api.key), self._correlation), FIXED
+        )
+        if self.world.tracing:
+            self.world.note(f"{self.name} hears {self._correlation} {answer}")
+        return answer
+
+
+def _rows(topic: Any, partition: Any, values: Mapping[Key, int]) -> list[Any]:
+    rows = [
+        partition(
+            version=0,
+            partition_index=index,
+            committed_offset=value,
+            committed_leader_epoch=-1,
+            committed_metadata="",
+        )
+        for (_, _, index), value in values.items()
+    ]
+    return [topic(version=0, topic=TOPIC, partitions=rows)] if rows else []
