@@ -13,6 +13,7 @@ from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
+from coordinator.jobs.declared_ends import DeclaredEnds, declared_ends
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
@@ -162,6 +163,7 @@ class App(Parts):
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
+        self.topics = store.catalogue.unsorted
         store.catalogue.refusals = self.stats.limit_refusals
         store.on_topics_deleted = self.drop_offsets
         return Node(
@@ -240,11 +242,15 @@ class App(Parts):
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
+            ends=None if self.settings.is_gateway else self._declared_ends,
         )
         self.admin, url = await start_admin(
             address, collector, self.collectors(), self.clock.nanos, self.readiness, self._preview_expiry
         )
         return url
+
+    async def _declared_ends(self) -> DeclaredEnds:
+        return await declared_ends(self.manager, self.topics(), self.settings)
 
     def collectors(self) -> "list[Collector]":
         """What /metrics has beside the metrics of every node."""

@@ -8,16 +8,17 @@ No label holds a group, a member or a topic, since what clients name is not boun
 """
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from coordinator.admin.reference import groups, log, node, offsets, requests
+from coordinator.admin.reference import cluster, groups, log, node, offsets, requests
 from coordinator.admin.reference.described import Counter, Gauge
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.progress import RebalanceCause
+from coordinator.jobs.declared_ends import DeclaredEnds
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
@@ -83,7 +84,9 @@ class NodeCollector(Collector):
         limits: LimitWatch,
         space: Callable[[], Space | None],
         groups_top: int,
+        ends: Callable[[], Awaitable[DeclaredEnds]] | None,
     ) -> None:
+        """`ends` finds where partitions end; None where something else shows the lag of groups."""
         self.stats = stats
         self.manager = manager
         self.log = log_manager
@@ -95,10 +98,12 @@ class NodeCollector(Collector):
         self._limits = limits
         self._space = space
         self._groups_top = groups_top
+        self._ends = ends
 
     async def count_groups(self) -> None:
         """Count the groups, for what is collected from now on."""
-        self.group_counts = await count_groups(self.manager, self._groups_top)
+        ends = await self._ends() if self._ends is not None and self._groups_top else None
+        self.group_counts = await count_groups(self.manager, self._groups_top, ends)
 
     def collect(self) -> Iterable[Metric]:
         """All metrics."""
@@ -183,6 +188,11 @@ class NodeCollector(Collector):
             for count, group_id in top:
                 family.add_metric([group_id], count)
             yield family
+        if self.group_counts.lags:
+            lag = cluster.GROUP_LAG.family()
+            for records, group_id in self.group_counts.lags:
+                lag.add_metric([group_id], records)
+            yield lag
 
     def _rebalance_durations(self) -> Iterator[Metric]:
         durations = groups.REBALANCE_DURATION.family()

@@ -51,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = Address("127.0.0.1", 9308)
     metrics_groups_top: Annotated[
         Annotated[int, Meta(ge=0, le=1_000)],
-        "How many groups /metrics names: those that commit most and those that rebalance most, so many of each.",
+        "How many groups /metrics names: of those that commit most, rebalance most or are furthest behind, so many.",
     ] = 0
     node_id: Annotated[Natural, "The id of this node, which clients see as a broker's."] = 1
     cluster_id: Annotated[

@@ -7,6 +7,7 @@ from collections import Counter
 
 import msgspec
 
+from coordinator.jobs.declared_ends import DeclaredEnds, lag_of
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 from protocol.names import GroupId
@@ -20,6 +21,8 @@ class GroupCounts(msgspec.Struct):
     """Of the groups that have committed most, how many offsets since they are in memory; most first."""
     rebalances: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
     """Of the groups that have rebalanced most, how often since they are in memory; most first."""
+    lags: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
+    """Of the groups that are furthest behind the ends that are declared, by how much in all; most first."""
 
 
 class _Top:
@@ -43,18 +46,26 @@ class _Top:
         return sorted(self._lowest_first, reverse=True)
 
 
-async def count_groups(manager: GroupMetadataManager, top: int = 0) -> GroupCounts:
-    """Count them in slices that leave the event loop to others, and find the `top` groups by what they do."""
+async def count_groups(
+    manager: GroupMetadataManager, top: int = 0, ends: DeclaredEnds | None = None
+) -> GroupCounts:
+    """Count them in slices that leave the event loop to others, and find the `top` groups by what they do.
+
+    With `ends` also those that are furthest behind these.
+    """
     counts = GroupCounts()
-    commits, rebalances = _Top(top), _Top(top)
+    commits, rebalances, lags = _Top(top), _Top(top), _Top(top)
     slices = Slices(manager.clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             counts.states[kept.group.state] += 1
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
+            if ends:
+                lags.offer(await lag_of(kept, ends, slices), kept.group_id)
             if slices.over:
                 await slices.give_way()
     counts.commits = commits.highest_first()
     counts.rebalances = rebalances.highest_first()
+    counts.lags = lags.highest_first()
     return counts

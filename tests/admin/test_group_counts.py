@@ -5,8 +5,10 @@ import asyncio
 from collections import Counter
 
 from coordinator.groups.classic.state import GroupState
+from coordinator.jobs.declared_ends import OFFSETS_PER_STEP, lag_of
 from coordinator.jobs.group_counts import GroupCounts, count_groups
-from coordinator.runtime.slices import SLICE_NS
+from coordinator.runtime.slices import SLICE_NS, Slices
+from protocol.names import GroupId
 from tests.groups.harness import Cluster
 
 GROUPS = 20
@@ -25,3 +27,23 @@ async def test_groups_are_counted_in_slices() -> None:
         await asyncio.sleep(0)
     assert turns >= GROUPS
     assert counting.result() == GroupCounts(Counter({GroupState.STABLE: 1, GroupState.EMPTY: GROUPS - 1}))
+
+
+async def test_the_lag_of_a_large_group_is_counted_in_slices() -> None:
+    cluster = Cluster()
+    cluster.clock.look_ns = SLICE_NS + 1
+    for group, offset in (("reader", 1), ("made", 4)):
+        cluster.commit_all({"t": dict.fromkeys(range(2 * OFFSETS_PER_STEP + 1), offset)}, group=group)
+    made, reader = cluster.manager.find(GroupId("made")), cluster.manager.find(GroupId("reader"))
+    assert made is not None
+    assert reader is not None
+    ends = made.offsets.by_topic
+    counting = asyncio.ensure_future(lag_of(reader, ends, Slices(cluster.clock.nanos)))
+    turns = 0
+    while not counting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns > 3
+    assert counting.result() == 3 * (2 * OFFSETS_PER_STEP + 1)
+    assert await lag_of(made, ends, Slices(cluster.clock.nanos)) == 0
+    assert (await count_groups(cluster.manager, 1, ends)).lags == [(counting.result(), "reader")]

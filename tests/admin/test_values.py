@@ -131,6 +131,22 @@ async def test_only_the_groups_that_do_most_are_named(naming: Running) -> None:
     assert len(re.findall(r"^groupkeeper_group_rebalances_total", text, re.MULTILINE)) == 1
 
 
+async def test_the_groups_that_are_furthest_behind_their_ends_are_named(tmp_path: Path) -> None:
+    """Where ends are declared; and no lag is made up where they are not."""
+    async with node(tmp_path / "data", metrics=True, metrics_groups_top=2, end_group="made") as running:
+        client = await running.client()
+        for group, offset in (("near", 9), ("far", 1), ("beyond", 12), ("middle", 5)):
+            assert not await client.commit(group, 0, offset)
+        _, _, text = await get(running, "/metrics")
+        assert "groupkeeper_group_lag" not in text
+        assert not await client.commit("made", 0, 10)
+        _, _, text = await get(running, "/metrics")
+        assert re.findall(r"^groupkeeper_group_lag.*", text, re.MULTILINE) == [
+            'groupkeeper_group_lag{consumergroup="far"} 9.0',
+            'groupkeeper_group_lag{consumergroup="middle"} 5.0',
+        ]
+
+
 async def test_the_room_on_the_disk_is_looked_at_again(running: Running) -> None:
     running.disk.room = Space(free=3, size=7)
     jobs = running.app.disk_jobs

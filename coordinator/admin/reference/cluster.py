@@ -16,7 +16,9 @@ GROUP_LAG: Final = Gauge(
     "records",
     BY_GROUP,
     since=MEASURED,
-    more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`.",
+    more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`. A node "
+    "without a cluster shows it with `metrics.groups.top = N` of the N groups that are furthest behind, as far as end "
+    "groups that the same node leads say where the work ends ([offsets.md](offsets.md)).",
     elsewhere="kafka_exporter and kminion, by topic",
 )
 GROUP_STABLE_LAG: Final = Gauge(

@@ -15,8 +15,8 @@ shows them to Prometheus, together with the usual `process_*` and `python_info`;
 its own.
 
 No label holds the name of a group, a member or a topic: clients choose those, so their number has no bound. There are
-two exceptions, and both are bounded: with `metrics.groups.top = N` the N groups that commit most, and the N that
-rebalance most, are shown by name to everybody who may read /metrics; and a gateway shows
+two exceptions, and both are bounded: with `metrics.groups.top = N` the N groups that commit most, the N that rebalance
+most, and the N that are furthest behind are shown by name to everybody who may read /metrics; and a gateway shows
 [the lag of its groups](#in-front-of-a-kafka-cluster), unless `metrics.lag = off`.
 
 **Since** says from when on a metric counts: `start` is the start of the process, where counters are 0; `now` is what is
