@@ -7,7 +7,8 @@ mark is UNDER_WAY first, and what is written then is of no group that clients ca
 until the mark is ADOPTED; and void is cleared away before anything else is done with the group.
 
 What was read of the cluster counts only while no mark of the partition was taken away since (`book.py`): an adopter
-that has slept while its group came, committed, and went back has read offsets that are older than the cluster's.
+that has slept while its group came, committed, and went back has read offsets that are older than the cluster's. And it
+counts for a moment only, as clients at the cluster go on without our knowing.
 
 A group that is nowhere gets no mark, or a client that asks for endless ids would fill the log: it is *vacant* for a
 moment, in memory. Its mark BEGUN comes with its first record, and goes some time after the group (`mark_expiry.py`).
@@ -37,6 +38,8 @@ AT_ONCE: Final = 500
 PER_STEP: Final = 50
 """Of more than that so many are appended before others get a chance: some 500 microseconds."""
 COMPARED_PER_STEP: Final = 500
+READING_MS: Final = 30_000
+"""What was read of the cluster counts for so long. Who reads for longer, or sleeps meanwhile, has to read again."""
 VACANT_MS: Final = 10_000
 """For so long the cluster is not asked again about a group that it knows nothing of."""
 
@@ -59,6 +62,8 @@ class Reading(NamedTuple):
     offsets: Sequence[Offset]
     epoch: int
     """What `Adopted.epoch` was before that."""
+    asked_ms: int
+    """And when that was, by the clock of the node that was asked."""
     is_unknown: bool = False
     """Whether the cluster knows nothing of the group, which has no offsets then."""
 
@@ -74,6 +79,8 @@ class Adopted(NamedTuple):
     """Whether the group is nowhere: it may be asked for, and begin, for a moment."""
     epoch: int = 0
     """How often marks of this partition were taken away."""
+    asked_ms: int = 0
+    """When this was said, in milliseconds of a clock that does not go back."""
 
 
 STALE: Final = ErrorCode.FENCED_LEADER_EPOCH
@@ -101,7 +108,12 @@ class Adoptions:
             shard.mark_of(group_id) in OURS,
             is_vacant=self._is_vacant(shard, group_id),
             epoch=shard.taken_away,
+            asked_ms=self._manager.clock.mono_ms(),
         )
+
+    def _is_new(self, reading: Reading) -> bool:
+        """Whether there was hardly time for a client to join at the cluster, and commit there what was not read."""
+        return 0 <= self._manager.clock.mono_ms() - reading.asked_ms <= READING_MS
 
     def _is_vacant(self, shard: Shard, group_id: GroupId) -> bool:
         until_ms = shard.vacant.get(group_id)
@@ -120,7 +132,7 @@ class Adoptions:
             return Adopted(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.moving:
             return Adopted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if reading.epoch != shard.taken_away:
+        if reading.epoch != shard.taken_away or not self._is_new(reading):
             return Adopted(STALE)
         shard.moving.add(group_id)
         try:

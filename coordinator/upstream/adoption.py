@@ -10,7 +10,8 @@ Moving in (`adopt_group`):
    partition;
 4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
 5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now. If a group has gone to
-   the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew.
+   the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew, as it does
+   where steps 3 to 5 took longer than some seconds.
 
 Of a group that is nowhere the coordinator stores nothing; it may be asked for, for a moment, and gets its mark with the
 first thing that is stored of it.
@@ -150,14 +151,16 @@ class Mark(NamedTuple):
     """Whether it was nowhere a moment ago."""
     epoch: int = 0
     """How often groups of its partition have gone from here to the cluster."""
+    asked_ms: int = 0
+    """When this was said, by the coordinator's clock."""
 
 
 class Reading(NamedTuple):
     """What was read of the cluster about one group."""
 
     offsets: Offsets
-    epoch: int
-    """That of the mark before."""
+    mark: Mark
+    """What the coordinator has said before."""
     is_unknown: bool = False
     """Whether the cluster knows nothing of the group."""
 
@@ -257,6 +260,9 @@ async def _adopt_once(
         return AdoptResult(group, Adopted.LIVE, state=state)
     if state.is_known:
         await there.settled(group)
+        mark = await here.mark(group)  # that may have taken long: what is read from now on is new
+        if mark.is_adopted:
+            return AdoptResult(group, Adopted.ALREADY)
     offsets = await there.committed(group)
     state = await there.state(group)
     if state.is_live and not take_live:
@@ -264,7 +270,7 @@ async def _adopt_once(
     is_unknown = not offsets and not state.is_known
     if dry_run:
         return AdoptResult(group, Adopted.VACANT if is_unknown else Adopted.ADOPTED, offsets, state)
-    outcome = _ADOPTED[await here.adopt(group, Reading(offsets, mark.epoch, is_unknown))]
+    outcome = _ADOPTED[await here.adopt(group, Reading(offsets, mark, is_unknown))]
     if outcome is None:
         return None
     return AdoptResult(group, outcome, offsets if outcome is Adopted.ADOPTED else {}, state)

@@ -7,17 +7,18 @@ from coordinator.upstream.adoption import Mark, Reading, Stored, as_topics
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 
-NOTHING_READ = Reading({}, -1)
+NOTHING_READ = Reading({}, Mark(is_adopted=False))
 
 
 def adopt_request(make: Any, group: GroupId, reading: Reading | None) -> Any:
     """The request, of class `make`; without a reading it only asks."""
     kind = make.AdoptedTopic
-    offsets, epoch, is_unknown = reading or NOTHING_READ
+    offsets, mark, is_unknown = reading or NOTHING_READ
     return make(
         version=0,
         group_id=group,
-        epoch=epoch,
+        epoch=mark.epoch,
+        asked_ms=mark.asked_ms,
         unknown=is_unknown,
         offsets=None if reading is None else as_topics(offsets, kind, kind.AdoptedPartition),
     )
@@ -25,7 +26,7 @@ def adopt_request(make: Any, group: GroupId, reading: Reading | None) -> Any:
 
 def mark_of(answer: Any) -> Mark:
     """What an answer says of the group."""
-    return Mark(bool(answer.adopted), bool(answer.vacant), answer.epoch)
+    return Mark(bool(answer.adopted), bool(answer.vacant), answer.epoch, answer.asked_ms)
 
 
 def stored_of(answer: Any, reading: Reading) -> Stored | None:

@@ -66,7 +66,7 @@ class Played:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
             self.epoch += 1
-        if reading.epoch != self.epoch:
+        if reading.mark.epoch != self.epoch:
             return Stored.STALE
         if reading.is_unknown:
             self.vacant.add(group)

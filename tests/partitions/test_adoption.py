@@ -12,7 +12,7 @@ from coordinator.api import private
 from coordinator.api.private import adopt_group, give_back_group
 from coordinator.api.table import Capabilities, declared
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
-from coordinator.partitions.adoption import AT_ONCE, STALE, VACANT_MS, Adoptions, Offset, Reading
+from coordinator.partitions.adoption import AT_ONCE, READING_MS, STALE, VACANT_MS, Adoptions, Offset, Reading
 from coordinator.partitions.book import book_of, is_book
 from coordinator.partitions.shard import VACANT_MAX, Shard
 from coordinator.tickets import Waiting
@@ -52,9 +52,9 @@ class Gateway:
         self, group: str, offsets: Offsets | None, metadata: str = "", epoch: int | None = None
     ) -> tuple[ErrorCode, bool, int]:
         """(error, whether it is taken over, how many offsets were taken); with the epoch of now, or that one."""
-        if offsets is not None and epoch is None:
-            epoch = (await self.mark(group)).epoch
-        body = adopted(await self.ask(adopt_frame(group, offsets, metadata, epoch or 0)))
+        mark = await self.mark(group)
+        heard = (mark.epoch if epoch is None else epoch, mark.asked_ms)
+        body = adopted(await self.ask(adopt_frame(group, offsets, metadata, heard)))
         return ErrorCode(body.error_code), body.adopted, body.taken
 
     async def mark(self, group: str) -> Any:
@@ -63,8 +63,9 @@ class Gateway:
 
     async def adopt_unknown(self, group: str) -> Any:
         """The answer where the cluster knows nothing of the group."""
-        epoch = (await self.mark(group)).epoch
-        return adopted(await self.ask(adopt_frame(group, {}, epoch=epoch, unknown=True)))
+        mark = await self.mark(group)
+        heard = (mark.epoch, mark.asked_ms)
+        return adopted(await self.ask(adopt_frame(group, {}, heard=heard, unknown=True)))
 
     async def give_back(self, group: str, offsets: Offsets, metadata: str = "") -> ErrorCode:
         frame = await self.ask(give_back_frame(group, offsets, metadata))
@@ -139,11 +140,22 @@ def adopted(frame: bytes) -> Any:
 
 
 def adopt_frame(
-    group: str, offsets: Offsets | None, metadata: str = "", epoch: int = 0, *, unknown: bool = False
+    group: str,
+    offsets: Offsets | None,
+    metadata: str = "",
+    heard: tuple[int, int] = (0, 0),
+    *,
+    unknown: bool = False,
 ) -> bytes:
     kind = adopt_group.AdoptGroupRequest.AdoptedTopic
     topics = None if offsets is None else topics_of(kind, "AdoptedPartition", offsets, metadata)
-    values = {"group_id": group, "epoch": epoch, "unknown": unknown, "offsets": topics}
+    values = {
+        "group_id": group,
+        "epoch": heard[0],
+        "asked_ms": heard[1],
+        "unknown": unknown,
+        "offsets": topics,
+    }
     return frame_of(adopt_group.API, values)
 
 
@@ -237,7 +249,7 @@ async def test_a_group_with_more_partitions_than_a_request_of_clients_may_name_m
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:
-    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0)), after=3)
+    break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), Reading(table(MANY), 0, 0)), after=3)
     gateway.led.manager.needs_marks = False  # even where none is needed
     for epoch in (1, 2):
         assert await gateway.fetch(group) is LOADING
@@ -295,6 +307,18 @@ async def test_what_was_read_before_a_give_back_that_was_broken_off_is_not_store
     break_off(steps, after=5)  # it is to go: the cluster's offsets count
     assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
     assert await gateway.adopt(group, {0: 7}) == (NONE, True, 1)
+
+
+@pytest.mark.parametrize(("later_ms", "error"), [(READING_MS, NONE), (READING_MS + 1, STALE), (-1, STALE)])
+async def test_what_was_read_long_ago_is_not_stored(
+    gateway: Gateway, group: str, later_ms: int, error: ErrorCode
+) -> None:
+    clock = gateway.led.edge.clock
+    clock.passed_ms += 100
+    mark = await gateway.mark(group)
+    clock.passed_ms += later_ms  # of another clock, where it goes back
+    body = adopted(await gateway.ask(adopt_frame(group, {0: 5}, heard=(mark.epoch, mark.asked_ms))))
+    assert (ErrorCode(body.error_code), body.adopted) == (error, error is NONE)
 
 
 async def test_a_group_that_is_nowhere_may_be_asked_for_and_leaves_nothing(gateway: Gateway) -> None:
@@ -538,11 +562,15 @@ class Story:
             assert isinstance(shard, Shard)
             shard.vacant.clear()
 
+    async def heard(self) -> tuple[int, int]:
+        mark = await self.gateway.mark(self.group)
+        return mark.epoch, mark.asked_ms
+
     async def fall_asleep(self) -> None:
         """Read the cluster, as an adopter; a client is there again only after others gave the group back."""
         epoch = (await self.gateway.mark(self.group)).epoch
         if self.here is None:
-            self.asleep = Reading(table(self.cluster), epoch)
+            self.asleep = Reading(table(self.cluster), epoch, 0)
 
     async def wake(self) -> None:
         """Store what was read, after whatever has happened meanwhile."""
@@ -617,7 +645,7 @@ class Story:
             steps = adoptions.adopt(
                 Waiting(),
                 self.group,
-                Reading(table(self.cluster), (await self.gateway.mark(self.group)).epoch),
+                Reading(table(self.cluster), *await self.heard()),
             )
         break_off(steps, after=self.rng.randrange(20))
         await settle()

@@ -69,7 +69,7 @@ class World:
         def store() -> Stored:
             if self.marked:
                 return Stored.THERE
-            if reading.epoch != self.epoch:
+            if reading.mark.epoch != self.epoch:
                 return Stored.STALE
             if reading.is_unknown and not self.here:
                 self.vacant = True

@@ -21,12 +21,14 @@ from protocol.names import GroupId
 class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
     """A group and what the cluster has committed for it; without that it is only asked about.
 
-    `epoch` is what the answer to that had, before the cluster was read; `unknown`: it knows nothing of the group.
+    `epoch` and `asked_ms` are what the answer to that had, before the cluster was read; `unknown`: it knows nothing of
+    the group.
     """
 
     AdoptedTopic: Any
     group_id: GroupId
     epoch: int
+    asked_ms: int
     unknown: bool
     offsets: list[Any] | None
 
@@ -42,6 +44,7 @@ class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
     adopted: bool
     vacant: bool
     epoch: int
+    asked_ms: int
     taken: int
 
 
@@ -58,7 +61,7 @@ def _adopt(
     offsets = yield from offsets_of(request.offsets or [])
     adopted = Adopted(ErrorCode.INVALID_REQUEST)
     if offsets is not None and not (offsets and request.unknown):
-        reading = Reading(offsets, request.epoch, request.unknown)
+        reading = Reading(offsets, request.epoch, request.asked_ms, request.unknown)
         adopted = yield from node.door.adoptions.adopt(ctx, request.group_id, reading)
     return _response(adopted, ctx.api_version)
 
@@ -95,6 +98,7 @@ def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:
         adopted=adopted.is_adopted,
         vacant=adopted.is_vacant,
         epoch=adopted.epoch,
+        asked_ms=adopted.asked_ms,
         taken=adopted.taken,
     )
     return response
