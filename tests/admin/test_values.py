@@ -190,6 +190,13 @@ async def test_a_node_with_a_damaged_partition_is_ready_but_not_complete_and_say
         assert await metric(running, "partitions", state="failed") == 1
         assert await metric(running, "partitions", state="owned") == PARTITIONS - 1
         assert await metric(running, "partition_load_failures_total") == 1
+        client = await running.client()
+        heard = await client.commit(running.group_in(1), 0, 4)
+        assert not await client.commit(running.group_in(2), 0, 4)
+    assert heard is ErrorCode.NOT_COORDINATOR
+    for page, heading in (("operations.md", "## Damage"), ("runbooks.md", "## GroupkeeperPartitionsFailed")):
+        section = (DOC.parent / page).read_text().partition(heading)[2].partition("\n## ")[0]
+        assert f"hear {heard.name}" in " ".join(section.split())
 
 
 async def test_ready_says_what_cannot_be_written_and_what_fails(tmp_path: Path) -> None:
