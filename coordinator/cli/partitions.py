@@ -21,9 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-DataDir = Annotated[
-    Path, typer.Option(metavar="DIR", help="The data directory of the running supervisor. [default: data]")
-]
+DataDir = Annotated[Path, typer.Option(metavar="DIR", help="The data directory of the running supervisor.")]
 Timeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait until it is done.")
 ]

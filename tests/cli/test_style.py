@@ -54,6 +54,7 @@ def test_help_has_one_style(groupkeeper: Command, words: tuple[str, ...]) -> Non
     assert re.fullmatch(r"\s+--help\s+Show this message and exit\.", lines[-1]) or words == ("audit",)
     assert "--help" in ran.stdout
     assert max(map(len, lines)) <= 80
+    assert not re.search(r"\[default: [^]]*\]\s+\[default", ran.stdout), "a default is told twice"
 
 
 @pytest.mark.parametrize("words", list(trees()), ids=" ".join)
