@@ -18,7 +18,7 @@ from bench.installed import groupkeeper
 from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
 from tests.support.ports import free_ports
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parent.parent
@@ -45,12 +45,8 @@ def commands() -> list[str]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("readme"))
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("readme")) as service:
         yield service
-    finally:
-        service.close()
 
 
 def test_the_commands_are_those_that_are_run_here() -> None:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.installed import groupkeeper
 from tests.kafka.broker import KafkaBroker
 from tests.support.ports import free_ports
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
 QUEUE, ELSEWHERE, TESTS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -24,12 +24,8 @@ HERE, CLUSTER = "127.0.0.1:9092", "127.0.0.1:9192"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path / "service", settings={"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path / "service", settings={"group.initial.rebalance.delay.ms": 0}) as service:
         yield service
-    finally:
-        service.close()
 
 
 def run(code: str, work: Path) -> str:

@@ -23,7 +23,7 @@ from tests.support.missing import skip_or_fail
 from tests.support.ports import free_ports
 from tests.support.processes import REPOSITORY, ServerProcess
 from tests.support.raw import RawConnection, commit_offsets, create_topic, heartbeat, wait_for_coordinator
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
 
@@ -86,13 +86,9 @@ class Prometheus:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     settings = {"metrics.groups.top": 5, "group.initial.rebalance.delay.ms": 50}
-    service = Service(tmp_path_factory.mktemp("node"), settings)
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("node"), settings) as service:
         create_topic(service.bootstrap, "orders", 2)
         yield service
-    finally:
-        service.close()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from coordinator.version import __version__, is_compiled
 from tests.support.raw import commit_offsets, create_topic
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 GATEWAYS = "## In front of a Kafka cluster"
@@ -23,12 +23,8 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("metrics"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("metrics"), {"group.initial.rebalance.delay.ms": 0}) as service:
         yield service
-    finally:
-        service.close()
 
 
 def get(service: Service, path: str) -> tuple[int, str]:

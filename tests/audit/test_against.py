@@ -29,7 +29,7 @@ from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.audit.logs import commit, make_batch
 from tests.kafka.broker import KafkaBroker
-from tests.support.service import Service
+from tests.support.service import serving
 from tests.support.waiting import wait_until
 
 PARTITIONS = 6
@@ -124,19 +124,13 @@ def check_while_commits_go_on(spark: SparkSession, bootstrap: str, log_dir: Path
 
 
 def test_our_own_log_says_what_we_say_while_commits_go_on(spark: SparkSession, tmp_path: Path) -> None:
-    service = Service(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0}) as service:
         check_while_commits_go_on(spark, service.bootstrap, service.data_dir, tmp_path / "out")
-    finally:
-        service.close()
 
 
 def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_path: Path) -> None:
     """Of two groups: one has a commit in the log that the node never had, the other one has not."""
-    service = Service(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0}) as service:
         admin = AdminClient({"bootstrap.servers": service.bootstrap})
         admin.create_topics([NewTopic("work", 1)])["work"].result(30)
         for name in ("right", "wrong"):
@@ -154,8 +148,6 @@ def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_p
         manager.append([Entry(partition, end, batch)], sync=True)
         manager.close()
         report = audited(spark, log_dir, tmp_path / "out", service.bootstrap)
-    finally:
-        service.close()
     (found,) = [one for one in report.findings if one.check == "state_differs"]
     assert (found.severity, found.partition, found.count) == ("error", partition, 1)
     assert found.message == "group 'wrong', work-0: the log says 4242 (epoch -1), the cluster 7 (epoch -1)"

@@ -17,7 +17,7 @@ from protocol.apis import ApiKey
 from tests.cli.answers import coordinator, metadata
 from tests.cli.fake import FakeNode
 from tests.support.raw import create_topic
-from tests.support.service import Service
+from tests.support.service import serving
 from tests.support.waiting import wait_until
 
 PARTITIONS = 4
@@ -94,12 +94,8 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     if request.param == "kafka":
         yield request.getfixturevalue("kafka_broker").bootstrap
         return
-    service = Service(tmp_path_factory.mktemp("service"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("service"), {"group.initial.rebalance.delay.ms": 0}) as service:
         yield service.bootstrap
-    finally:
-        service.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support import raw
 from tests.support.command import groupkeeper
-from tests.support.service import Service
+from tests.support.service import serving
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -19,9 +19,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
-    service = Service(tmp_path)
-    try:
-        service.start()
+    with serving(tmp_path) as service:
         raw.create_topic(service.bootstrap, "orders", 4)
         for group in ("a", "b"):
             raw.wait_for_coordinator(service.bootstrap, group)
@@ -59,8 +57,6 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
         service.kill9()
         unclean = run("--data-dir", str(service.data_dir))
         assert (unclean.returncode, "not stopped cleanly" in unclean.stderr) == (1, True)
-    finally:
-        service.close()
 
 
 @pytest.mark.parametrize(

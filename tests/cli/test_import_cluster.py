@@ -13,18 +13,14 @@ from coordinator.cli.groups.changes import Current
 from coordinator.cli.takeover import Takeover, plan_takeover
 from tests.cli.conftest import Command, consuming
 from tests.support import raw
-from tests.support.service import Service
+from tests.support.service import serving
 
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """HOST:PORT of the node that takes over."""
-    service = Service(tmp_path_factory.mktemp("target"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("target"), {"group.initial.rebalance.delay.ms": 0}) as service:
         yield service.bootstrap
-    finally:
-        service.close()
 
 
 class Import:

@@ -15,7 +15,7 @@ from storage.disk.layout import OFFSETS_TOPIC
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic
-from tests.support.service import Service, wait_until
+from tests.support.service import Service, serving, wait_until
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -73,21 +73,15 @@ def test_a_file_in_the_place_of_the_directory_is_a_mistake(tmp_path: Path) -> No
 
 
 def test_a_new_nodes_directory_has_nothing_that_is_damaged(tmp_path: Path) -> None:
-    service = Service(tmp_path)
-    try:
-        service.start()
+    with serving(tmp_path) as service:
         service.terminate()
-    finally:
-        service.close()
     done = run("check", "--data-dir", str(service.data_dir))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(" 0 damaged\n")
 
 
 def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) -> None:
-    service = Service(tmp_path, {"offsets.topic.num.partitions": 2})
-    try:
-        service.start()
+    with serving(tmp_path, {"offsets.topic.num.partitions": 2}) as service:
         create_topic(service.bootstrap, "t", 1)
         for number in range(3):
             commit_offsets(service.bootstrap, "g", "t", {0: number})
@@ -104,8 +98,6 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
         done = groupkeeper("groups", "list", "--bootstrap", service.bootstrap)
         assert (done.returncode, done.stdout) == (1, "")
         assert f"the groups of 1 partition are missing, as not served now: {partition} " in done.stderr
-    finally:
-        service.close()
 
 
 def body(service: Service) -> str:

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from tests.support.raw import commit_offsets, create_topic
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 TOPIC = "orders"
@@ -24,13 +24,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
         "max.groups": 1,
         "log.flush": "os",
     }
-    service = Service(tmp_path, settings)
-    try:
-        service.start()
+    with serving(tmp_path, settings) as service:
         create_topic(service.bootstrap, TOPIC, 2)
         yield service
-    finally:
-        service.close()
 
 
 def test_a_consumer_that_finds_no_room_joins_once_there_is_some(service: Service) -> None:

@@ -18,7 +18,7 @@ import pytest
 from tests.incidents.play import INCIDENTS
 from tests.incidents.recording import INTERVAL_S, RECORDED, RULES, metrics_of_the_rules, recorded
 from tests.support.missing import skip_or_fail
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 ALERTS: Final = tuple(re.findall(r"- alert: (\w+)", RULES.read_text()))
 MINUTE: Final = 60 // INTERVAL_S
@@ -120,12 +120,8 @@ def test_the_rules_are_rules(promtool: str) -> None:
 
 
 def test_the_metrics_are_as_prometheus_likes_them(promtool: str, tmp_path: Path) -> None:
-    service = Service(tmp_path)
-    try:
-        service.start()
+    with serving(tmp_path) as service:
         assert run(promtool, "check", "metrics", stdin=scraped(service)) == ""
-    finally:
-        service.close()
 
 
 def scraped(service: Service) -> str:

@@ -6,7 +6,7 @@ Both run against a real broker and against a topic of ours whose end is declared
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +15,9 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from coordinator.catalogue.configs import END_GROUP
 from tests.cli.conftest import Command, runner
 from tests.kafka.broker import KafkaBroker
+from tests.kafka.declared import declared_topic
 from tests.kafka.java_shell import JavaShell
 from tests.support import raw
 from tests.support.service import Service
@@ -64,21 +64,8 @@ def on_real(kafka_broker: KafkaBroker) -> Place:
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("ours"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
-        yield service
-    finally:
-        service.close()
-
-
-@pytest.fixture(scope="module")
 def on_ours(ours: Service) -> Place:
-    topic = f"declared-{uuid.uuid4().hex[:8]}"
-    raw.create_topic(ours.bootstrap, topic, len(ENDS), configs={END_GROUP: "makers"})
-    raw.commit_offsets(ours.bootstrap, "makers", topic, ENDS)
-    return Place(ours.bootstrap, topic, is_real=False)
+    return Place(ours.bootstrap, declared_topic(ours.bootstrap, ENDS), is_real=False)
 
 
 class Done(NamedTuple):

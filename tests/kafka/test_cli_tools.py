@@ -4,7 +4,6 @@
 import base64
 import re
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
@@ -26,20 +25,10 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(
-    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def server(kind: str, request: pytest.FixtureRequest) -> str:
     """HOST:PORT of a cluster."""
-    if kind == "real":
-        broker: KafkaBroker = request.getfixturevalue("kafka_broker")
-        yield broker.bootstrap
-        return
-    service = Service(tmp_path_factory.mktemp("ours"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
-        yield service.bootstrap
-    finally:
-        service.close()
+    running: KafkaBroker | Service = request.getfixturevalue("kafka_broker" if kind == "real" else "ours")
+    return running.bootstrap
 
 
 @pytest.fixture

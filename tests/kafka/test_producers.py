@@ -19,7 +19,7 @@ import pytest
 from coordinator.api.produce import WHY
 from tests.kafka.java_shell import JavaShell
 from tests.support.raw import create_topic
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 TOPIC = "work"
@@ -31,9 +31,7 @@ WAIT_S = 30
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("producers"))
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("producers")) as service:
         create_topic(service.bootstrap, TOPIC, 2)
         yield service
         service.terminate()  # all lines of its log are written then
@@ -41,8 +39,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         told = [line["client_id"] for line in lines(service, PRODUCES)]
         assert len(told) == len(set(told)), "each client had one connection"
         assert len(lines(service, FETCHES)) <= 1
-    finally:
-        service.close()
 
 
 def lines(service: Service, event: str) -> list[dict[str, Any]]:

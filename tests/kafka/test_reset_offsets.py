@@ -6,7 +6,7 @@ as on a broker whose logs end there; where it does not, they do what they were t
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,7 @@ import pytest
 
 from coordinator.catalogue.configs import END_GROUP
 from tests.kafka.broker import KafkaBroker
+from tests.kafka.declared import declared_topic
 from tests.kafka.java_shell import JavaShell, Ran
 from tests.support import raw
 from tests.support.service import Service
@@ -35,16 +36,6 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("ours"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        service.start()
-        yield service
-    finally:
-        service.close()
-
-
-@pytest.fixture(scope="module")
 def real(kafka_broker: KafkaBroker) -> Place:
     """A real broker's topic, with records of ten minutes ago up to its ends."""
     topic = f"real-{uuid.uuid4().hex[:8]}"
@@ -61,10 +52,7 @@ def real(kafka_broker: KafkaBroker) -> Place:
 @pytest.fixture(scope="module")
 def declared(ours: Service) -> Place:
     """A topic of ours whose makers say where it ends."""
-    topic = f"declared-{uuid.uuid4().hex[:8]}"
-    raw.create_topic(ours.bootstrap, topic, len(ENDS), configs={END_GROUP: "makers"})
-    raw.commit_offsets(ours.bootstrap, "makers", topic, ENDS)
-    return Place(ours.bootstrap, topic)
+    return Place(ours.bootstrap, declared_topic(ours.bootstrap, ENDS))
 
 
 @pytest.fixture(scope="module", params=["no group named", "a group that has not committed"])

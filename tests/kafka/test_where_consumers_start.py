@@ -3,14 +3,14 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import aiokafka
 import confluent_kafka
 import kafka
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
+from tests.kafka.declared import declared_topic
 from tests.kafka.java_shell import JavaShell
 from tests.support import raw
 from tests.support.service import Service
@@ -24,27 +24,10 @@ Starts = Callable[[str, str, str], Mapping[int, int]]
 """(bootstrap, topic, auto.offset.reset) -> where it starts, by partition."""
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    running = Service(tmp_path_factory.mktemp("service"), {"group.initial.rebalance.delay.ms": 0})
-    try:
-        running.start()
-        yield running
-    finally:
-        running.close()
-
-
-def topic_with_ends(service: Service) -> str:
-    topic = f"declared-{uuid.uuid4().hex[:8]}"
-    raw.create_topic(service.bootstrap, topic, len(ENDS), configs={END_GROUP: "makers"})
-    raw.commit_offsets(service.bootstrap, "makers", topic, ENDS)
-    return topic
-
-
-def topic_without(service: Service) -> str:
+def topic_without(ours: Service) -> str:
     topic = f"undeclared-{uuid.uuid4().hex[:8]}"
-    raw.create_topic(service.bootstrap, topic, len(ENDS))
-    raw.commit_offsets(service.bootstrap, "somebody", topic, {0: 1_200_345})
+    raw.create_topic(ours.bootstrap, topic, len(ENDS))
+    raw.commit_offsets(ours.bootstrap, "somebody", topic, {0: 1_200_345})
     return topic
 
 
@@ -107,21 +90,21 @@ CLIENTS: list[Starts] = [librdkafka, kafka_python, aio]
 
 
 @pytest.mark.parametrize("start", CLIENTS, ids=lambda start: str(start.__name__))
-def test_a_consumer_without_a_committed_offset_starts(service: Service, start: Starts) -> None:
-    known, unknown = topic_with_ends(service), topic_without(service)
-    assert start(service.bootstrap, known, "latest") == ENDS
-    assert start(service.bootstrap, known, "earliest") == START
-    assert start(service.bootstrap, unknown, "latest") == START
-    assert start(service.bootstrap, unknown, "earliest") == START
+def test_a_consumer_without_a_committed_offset_starts(ours: Service, start: Starts) -> None:
+    known, unknown = declared_topic(ours.bootstrap, ENDS), topic_without(ours)
+    assert start(ours.bootstrap, known, "latest") == ENDS
+    assert start(ours.bootstrap, known, "earliest") == START
+    assert start(ours.bootstrap, unknown, "latest") == START
+    assert start(ours.bootstrap, unknown, "earliest") == START
 
 
-def test_a_java_consumer_without_a_committed_offset_starts(service: Service, java_shell: JavaShell) -> None:
+def test_a_java_consumer_without_a_committed_offset_starts(ours: Service, java_shell: JavaShell) -> None:
     def start(topic: str, reset: str) -> Mapping[int, int]:
-        ran = java_shell.run("start", service.bootstrap, topic, reset)
+        ran = java_shell.run("start", ours.bootstrap, topic, reset)
         assert ran.status == 0, ran.errors
         return {int(line.split()[0]): int(line.split()[1]) for line in ran.output.splitlines()}
 
-    known, unknown = topic_with_ends(service), topic_without(service)
+    known, unknown = declared_topic(ours.bootstrap, ENDS), topic_without(ours)
     assert start(known, "latest") == ENDS
     assert start(known, "earliest") == START
     assert start(unknown, "latest") == START

@@ -11,7 +11,7 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, classes
 from tests.support.raw import RawConnection, commit_offsets, create_topic
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 TOPIC = "orders"
 WIDE, WIDE_PARTITIONS = "wide", 20
@@ -28,15 +28,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "auto.create.topics.enable": "false",
         "log.flush": "os",
     }
-    service = Service(tmp_path_factory.mktemp("every-version"), settings)
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("every-version"), settings) as service:
         create_topic(service.bootstrap, TOPIC, 4)
         create_topic(service.bootstrap, WIDE, WIDE_PARTITIONS)
         yield service
         assert "Traceback" not in service.log_text()
-    finally:
-        service.close()
 
 
 class Asking:

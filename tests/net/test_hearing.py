@@ -22,7 +22,7 @@ from tests.net import requests
 from tests.net.process import Peer
 from tests.partitions.running import node
 from tests.support.idle import idle
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 SESSION_MS = 1_500
@@ -133,12 +133,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
         "group.min.session.timeout.ms": 1_000,
         "log.flush": "os",
     }
-    service = Service(tmp_path, settings)
-    try:
-        service.start()
+    with serving(tmp_path, settings) as service:
         yield service
-    finally:
-        service.close()
 
 
 def stop(pid: int) -> None:

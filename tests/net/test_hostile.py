@@ -14,7 +14,7 @@ from tests.net.requests import EVERY_REQUEST
 from tests.support.apis import SUPPORTED
 from tests.support.missing import skip_or_fail
 from tests.support.raw import create_topic
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 GROWTH_KIB_MAX = 16 * 1024
 """More than the heap breathes by itself, and far less than what the tests would leave behind in a leak."""
@@ -30,9 +30,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         "socket.request.max.bytes": 4 << 20,
         "log.flush": "os",
     }
-    service = Service(tmp_path_factory.mktemp("hostile"), settings)
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("hostile"), settings) as service:
         create_topic(service.bootstrap, requests.TOPIC, 100)
         create_topic(service.bootstrap, requests.OTHER_TOPIC, 100)
         pid = service.pid
@@ -40,8 +38,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         assert service.pid == pid
         service.terminate()
         assert "Traceback" not in service.log_text()
-    finally:
-        service.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from storage.format.batch import iter_batches
 from tests.net import requests
 from tests.net.process import Peer
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 PARTITIONS = 5
@@ -148,15 +148,11 @@ def test_sigint_and_sighup_stop_as_well(service: Service, number: signal.Signals
 
 @pytest.mark.parametrize("mode", ["interval", "os"])
 def test_modes_that_do_not_sync_are_whole_after_a_stop(tmp_path: Path, mode: str) -> None:
-    service = Service(tmp_path, {"offsets.topic.num.partitions": PARTITIONS, "log.flush": mode})
-    try:
-        service.start()
+    with serving(tmp_path, {"offsets.topic.num.partitions": PARTITIONS, "log.flush": mode}) as service:
         create_topic(service.bootstrap, requests.TOPIC, 100)
         commit_offsets(service.bootstrap, "g", requests.TOPIC, dict.fromkeys(range(100), 5))
         service.terminate()
         assert sum(left_behind(service)) == 100
-    finally:
-        service.close()
 
 
 def test_a_stop_while_it_starts(tmp_path: Path) -> None:

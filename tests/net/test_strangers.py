@@ -15,7 +15,7 @@ from protocol.apis import ApiKey
 from tests.net import requests
 from tests.net.edge import Edge
 from tests.support.log_lines import LogLines
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 TLS = "this looks like TLS; only plaintext is served here"
@@ -26,13 +26,9 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("strangers"))
-    try:
-        service.start()
+    with serving(tmp_path_factory.mktemp("strangers")) as service:
         yield service
         assert "Traceback" not in service.log_text()
-    finally:
-        service.close()
 
 
 def wait_for_line(service: Service, event: str, **fields: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support import raw
-from tests.support.service import Service, wait_until
+from tests.support.service import Service, serving, wait_until
 
 TOPIC = "topic"
 GROUPS = [f"group-{number}" for number in range(5)]
@@ -27,12 +27,8 @@ SETTINGS: dict[str, str | int] = {
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path, SETTINGS)
-    try:
-        service.start()
+    with serving(tmp_path, SETTINGS) as service:
         yield service
-    finally:
-        service.close()
 
 
 def metric(service: Service, name: str) -> float:

@@ -25,7 +25,7 @@ from tests.storage.test_transactions import offset as offset_record
 from tests.support import raw
 from tests.support.raw import RawConnection
 from tests.support.reading import OFFSETS_TOPIC, Follower, fetch, read, read_all
-from tests.support.service import Service
+from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
 Take = Callable[[int, bytes, bytes | None], None]
@@ -36,12 +36,8 @@ Client = Callable[[str, list[int], bool, Take, threading.Event], None]
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(tmp_path, SETTINGS)
-    try:
-        service.start()
+    with serving(tmp_path, SETTINGS) as service:
         yield service
-    finally:
-        service.close()
 
 
 def with_kafka_python(

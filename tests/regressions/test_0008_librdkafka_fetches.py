@@ -15,19 +15,15 @@ from protocol.apis import ApiKey
 from protocol.messages import ProduceRequest
 from tests.net import requests
 from tests.net.edge import Edge, settle
-from tests.support.service import Service
+from tests.support.service import Service, serving
 
 TOPIC = "empty"
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    running = Service(tmp_path, {"group.initial.rebalance.delay.ms": 0})
-    try:
-        running.start()
+    with serving(tmp_path, {"group.initial.rebalance.delay.ms": 0}) as running:
         yield running
-    finally:
-        running.close()
 
 
 def with_topic(service: Service) -> dict[str, str | int | float | bool]:

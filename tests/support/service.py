@@ -3,7 +3,8 @@
 
 import http.client
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.installed import groupkeeper
@@ -119,3 +120,14 @@ class Service:
     def _running(self) -> ServerProcess:
         assert self._process is not None, "the service is not running"
         return self._process
+
+
+@contextmanager
+def serving(work: Path, settings: Mapping[str, str | int] | None = None) -> Iterator[Service]:
+    """A service that is ready, with its files under `work`; at the end it is killed, if it still runs."""
+    service = Service(work, settings)
+    try:
+        service.start()
+        yield service
+    finally:
+        service.close()
