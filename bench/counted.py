@@ -28,8 +28,9 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry import logs
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
-from protocol.headers import RequestHeader, encode_request_header
+from protocol.headers import RequestHeader
 from protocol.names import GroupId, MemberId, Offset
 from storage.disk.filesystem import RealFileSystem
 
@@ -113,16 +114,14 @@ class Client:
 
 def frame_of(api: ApiKey, version: int, message: Any, correlation_id: int = 1) -> bytes:
     """A whole request."""
-    header = RequestHeader(api, version, correlation_id, "counted")
-    codec = codec_for(api, version)
-    body = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(message)
-    return len(body).to_bytes(4, "big") + body
+    return encode_request(
+        codec_for(api, version), RequestHeader(api, version, correlation_id, "counted"), message
+    )
 
 
 def decoded(api: ApiKey, version: int, answer: bytes) -> Any:
     """The response in an answer, which has its length, the correlation id and perhaps tagged fields before it."""
-    codec = codec_for(api, version)
-    return codec.decode_response(answer, 9 if codec.flexible else 8)
+    return decode_answer(codec_for(api, version), api, answer, LENGTH_BYTES)
 
 
 # --- scenarios: the requests of one round, by its number ---

@@ -24,8 +24,9 @@ from bench.procstat import tree_rss_bytes
 from bench.servers import Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
+from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
-from protocol.headers import RequestHeader, encode_request_header
+from protocol.headers import RequestHeader
 from protocol.messages import CreateTopicsRequest
 from protocol.names import GroupId, MemberId, Offset
 
@@ -63,16 +64,12 @@ class Peer:
 
 def frame(api: ApiKey, version: int, message: Any) -> bytes:
     """A whole request."""
-    codec = codec_for(api, version)
-    body = encode_request_header(RequestHeader(api, version, 1, "attack"), flexible=codec.flexible)
-    body += codec.encode_request(message)
-    return struct.pack(">i", len(body)) + body
+    return encode_request(codec_for(api, version), RequestHeader(api, version, 1, "attack"), message)
 
 
 def answer(api: ApiKey, version: int, data: bytes) -> Any:
     """A whole response."""
-    codec = codec_for(api, version)
-    return codec.decode_response(data, 5 if codec.flexible else 4)
+    return decode_answer(codec_for(api, version), api, data)
 
 
 class Member(threading.Thread):

@@ -3,7 +3,6 @@
 
 import asyncio
 from socket import socket
-from struct import Struct
 from typing import Any, Final
 
 from coordinator.gateway.book import Book, OurNode
@@ -11,17 +10,16 @@ from coordinator.gateway.dialing import Dialer
 from coordinator.upstream.adoption import Mark, Reading, Stored
 from coordinator.upstream.private import adopt_request, mark_of, stored_of
 from protocol.apis import ApiKey
+from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
-from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.headers import RequestHeader
 from protocol.names import GroupId
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 ANSWER_BYTES_MAX: Final = 1 << 20
 FIND_COORDINATOR_VERSION: Final = 4
-_LENGTH: Final = Struct(">i")
-_CORRELATION_BYTES: Final = 4
 
 
 class NotServed(Exception):
@@ -82,18 +80,16 @@ class Coordinators:
     async def _ask(
         self, node: OurNode, api: ApiKey, version: int, codec: Codec[Any, Any], request: Any
     ) -> Any:
-        header = encode_request_header(RequestHeader(api, version, 1, CLIENT_ID), flexible=codec.flexible)
-        body = header + codec.encode_request(request)
+        asked = encode_request(codec, RequestHeader(api, version, 1, CLIENT_ID), request)
         async with asyncio.timeout(self._timeout_s):
             dialed = await self._dialer.coordinator(node, None, None)
             with dialed.sock as sock:
-                await self._loop.sock_sendall(sock, dialed.preface + _LENGTH.pack(len(body)) + body)
-                (length,) = _LENGTH.unpack(await self._read(sock, _LENGTH.size))
+                await self._loop.sock_sendall(sock, dialed.preface + asked)
+                length = int.from_bytes(await self._read(sock, LENGTH_BYTES), "big")
                 if length > ANSWER_BYTES_MAX:
                     raise FrameTooLarge(f"an answer of {length} bytes from our own node {node.node_id}")
                 frame = await self._read(sock, length)
-        flexible = has_flexible_response_header(api, codec.flexible)
-        return codec.decode_response(frame, _CORRELATION_BYTES + flexible)
+        return decode_answer(codec, api, frame)
 
     async def _read(self, sock: socket, count: int) -> bytes:
         data = b""

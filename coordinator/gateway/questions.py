@@ -7,15 +7,15 @@ and of the cluster, the broker says itself what is allowed (KIP-430).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from struct import Struct
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from coordinator.api.operations import Operation, Resource
 from protocol.apis import ApiKey
+from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.headers import RequestHeader
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import (
     DescribeGroupsRequest,
@@ -23,7 +23,6 @@ from protocol.messages import (
     OffsetDeleteRequest,
 )
 from protocol.names import GroupId, MemberId
-from protocol.wire import skip_tags
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 CORRELATION_ID: Final = -7
@@ -36,7 +35,6 @@ METADATA_BY_NAME_VERSION: Final = 8
 METADATA_BY_ID_VERSION: Final = 12
 
 CLUSTER: Final = "kafka-cluster"
-_LENGTH: Final = Struct(">i").pack
 
 
 class Right(NamedTuple):
@@ -93,16 +91,12 @@ def questions(rights: Iterable[Right]) -> Iterator[Question]:
 
 
 def _frame(api_key: ApiKey, version: int, request: Any) -> bytes:
-    codec = codec_for(api_key, version)
     header = RequestHeader(api_key, version, CORRELATION_ID, CLIENT_ID)
-    frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
-    return _LENGTH(len(frame)) + frame
+    return encode_request(codec_for(api_key, version), header, request)
 
 
 def _read(api_key: ApiKey, version: int, frame: bytes) -> Any:
-    codec = codec_for(api_key, version)
-    flexible = has_flexible_response_header(api_key, codec.flexible)
-    return codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8)
+    return decode_answer(codec_for(api_key, version), api_key, frame, LENGTH_BYTES)
 
 
 def _about_group(right: Right) -> Question:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from struct import pack
 from typing import Any
 
 from coordinator.config import Address
@@ -18,14 +17,9 @@ from coordinator.gateway.rights import Adopt, all_are_ours
 from coordinator.gateway.routes import Gate, passes
 from coordinator.machine import real_machine
 from protocol.apis import ApiKey
+from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
-from protocol.headers import (
-    RequestHeader,
-    decode_request_header,
-    encode_request_header,
-    encode_response,
-    has_flexible_response_header,
-)
+from protocol.headers import RequestHeader, decode_request_header, encode_response
 from tests.support.ports import free_port_run
 
 BROKER_ID = 1
@@ -63,11 +57,8 @@ class Peer:
 
     async def ask(self, api: ApiKey, version: int, request: Any) -> Any:
         """Send a request of one of kafka-python's classes, and return the answer to it."""
-        codec = codec_for(api, version)
         self.send(asked(api, version, request))
-        frame = await self.frame()
-        flexible = has_flexible_response_header(api, codec.flexible)
-        return codec.decode_response(frame, 5 if flexible else 4)
+        return decode_answer(codec_for(api, version), api, await self.frame())
 
     async def close(self) -> None:
         """Close this side."""
@@ -76,10 +67,8 @@ class Peer:
 
 def asked(api: ApiKey, version: int, request: Any, correlation_id: int = 1) -> bytes:
     """A request as a client sends it."""
-    codec = codec_for(api, version)
     header = RequestHeader(api, version, correlation_id, "a client")
-    frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
-    return pack(">i", len(frame)) + frame
+    return encode_request(codec_for(api, version), header, request)
 
 
 def read_request(frame: bytes) -> Any:

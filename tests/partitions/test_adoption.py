@@ -17,9 +17,10 @@ from coordinator.partitions.book import book_of, is_book
 from coordinator.partitions.shard import VACANT_MAX, Shard
 from coordinator.tickets import Waiting
 from protocol.apis import ApiKey
+from protocol.asking import encode_request
 from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
-from protocol.headers import RequestHeader, encode_request_header
+from protocol.headers import RequestHeader
 from protocol.messages import DeleteGroupsRequest, DescribeGroupsRequest, ListGroupsRequest
 from protocol.names import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
@@ -116,9 +117,8 @@ def break_off(steps: Generator[None, None, object], after: int) -> None:
 
 
 def frame_of(api: Any, values: dict[str, Any]) -> bytes:
-    header = encode_request_header(RequestHeader(api.key, 0, 1, "gateway"), flexible=True)
-    request: Any = api.schema.request
-    return requests.framed(header + api.schema.codecs[0].encode_request(request(version=0, **values)))
+    header = RequestHeader(api.key, 0, 1, "gateway")
+    return encode_request(api.schema.codecs[0], header, api.schema.request(version=0, **values))
 
 
 def topics_of(kind: Any, part: str, offsets: Offsets, metadata: str) -> list[Any]:

@@ -12,10 +12,10 @@ from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
+from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.headers import RequestHeader, encode_request_header
-from protocol.wire import skip_tags
+from protocol.headers import RequestHeader
 
 CLIENT_ID: Final = "groupkeeper-cli"
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -96,20 +96,17 @@ class Connection:
         codec = codec_for(api, version)
         self._correlation_id += 1
         header = RequestHeader(api, version, self._correlation_id, CLIENT_ID)
-        frame = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
+        frame = encode_request(codec, header, request)
         try:
             self._socket.settimeout(self._left_s())
-            self._socket.sendall(struct.pack(">i", len(frame)) + frame)
+            self._socket.sendall(frame)
             response = self._receive()
         except OSError as error:
             raise CommandError(f"lost the connection to {self.name}: {_reason(error)}") from None
         try:
             (answered,) = struct.unpack_from(">i", response)
-            # ApiVersions alone has the plain header in all its versions, for clients that guess one
-            plain = api is ApiKey.API_VERSIONS or not codec.flexible
-            body = 4 if plain else skip_tags(response, 4)
-            message = codec.decode_response(response, body)
-        except (ProtocolError, struct.error, IndexError):
+            message = decode_answer(codec, api, response)
+        except (ProtocolError, struct.error):
             raise CommandError(f"{self.name} sent what is no {api.name} response of Kafka") from None
         if answered != self._correlation_id:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kafka's protocol from the other end: requests of our own as frames, and what is answered to them."""
+
+from typing import Any
+
+from protocol.codec import Codec
+from protocol.errors import Truncated
+from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
+from protocol.wire import skip_tags
+
+LENGTH_BYTES = 4
+CORRELATION_ID_BYTES = 4
+
+
+def encode_request(codec: Codec[Any, Any], header: RequestHeader, request: Any) -> bytes:
+    """The whole frame of a request, with its length; `codec` is that of the header's API and version."""
+    body = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def decode_answer(codec: Codec[Any, Any], api_key: int, frame: bytes, start: int = 0) -> Any:
+    """The response in a frame whose correlation id is at `start`: behind the length, where the frame has that.
+
+    Raises ProtocolError for bytes that are no response of this API and version.
+    """
+    pos = start + CORRELATION_ID_BYTES
+    try:
+        if has_flexible_response_header(api_key, codec.flexible):
+            pos = skip_tags(frame, pos)
+        return codec.decode_response(frame, pos)
+    except IndexError:
+        raise Truncated(f"a response in {len(frame)} bytes") from None
