@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flags that many commands have, and what becomes of them."""
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -90,21 +90,56 @@ def addresses(text: str, flag: str = "--bootstrap") -> list[Address]:
     return found
 
 
-def chosen_groups(client: "Client", groups: Sequence[str] | None, all_groups: bool) -> list[str]:
-    """The ids of the groups that a command is about.
+@dataclass(frozen=True)
+class AtCluster:
+    """Which cluster a command is about."""
 
-    Raises CommandError where none is named, or none is like a pattern; of --all-groups there may be none.
-    """
-    from coordinator.cli.cluster.groups import list_groups, matching
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    command_config: CommandConfig = None
+    timeout: Timeout = 15.0
 
-    if bool(groups) == all_groups:
-        raise CommandError(
-            f"expected {'only one of ' if groups else ''}groups (or patterns of them) or --all-groups",
-            EXIT_USAGE,
-        )
-    if all_groups:
-        return [each.group for each in list_groups(client)]
-    found = matching(client, groups or ())
-    if not found:
-        raise CommandError(f"there is no group like {', '.join(groups or ())}")
-    return found
+    def connect(self) -> "Client":
+        """A client of it. Raises CommandError where the flags make no sense."""
+        return connect(self.bootstrap, self.command_config, self.timeout)
+
+
+@dataclass(frozen=True)
+class WhichGroups:
+    """Which groups a command is about."""
+
+    group: Groups = None
+    all_groups: AllGroups = False
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one group is named, by its id."""
+        from coordinator.cli.cluster.groups import is_pattern
+
+        return self.group is not None and len(self.group) == 1 and not is_pattern(self.group[0])
+
+    def chosen(self, client: "Client") -> list[str]:
+        """Their ids.
+
+        Raises CommandError where none is named, or none is like a pattern; of --all-groups there may be none.
+        """
+        from coordinator.cli.cluster.groups import list_groups, matching
+
+        if bool(self.group) == self.all_groups:
+            raise CommandError(
+                f"expected {'only one of ' if self.group else ''}groups (or patterns of them) or --all-groups",
+                EXIT_USAGE,
+            )
+        if self.all_groups:
+            return [each.group for each in list_groups(client)]
+        found = matching(client, self.group or ())
+        if not found:
+            raise CommandError(f"there is no group like {', '.join(self.group or ())}")
+        return found
+
+
+@dataclass(frozen=True)
+class WhichTopics:
+    """Which partitions of which topics a command is about."""
+
+    topic: Topics = None
+    all_topics: AllTopics = False

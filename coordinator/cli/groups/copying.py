@@ -8,19 +8,11 @@ import msgspec
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Force,
-    Json,
-    Timeout,
-    Topics,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Execute, Force, Json, Topics, addresses
 
 
+@flat
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The group whose offsets are copied.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The group that gets them; it need not exist.")],
@@ -34,10 +26,9 @@ def copy(
     ] = None,
     execute: Execute = False,
     force: Force = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    *,
+    at: AtCluster,
     json: Json = False,
-    timeout: Timeout = 15.0,
 ) -> None:
     """Give a group the offsets of another group.
 
@@ -51,20 +42,21 @@ def copy(
         from coordinator.cli.resets.scope import parse_topics, within
 
         wanted = parse_topics(topic) if topic else None
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             rows = expect(
                 offsets.committed(client, [source])[source], f"reading the offsets of group {source}"
             )
         chosen = [row for row in rows if wanted is None or within(row.place, wanted)]
         if not chosen:
             raise CommandError(f"group {source} has no such offsets")
-        there, config = bootstrap, command_config
+        there = at
         if to_bootstrap is not None:
-            there, config = to_bootstrap, to_command_config
+            addresses(to_bootstrap, "--to-bootstrap")
+            there = AtCluster(to_bootstrap, to_command_config, at.timeout)
             chosen = [
                 msgspec.structs.replace(row, leader_epoch=-1) for row in chosen
             ]  # which is of that cluster
-        with connect(there, config, timeout, "--to-bootstrap" if to_bootstrap else "--bootstrap") as client:
+        with there.connect() as client:
             current = changes.current_of(client, [target])
             planned = [changes.Change(target, current[target], chosen)]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)

@@ -4,31 +4,20 @@
 from typing import TYPE_CHECKING
 
 from coordinator.cli.errors import CommandError, one_line_errors, tell
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    NOTHING_DONE,
-    AllGroups,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Groups,
-    Timeout,
-    chosen_groups,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute, WhichGroups
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Refused
 
 
+@flat
 def delete(
-    group: Groups = None,
-    all_groups: AllGroups = False,
+    which: WhichGroups,
     execute: Execute = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Delete groups without members, and their offsets.
 
@@ -38,8 +27,8 @@ def delete(
         from coordinator.cli.cluster import groups, membership
         from coordinator.cli.cluster.client import Refused
 
-        with connect(bootstrap, command_config, timeout) as client:
-            chosen = chosen_groups(client, group, all_groups)
+        with at.connect() as client:
+            chosen = which.chosen(client)
             failed: dict[str, Refused] = {}
             for name, answer in groups.describe(client, chosen).items():
                 if isinstance(answer, Refused):

@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    NOTHING_DONE,
-    AllTopics,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Timeout,
-    Topics,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import NOTHING_DONE, AllTopics, AtCluster, Execute, Topics
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.offsets import Failures
 
 
+@flat
 def delete_offsets(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     topic: Topics = None,
@@ -33,9 +25,8 @@ def delete_offsets(
         typer.Option(metavar="FILE", help="The partitions in a file, as `groups export` writes it."),
     ] = None,
     execute: Execute = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Delete offsets that a group has committed.
 
@@ -55,7 +46,7 @@ def delete_offsets(
         named = (
             {row.place for row in of_group(from_file, read_offsets(from_file), group)} if from_file else ()
         )
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             rows = expect(offsets.committed(client, [group])[group], f"reading the offsets of group {group}")
             chosen = [row for row in rows if all_topics or row.place in named or within(row.place, wanted)]
             if not chosen:

@@ -7,28 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors, say
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    AllGroups,
-    Bootstrap,
-    CommandConfig,
-    Groups,
-    Json,
-    Timeout,
-    Watch,
-    chosen_groups,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Json, Watch, WhichGroups
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Client
     from coordinator.cli.cluster.model import CommittedOffset, Description, GroupDetails, Place
 
 
+@flat
 def describe(
-    group: Groups = None,
-    all_groups: AllGroups = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    which: WhichGroups,
+    *,
+    at: AtCluster,
     members: Annotated[
         bool, typer.Option("--members", help="Only the members and what they are assigned.")
     ] = False,
@@ -40,10 +31,8 @@ def describe(
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
     topics: Annotated[bool, typer.Option("--topics", help="Only the lag of each topic, summed up.")] = False,
-    command_config: CommandConfig = None,
     json: Json = False,
     watch: Watch = None,
-    timeout: Timeout = 15.0,
 ) -> None:
     """Describe groups.
 
@@ -52,19 +41,17 @@ def describe(
     """
     with one_line_errors():
         from coordinator.cli import render
-        from coordinator.cli.cluster.groups import is_pattern
         from coordinator.cli.groups import text
         from coordinator.cli.watch import repeatedly
 
         everything = not (members or offsets or state or topics)
         parts = Parts(state or everything, members or everything, offsets or everything, topics)
-        is_one = group is not None and len(group) == 1 and not is_pattern(group[0])
 
         def show() -> None:
-            with connect(bootstrap, command_config, timeout) as client:
-                found, failed = descriptions(client, chosen_groups(client, group, all_groups), parts)
-            if json and not (is_one and failed):
-                render.print_json(found[0] if is_one else found)
+            with at.connect() as client:
+                found, failed = descriptions(client, which.chosen(client), parts)
+            if json and not (which.is_one and failed):
+                render.print_json(found[0] if which.is_one else found)
             elif not json:
                 text.print_descriptions(found)
             if failed:

@@ -4,28 +4,17 @@
 import typer
 
 from coordinator.cli.errors import CommandError, one_line_errors
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    AllGroups,
-    Bootstrap,
-    CommandConfig,
-    Groups,
-    Json,
-    Timeout,
-    Topics,
-    chosen_groups,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Json, Topics, WhichGroups
 
 
+@flat
 def export(
-    group: Groups = None,
-    all_groups: AllGroups = False,
+    which: WhichGroups,
     topic: Topics = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    *,
+    at: AtCluster,
     json: Json = False,
-    timeout: Timeout = 15.0,
 ) -> None:
     """Print what groups have committed.
 
@@ -36,14 +25,13 @@ def export(
     with one_line_errors():
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import expect
-        from coordinator.cli.cluster.groups import is_pattern
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
         from coordinator.cli.resets.scope import parse_topics, within
 
         wanted = parse_topics(topic) if topic else None
-        with connect(bootstrap, command_config, timeout) as client:
-            committed = offsets.committed(client, chosen_groups(client, group, all_groups))
+        with at.connect() as client:
+            committed = offsets.committed(client, which.chosen(client))
         found = []
         for name, answer in committed.items():
             rows = expect(answer, f"reading the offsets of group {name}")
@@ -55,5 +43,4 @@ def export(
         if json:
             print_json(found)
         else:
-            is_one = group is not None and len(group) == 1 and not is_pattern(group[0])
-            typer.echo(to_csv(found, named=not is_one), nl=False)
+            typer.echo(to_csv(found, named=not which.is_one), nl=False)

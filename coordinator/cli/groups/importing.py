@@ -7,19 +7,11 @@ from typing import Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Force,
-    Json,
-    Timeout,
-    Topics,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Execute, Force, Json, Topics
 
 
+@flat
 def import_offsets(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV of this command or Kafka's, or JSON.")],
     group: Annotated[
@@ -31,10 +23,9 @@ def import_offsets(
     topic: Topics = None,
     execute: Execute = False,
     force: Force = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    *,
+    at: AtCluster,
     json: Json = False,
-    timeout: Timeout = 15.0,
 ) -> None:
     """Set offsets to exactly what a file says.
 
@@ -55,7 +46,7 @@ def import_offsets(
             str(name): [row for row in rows if wanted is None or within(row.place, wanted)]
             for name, rows in by_group.items()
         }
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             current = changes.current_of(client, list(offsets))
             planned = [
                 changes.Change(name, current[name], sorted(rows)) for name, rows in offsets.items() if rows

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
-from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Json, Timeout, Watch, connect
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import GroupListing
@@ -24,12 +25,14 @@ STATES: Final = (
 TYPES: Final = ("classic", "consumer", "share", "streams")
 
 
+@flat
 def list_groups(
     pattern: Annotated[
         list[str] | None,
         typer.Argument(metavar="PATTERN", help="Only groups like one of these: 'orders-*'."),
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    *,
+    at: AtCluster,
     state: Annotated[
         list[str] | None,
         typer.Option(metavar="STATE", help=f"Only groups in this state; repeatable. {', '.join(STATES)}."),
@@ -40,10 +43,8 @@ def list_groups(
             "--type", metavar="TYPE", help=f"Only groups of this type; repeatable. {', '.join(TYPES)}."
         ),
     ] = None,
-    command_config: CommandConfig = None,
     json: Json = False,
     watch: Watch = None,
-    timeout: Timeout = 15.0,
 ) -> None:
     """List all groups.
 
@@ -58,7 +59,7 @@ def list_groups(
         states, types = _choose(state, STATES, "state"), _choose(group_type, TYPES, "type")
 
         def show() -> None:
-            with connect(bootstrap, command_config, timeout) as client:
+            with at.connect() as client:
                 found = _like(groups.list_groups(client, states, types), pattern or ())
                 missing = groups.missing_partitions(client)
             if json:

@@ -6,20 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    NOTHING_DONE,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Timeout,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import Member
 
 
+@flat
 def remove_members(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
     member: Annotated[
@@ -31,9 +25,8 @@ def remove_members(
     ] = None,
     all_members: Annotated[bool, typer.Option("--all-members", help="All members.")] = False,
     execute: Execute = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Take members out of a group.
 
@@ -46,7 +39,7 @@ def remove_members(
 
         if all_members == bool(member or instance):
             raise CommandError("expected --member, --instance or --all-members", EXIT_USAGE)
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             answer = groups.describe(client, [group])[group]
             if answer is groups.NOT_FOUND:
                 raise CommandError(f"group {group} not found")

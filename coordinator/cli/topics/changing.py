@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
-from coordinator.cli.options import (
-    DEFAULT_BOOTSTRAP,
-    NOTHING_DONE,
-    Bootstrap,
-    CommandConfig,
-    Execute,
-    Timeout,
-    connect,
-)
+from coordinator.cli.flags import flat
+from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,6 +17,7 @@ if TYPE_CHECKING:
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.")]
 
 
+@flat
 def create(
     topic: Names,
     partitions: Annotated[
@@ -38,9 +32,8 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="A topic that is there already is no error.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Create topics, at once. Exit code 1 where one was refused."""
     with one_line_errors():
@@ -50,7 +43,7 @@ def create(
         wanted = [
             topics.NewTopic(name, partitions or -1, replication_factor or -1, configs) for name in topic
         ]
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             answers = topics.create(client, wanted)
         if if_not_exists:
             there = [
@@ -70,12 +63,12 @@ def _configs(given: list[str]) -> dict[str, str]:
     return configs
 
 
+@flat
 def add_partitions(
     topic: Names,
     partitions: Annotated[int, typer.Option(metavar="N", min=1, help="How many it has then, in all.")],
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Give topics more partitions, at once.
 
@@ -84,19 +77,19 @@ def add_partitions(
     with one_line_errors():
         from coordinator.cli.cluster import topics
 
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             answers = topics.set_partitions(client, dict.fromkeys(topic, partitions))
         _report(f"has {partitions} partitions", "adding partitions to", answers)
 
 
+@flat
 def delete(
     topic: Annotated[
         list[str], typer.Argument(metavar="TOPIC", help="Names of topics, or patterns of them.")
     ],
     execute: Execute = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
-    timeout: Timeout = 15.0,
+    *,
+    at: AtCluster,
 ) -> None:
     """Delete topics, and the offsets of groups there.
 
@@ -105,7 +98,7 @@ def delete(
     with one_line_errors():
         from coordinator.cli.cluster import topics
 
-        with connect(bootstrap, command_config, timeout) as client:
+        with at.connect() as client:
             chosen = topics.matching(client, topic)
             names = sorted({name for each in chosen.values() for name in each})
             answers: Answers = dict.fromkeys(names)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors, tell
-from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Json, Timeout, Watch, connect
+from coordinator.cli.flags import flat
+from coordinator.cli.options import AtCluster, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.topics import TopicDetails
@@ -20,16 +21,16 @@ Names = Annotated[
 ]
 
 
+@flat
 def list_topics(
     topic: Names = None,
     internal: Annotated[
         bool, typer.Option("--internal", help="Those of the cluster itself, too, such as __consumer_offsets.")
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    *,
+    at: AtCluster,
     json: Json = False,
     watch: Watch = None,
-    timeout: Timeout = 15.0,
 ) -> None:
     """List topics, with how many partitions they have."""
     with one_line_errors():
@@ -38,7 +39,7 @@ def list_topics(
         from coordinator.cli.watch import repeatedly
 
         def show() -> None:
-            with connect(bootstrap, command_config, timeout) as client:
+            with at.connect() as client:
                 found = [
                     each
                     for each in topics.list_topics(client)
@@ -58,13 +59,13 @@ def _is_like(name: str, patterns: Sequence[str] | None) -> bool:
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
+@flat
 def describe(
     topic: Names = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    command_config: CommandConfig = None,
+    *,
+    at: AtCluster,
     json: Json = False,
     watch: Watch = None,
-    timeout: Timeout = 15.0,
 ) -> None:
     """Describe topics and their partitions.
 
@@ -80,7 +81,7 @@ def describe(
             raise CommandError("expected topics, or patterns of them", EXIT_USAGE)
 
         def show() -> None:
-            with connect(bootstrap, command_config, timeout) as client:
+            with at.connect() as client:
                 chosen = topics.matching(client, topic or ())
                 found = topics.describe(client, sorted({name for each in chosen.values() for name in each}))
             if json:
