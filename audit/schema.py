@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from audit.errors import AuditError
 from storage.columns.schema import COLUMNS
 
 FILE_COLUMNS: Final = pa.schema([("file", pa.string()), ("partition", pa.int32())])
@@ -30,16 +29,6 @@ DIFFERENCES: Final = pa.schema(
 
 CHANGED_MEANWHILE: Final = "changed meanwhile"
 """How `damage` starts in the row for a file that went away during the audit, with nothing in its place."""
-
-
-def subschema(columns: Sequence[str]) -> StructType:
-    """The schema of some of the columns, in the order asked for. Raises AuditError for one that is not known."""
-    unknown = [name for name in columns if name not in SCHEMA.names]
-    if unknown:
-        raise AuditError(
-            f"{', '.join(unknown)}: no column of consumer_offsets; it has {', '.join(SCHEMA.names)}"
-        )
-    return StructType([SCHEMA[name] for name in columns])
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -216,10 +216,6 @@ class Cluster:
             self._found |= self.until_good(partial(self._find, part), "FindCoordinator")
         return {group: self._found[group] for group in groups}
 
-    def forget_coordinators(self) -> None:
-        """Ask again next time, as after a restart."""
-        self._found.clear()
-
     def _find(self, groups: Sequence[str]) -> dict[str, Address]:
         calls = self.dialect.find_coordinators(groups)
         messages = [call.decode_good(self.peer().ask(call)) for call in calls]

@@ -8,7 +8,7 @@ reads of a group it notes with `RequestContext.wait_for`, so the answer leaves w
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from coordinator.telemetry.stats import Stats
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 ITEMS_PER_SLICE: Final = 50
 """How many small things are done before others get a chance: some 100 microseconds."""
@@ -91,14 +90,3 @@ def moments(items: Iterable[T]) -> Iterator[T | None]:
         yield item
         if index % ITEMS_PER_SLICE == ITEMS_PER_SLICE - 1:
             yield None
-
-
-def mapped(make: Callable[[T], R], items: Iterable[T]) -> Generator[None, None, list[R]]:
-    """What `make` makes of each item, in a list, giving way now and then."""
-    made: list[R] = []
-    for item in moments(items):
-        if item is None:
-            yield
-        else:
-            made.append(make(item))
-    return made

@@ -213,12 +213,8 @@ class Draft(Topics):
         return self._by_key[key] if key in self._by_key else self._below.colliding(name)
 
     def mark(self) -> int:
-        """Where `undo` can go back to."""
+        """Where `undo_in_steps` can go back to."""
         return len(self._steps)
-
-    def undo(self, mark: int) -> None:
-        """Take back what was changed since `mark` was taken."""
-        all_at_once(self.undo_in_steps(mark))
 
     def undo_in_steps(self, mark: int) -> Steps[None]:
         """Take back what was changed since `mark` was taken; nothing else may change before the last step."""

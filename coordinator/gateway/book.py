@@ -13,8 +13,6 @@ from protocol.metadata_head import Listed
 log = get_logger("gateway")
 
 PORT_MAX: Final = 65_535
-OUR_IDS_FROM: Final = 1_000_000
-"""Our nodes have ids from here on, above those of any broker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,11 +166,6 @@ class PortRoutes:
         return _empty if key is ApiKey.LIST_GROUPS else partial(_not_coordinator, self._beside)
 
 
-def passes(_session: ClientSession, _route: Route, _frame: bytes) -> Verdict:
-    """The gate that is open: every request passes to the coordinator."""
-    return Verdict(COORDINATOR)
-
-
 def _refusable(gate: Gate, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
     """A coordinator that is lost does not end a connection that is a broker's."""
     verdict = gate(session, asked, frame)

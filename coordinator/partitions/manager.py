@@ -307,16 +307,10 @@ class GroupMetadataManager:
                     self.run(kept, Outcome())
         return self.delete_group(group_id)
 
-    def cleanup_group(self, kept: KeptGroup, now_wall_ms: int) -> int:
-        """Append the tombstones of what has expired in one group; returns how many offsets that were.
-
-        A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
-        """
-        return sum(self.cleanup_steps(kept, now_wall_ms))
-
     def cleanup_steps(self, kept: KeptGroup, now_wall_ms: int) -> Iterator[int]:
         """Clean a group up in steps, between which others may do what they like with it.
 
+        A group that has nothing left becomes Dead and leaves the cache (cleanupGroupMetadata).
         Each looks at `offsets_per_step` offsets at most, and gives how many had expired; a group has one step at
         least. Raises RecordTooLarge.
         """

@@ -29,7 +29,6 @@ class UpstreamConfig:
     sasl_oauthbearer_token_file: Path | None = None
     ssl_ca_location: Path | None = None
     ssl_endpoint_identification: bool = True
-    metadata_refresh_ms: int = 5_000
     request_timeout_ms: int = 30_000
 
     def __post_init__(self) -> None:
@@ -62,20 +61,6 @@ class UpstreamConfig:
             raise ConfigError(f"upstream.sasl.password.file: {self.sasl_mechanism} needs it")
 
 
-def parse_servers(text: str) -> tuple[Address, ...]:
-    """Read `host:port,host:port`; empty for empty text. Raises ConfigError for anything else."""
-    servers = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        try:
-            server = Address.parse(part)
-        except ValueError as error:
-            raise ConfigError(f"upstream.bootstrap.servers: {part!r} is no HOST:PORT: {error}") from None
-        if not server.host or not server.port:
-            raise ConfigError(f"upstream.bootstrap.servers: {part!r} is no HOST:PORT")
-        servers.append(server)
-    return tuple(servers)
-
-
 def config_from(settings: Settings) -> UpstreamConfig:
     """Return what a node's settings say of the cluster; only of those that have `upstream.bootstrap.servers`."""
     assert settings.upstream_bootstrap_servers is not None, "no gateway"
@@ -88,6 +73,5 @@ def config_from(settings: Settings) -> UpstreamConfig:
         sasl_oauthbearer_token_file=settings.upstream_sasl_oauthbearer_token_file,
         ssl_ca_location=settings.upstream_ssl_ca_location,
         ssl_endpoint_identification=settings.upstream_ssl_endpoint_identification,
-        metadata_refresh_ms=settings.upstream_metadata_refresh_ms,
         request_timeout_ms=settings.upstream_request_timeout_ms,
     )

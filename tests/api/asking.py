@@ -34,7 +34,6 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import route
-from protocol.messages import classes
 from protocol.names import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from storage.log_manager import LogManager
@@ -271,7 +270,3 @@ def refusal_of(key: ApiKey, version: int, request: Any, error: ErrorCode) -> Any
 def versions(key: ApiKey) -> range:
     low, high = SUPPORTED[key]
     return range(low, high + 1)
-
-
-def request_class(key: ApiKey) -> Any:
-    return classes(key)[0]

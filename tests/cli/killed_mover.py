@@ -14,8 +14,9 @@ from typing import Any
 
 from coordinator.cli.moving.moves import Move, adopt_all, give_back_all
 from coordinator.cli.moving.private import PrivateNodes
+from coordinator.cli.options import addresses
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups
 
 QUESTIONS = ("mark", "has", "adopt", "offsets", "give_back", "state", "committed", "commit")
@@ -50,7 +51,7 @@ class Asked:
 async def main(command: str, number: str, when: str, data_dir: str, servers: str) -> None:
     """Move everything, or as much as can be before the end."""
     Asked.left, Asked.before = int(number), when == "before"
-    cluster = UpstreamCluster(UpstreamConfig(parse_servers(servers)), read=Path.read_bytes)
+    cluster = UpstreamCluster(UpstreamConfig(tuple(addresses(servers))), read=Path.read_bytes)
     await cluster.connect()
     work: Any = adopt_all if command == "adopt" else give_back_all
     with PrivateNodes(Path(data_dir), 30.0) as here:

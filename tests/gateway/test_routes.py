@@ -8,12 +8,12 @@ import pytest
 
 from coordinator.gateway import answers
 from coordinator.gateway.book import Book
-from coordinator.gateway.routes import FORWARDED, PortRoutes, passes
+from coordinator.gateway.routes import FORWARDED, PortRoutes
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header, route
 from protocol.messages import ApiVersionsRequest, SaslHandshakeRequest
-from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed
+from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.peers import AT_ONCE
 from tests.gateway.whole import Whole
 from tests.support.raw import RawConnection

@@ -55,7 +55,7 @@ def test_a_group_that_is_full_of_ids_that_nobody_joins_with_is_gone_at_the_next_
     cluster = cluster_with(max_groups=1)
     cluster.join(group="asked-once")
     cluster.advance(10_001)
-    cluster.manager.cleanup_group(cluster.kept("asked-once"), cluster.clock.wall_ms())
+    sum(cluster.manager.cleanup_steps(cluster.kept("asked-once"), cluster.clock.wall_ms()))
     assert error_of(cluster.join(group="new")) is ErrorCode.MEMBER_ID_REQUIRED
 
 

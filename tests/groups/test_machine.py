@@ -126,7 +126,7 @@ class GroupMachine(RuleBasedStateMachine):
     def check_expiry(self, days: int) -> None:
         now = self.cluster.clock.wall_ms() + days * 86_400_000
         for kept in list(self.cluster.shard.groups.values()):
-            self.cluster.manager.cleanup_group(kept, now)
+            sum(self.cluster.manager.cleanup_steps(kept, now))
 
     @precondition(lambda self: self.cluster.shard.groups)
     @rule()

@@ -108,7 +108,7 @@ def test_each_offset_expires_by_itself() -> None:
 
 
 def cleanup(cluster: Cluster) -> int:
-    return cluster.manager.cleanup_group(cluster.kept(), cluster.clock.wall_ms())
+    return sum(cluster.manager.cleanup_steps(cluster.kept(), cluster.clock.wall_ms()))
 
 
 def expired(kept: KeptGroup, wall_ms: int) -> list[Change]:

@@ -450,7 +450,7 @@ def test_many_groups_of_a_lost_partition_leave_memory_in_slices() -> None:
     assert cluster.manager.shard_for(GroupId("g")) is ErrorCode.NOT_COORDINATOR
     assert cluster.manager.unloading.is_under_way
     assert len(shard.groups) == 16
-    cluster.manager.cleanup_group(shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000)
+    sum(cluster.manager.cleanup_steps(shard.groups[GroupId("simple-0")], WALL_START_MS + 100 * 86_400_000))
     cluster.advance(3_600_000)
     assert len(cluster.log.records) == records
     assert not cluster.manager.unloading.is_under_way

@@ -231,7 +231,7 @@ async def test_nor_of_one_that_expired(running: Running) -> None:
     with running.disk.hold():
         kept = manager.find(GroupId("g"))
         assert kept is not None
-        assert manager.cleanup_group(kept, running.app.clock.wall_ms()) == 1
+        assert sum(manager.cleanup_steps(kept, running.app.clock.wall_ms())) == 1
         await flush_waits(running)
         answer = await is_not_answered(running, reader, requests.fetch_offsets("g"))
     assert fetched(answer) == {}

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.config import UpstreamConfig
 from tests.kafka.cluster import PROTOCOLS, KafkaCluster
+from tests.upstream.servers import servers
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +31,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 @pytest.fixture
 async def upstream(kafka: KafkaCluster) -> AsyncIterator[UpstreamCluster]:
     """Our client, connected to that broker."""
-    config = UpstreamConfig(parse_servers(kafka.bootstrap()), request_timeout_ms=20_000)
+    config = UpstreamConfig(servers(kafka.bootstrap()), request_timeout_ms=20_000)
     cluster = UpstreamCluster(config, read=Path.read_bytes)
     await cluster.connect()
     yield cluster

@@ -12,7 +12,7 @@ import pytest
 
 from coordinator.upstream.adoption import GroupState, Offset, TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.differences import ABSENT, UNSURE, Difference, SeenTopic
 from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import Denied, NotYet
@@ -25,6 +25,7 @@ from protocol.names import GroupId
 from tests.kafka.cluster import USERS, KafkaCluster
 from tests.support import raw
 from tests.support.waiting import wait_until
+from tests.upstream.servers import servers
 
 pytestmark = pytest.mark.kafka
 
@@ -208,7 +209,7 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
         producer.send_offsets_to_transaction(
             [ck.TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), 30
         )
-    config = UpstreamConfig(parse_servers(kafka.bootstrap()), request_timeout_ms=1_000)
+    config = UpstreamConfig(servers(kafka.bootstrap()), request_timeout_ms=1_000)
     impatient = UpstreamCluster(config, read=Path.read_bytes)
     try:
         await impatient.connect()
@@ -239,7 +240,7 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
     sent = [ck.TopicPartition(topic, 1, 5)]
     await in_background(producer.send_offsets_to_transaction, sent, consumer.consumer_group_metadata(), 30)
     consumer.close()
-    config = UpstreamConfig(parse_servers(kafka.bootstrap()), request_timeout_ms=1_000)
+    config = UpstreamConfig(servers(kafka.bootstrap()), request_timeout_ms=1_000)
     impatient = UpstreamCluster(config, read=Path.read_bytes)
     groups = UpstreamGroups(impatient)
     try:
@@ -336,7 +337,7 @@ async def as_user(kafka: KafkaCluster, tmp_path: Path, user: str) -> UpstreamClu
     password = tmp_path / user
     password.write_text(USERS[user])
     config = UpstreamConfig(
-        parse_servers(kafka.bootstrap("SASL_PLAINTEXT")),
+        servers(kafka.bootstrap("SASL_PLAINTEXT")),
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="PLAIN",
         sasl_username=user,

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.config import Address, ConfigError
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import (
     NotKafka,
     OtherCluster,
@@ -28,6 +28,7 @@ from protocol.codecs import codec_for
 from protocol.headers import encode_response
 from tests.kafka.cluster import MECHANISMS, USERS, KafkaCluster, unsecured_token
 from tests.support.ports import free_ports
+from tests.upstream.servers import servers
 
 pytestmark = pytest.mark.kafka
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.kafka
 def settings_for(kafka: KafkaCluster, tmp_path: Path, protocol: str, mechanism: str | None) -> dict[str, Any]:
     """What a user writes to get in as alice."""
     settings: dict[str, Any] = {
-        "bootstrap_servers": parse_servers(kafka.bootstrap(protocol)),
+        "bootstrap_servers": servers(kafka.bootstrap(protocol)),
         "security_protocol": protocol,
         "request_timeout_ms": 10_000,
     }
@@ -104,7 +105,7 @@ async def test_another_security_protocol_than_the_listeners(
     kafka: KafkaCluster, tmp_path: Path, listener: str, spoken: str, setting: str
 ) -> None:
     settings = settings_for(kafka, tmp_path, spoken, "PLAIN" if "SASL" in spoken else None)
-    settings["bootstrap_servers"] = parse_servers(kafka.bootstrap(listener))
+    settings["bootstrap_servers"] = servers(kafka.bootstrap(listener))
     await refused(settings, UpstreamError, setting)
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from coordinator.upstream.adoption import Offset, TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.config import UpstreamConfig, parse_servers
+from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import Unreachable, UpstreamError
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
 from protocol.names import GroupId
 from tests.kafka.cluster import KafkaCluster
+from tests.upstream.servers import servers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -58,7 +59,7 @@ def healthy(three: KafkaCluster) -> KafkaCluster:
 @pytest.fixture
 async def upstream(healthy: KafkaCluster) -> AsyncIterator[UpstreamCluster]:
     """Our client, connected."""
-    config = UpstreamConfig(parse_servers(healthy.bootstrap()), request_timeout_ms=30_000)
+    config = UpstreamConfig(servers(healthy.bootstrap()), request_timeout_ms=30_000)
     cluster = UpstreamCluster(config, read=Path.read_bytes)
     await cluster.connect()
     yield cluster
@@ -116,7 +117,7 @@ async def test_all_of_them_go_and_come_back(three: KafkaCluster, upstream: Upstr
 
 async def test_a_broker_that_hangs_holds_up_nobody_for_long(healthy: KafkaCluster) -> None:
     """As behind a network that drops everything: its connections stay open."""
-    config = UpstreamConfig(parse_servers(healthy.bootstrap()), request_timeout_ms=2_000)
+    config = UpstreamConfig(servers(healthy.bootstrap()), request_timeout_ms=2_000)
     upstream = UpstreamCluster(config, read=Path.read_bytes)
     await upstream.connect()
     victim = healthy.brokers[2]

@@ -216,17 +216,6 @@ def test_many_groups_move_in_at_once(adopting: Fronting, cluster: KafkaCluster) 
     assert fetch_offsets(adopting.bootstrap, "many-none") == {}
 
 
-def owner_of(front: Fronting, group: str) -> int:
-    """The port of the node that has a group."""
-    for port in (front.port, front.port + 1):
-        try:
-            fetch_offsets(f"127.0.0.1:{port}", group)
-        except AssertionError:
-            continue
-        return port
-    raise AssertionError(f"neither node has {group}")
-
-
 def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:
     front = Fronting(tmp_path, cluster.bootstrap(), {"gateway.adopt": "off"})
     front.start()

@@ -11,7 +11,7 @@ from coordinator.groups.classic.member import (
     Protocols,
 )
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
-from coordinator.groups.classic.summary import GroupOverview, GroupSummary
+from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.classic.topic_sets import shared
 from coordinator.groups.classic.votes import count_protocols, winner
 from coordinator.groups.progress import RebalanceProgress
@@ -388,10 +388,6 @@ class GroupMetadata:
         usage.pending_members -= len(self.pending_members)
 
     # --- views ---
-
-    def overview(self) -> GroupOverview:
-        """What ListGroups shows."""
-        return GroupOverview(self.group_id, self.protocol_type or "", self.state.value)
 
     def summary(self) -> GroupSummary:
         """What DescribeGroups shows; member metadata only once Stable, as in Kafka (ClassicGroup.describe)."""

@@ -4,15 +4,6 @@
 import msgspec
 
 from coordinator.groups.classic.member import MemberSummary
-from protocol.names import GroupId
-
-
-class GroupOverview(msgspec.Struct, frozen=True):
-    """A group as ListGroups shows it."""
-
-    group_id: GroupId
-    protocol_type: str
-    state: str
 
 
 class GroupSummary(msgspec.Struct, frozen=True):
