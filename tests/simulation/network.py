@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 from coordinator.config import Address
 from tests.simulation.loop import PROCESS, Process, SimulatedLoop
@@ -40,7 +40,7 @@ class Listener(NamedTuple):
     """Who listens on a port."""
 
     process: Process
-    factory: Callable[[], asyncio.BaseProtocol]
+    factory: Callable[[], asyncio.Protocol]
 
 
 class Listening:
@@ -71,7 +71,7 @@ class Network:
     def bind(self, address: Address) -> Any:
         return BoundSocket(address)
 
-    def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.BaseProtocol]) -> Listening:
+    def listen(self, sock: BoundSocket, factory: Callable[[], asyncio.Protocol]) -> Listening:
         process = PROCESS.get() or self._nameless
         port = sock.getsockname()[1]
         self.listeners[port] = Listener(process, factory)
@@ -142,7 +142,7 @@ class ServerEnd(asyncio.Transport):
     def __init__(self, network: Network, rng: random.Random, client: "ClientEnd", listener: Listener) -> None:
         super().__init__()
         self.process = listener.process
-        self.protocol: asyncio.Protocol
+        self.protocol: Any
         self.client = client
         self.number = client.number
         self._factory = listener.factory
@@ -159,7 +159,7 @@ class ServerEnd(asyncio.Transport):
         return ("10.0.0.1", self.number) if name == "peername" else default
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self.protocol = cast(asyncio.Protocol, protocol)
+        self.protocol = protocol
 
     # what the node's connection does
 
@@ -226,7 +226,7 @@ class ServerEnd(asyncio.Transport):
             self.protocol.resume_writing()
 
     def _made(self) -> None:
-        self.protocol = cast(asyncio.Protocol, self._factory())
+        self.protocol = self._factory()
         self.protocol.connection_made(self)
 
     def _feed(self) -> None:
