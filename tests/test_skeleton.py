@@ -27,7 +27,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
 
 def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
     code = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    return run(sys.executable, "-c", code, "--no-cache", cwd=tree, PYTHONPATH=str(tree))
+    return run(sys.executable, "-c", code, "--no-cache", cwd=tree, PYTHONPATH=str(tree), COLUMNS="300")
 
 
 def test_the_import_rules_hold() -> None:
@@ -35,57 +35,81 @@ def test_the_import_rules_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize(
-    ("added", "rule"),
-    [
-        ({"protocol/errors.py": "import storage.errors"}, "Packages import downwards only"),
-        ({"storage/errors.py": "import coordinator.version"}, "Packages import downwards only"),
-        ({"coordinator/groups/classic/state.py": "import time"}, "Groups do no I/O"),
-        (
-            {
-                "coordinator/groups/classic/state.py": "import coordinator.version",
-                "coordinator/version.py": "import random",
-            },
-            "Groups do no I/O",
-        ),
-        (
-            {"coordinator/groups/classic/state.py": "import coordinator.runtime"},
-            "Groups know nothing of what runs them",
-        ),
-        (
-            {"coordinator/partitions/shard.py": "import coordinator.api.context"},
-            "The rooms of the coordinator import downwards only",
-        ),
-        (
-            {"coordinator/api/heartbeat.py": "from coordinator.partitions.shard import Shard"},
-            "An api gets at groups through the door alone",
-        ),
-        (
-            {"coordinator/partitions/leadership.py": "from storage.log_manager import LogManager"},
-            "What stands above the log port does not know which log it has",
-        ),
-        (
-            {"coordinator/partitions/append_errors.py": "import coordinator.partitions.file_log"},
-            "What stands above the log port does not know which log it has",
-        ),
-        (
-            {"storage/partition/segment.py": "import storage.journal.pending"},
-            "The rooms of the storage import downwards only",
-        ),
-        (
-            {"audit/facts/state.py": "import audit.run.reading"},
-            "The rooms of the audit import downwards only",
-        ),
-        (
-            {"audit/facts/plan.py": "import threading"},
-            "The audit has threads only where it is run",
-        ),
-        ({"protocol/framing.py": "import socket"}, "The protocol touches no files"),
-        ({"protocol/headers.py": "import os"}, "The protocol touches no files"),
-        ({"protocol/codegen/schema.py": "from pathlib import Path"}, "The protocol touches no files"),
-        ({"storage/errors.py": "import asyncio"}, "Storage knows no event loop"),
-    ],
+PLANTED = (
+    ({"protocol/errors.py": "import storage.errors"}, "Packages import downwards only"),
+    ({"storage/errors.py": "import coordinator.version"}, "Packages import downwards only"),
+    ({"coordinator/groups/classic/state.py": "import time"}, "Groups do no I/O"),
+    (
+        {
+            "coordinator/groups/classic/state.py": "import coordinator.version",
+            "coordinator/version.py": "import random",
+        },
+        "Groups do no I/O",
+    ),
+    (
+        {"coordinator/groups/classic/state.py": "import coordinator.runtime"},
+        "Groups know nothing of what runs them",
+    ),
+    (
+        {"coordinator/partitions/shard.py": "import coordinator.api.context"},
+        "The rooms of the coordinator import downwards only",
+    ),
+    (
+        {"coordinator/api/heartbeat.py": "from coordinator.partitions.shard import Shard"},
+        "An api gets at groups through the door alone",
+    ),
+    (
+        {"coordinator/partitions/leadership.py": "from storage.log_manager import LogManager"},
+        "What stands above the log port does not know which log it has",
+    ),
+    (
+        {"coordinator/partitions/append_errors.py": "import coordinator.partitions.file_log"},
+        "What stands above the log port does not know which log it has",
+    ),
+    (
+        {"storage/partition/segment.py": "import storage.journal.pending"},
+        "The rooms of the storage import downwards only",
+    ),
+    (
+        {"audit/facts/state.py": "import audit.run.reading"},
+        "The rooms of the audit import downwards only",
+    ),
+    (
+        {"audit/facts/plan.py": "import threading"},
+        "The audit has threads only where it is run",
+    ),
+    ({"protocol/framing.py": "import socket"}, "The protocol touches no files"),
+    ({"protocol/headers.py": "import os"}, "The protocol touches no files"),
+    ({"protocol/codegen/schema.py": "from pathlib import Path"}, "The protocol touches no files"),
+    ({"storage/errors.py": "import asyncio"}, "Storage knows no event loop"),
+    (
+        {"coordinator/upstream/lag.py": "import coordinator.groups.config"},
+        "The upstream cluster is asked as by any client",
+    ),
+    ({"coordinator/upstream/adoption.py": "import time"}, "What changed, and in which order a group moves"),
+    ({"coordinator/upstream/probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
+    (
+        {"coordinator/gateway/book.py": "import coordinator.partitions.door"},
+        "The gateway knows of groups only how their apis are spoken",
+    ),
+    ({"coordinator/gateway/lanes.py": "import asyncio"}, "What a gateway does with bytes is decided"),
+    (
+        {"coordinator/gateway/session.py": "import coordinator.gateway.relay"},
+        "What a gateway does with bytes is decided",
+    ),
+    ({"coordinator/jobs/disk_jobs.py": "import storage.columns.walk"}, "The node runs without Spark"),
+    ({"coordinator/workers/assignment.py": "import random"}, "Who leads what is decided without I/O"),
 )
+"""Lines at the end of files, and how the name of the rule begins that they break."""
+
+
+def test_every_import_rule_is_broken_once() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    names = [contract["name"] for contract in contracts]
+    assert [name for name in names if not any(name.startswith(rule) for _, rule in PLANTED)] == []
+
+
+@pytest.mark.parametrize(("added", "rule"), PLANTED)
 def test_an_import_that_breaks_a_rule_is_found(tmp_path: Path, added: dict[str, str], rule: str) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
