@@ -2,6 +2,8 @@
 """`groupkeeper log check` and `groupkeeper log repair`: the files of the log, with no node in between."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -97,29 +99,37 @@ def repair_log(
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
         from coordinator.importer.source import CannotImport
-        from coordinator.machine import real_machine
-        from storage.disk.lock import DirectoryLock
         from storage.errors import StorageError
 
-        settings = settings_for(data_dir)
-        directory = existing(settings.data_dir)
-        accept = accept_loss and not dry_run
-        machine = real_machine()
+        settings, accept = settings_for(data_dir), accept_loss and not dry_run
         try:
-            if catalogue and accept:
-                _settle_journals(machine.fs, settings)
-            lock = DirectoryLock.acquire(machine.fs, directory)
-            try:
-                if partition is not None:
-                    _mend_partition(machine, directory, Partition(partition), dry_run=dry_run)
-                elif journal:
+            if partition is not None:
+                with _locked(settings) as machine:
+                    _mend_partition(machine, settings.data_dir, Partition(partition), dry_run=dry_run)
+            elif journal:
+                with _locked(settings) as machine:
                     _mend_journals(machine, settings, accept=accept)
-                else:
+            else:
+                with _locked(settings, settled=accept) as machine:
                     _mend_catalogue(machine, settings, accept=accept)
-            finally:
-                lock.release()
         except (StorageError, CannotImport, OSError) as error:
             raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[Machine]":
+    """Keep nodes off the data directory; `settled` brings what its journals hold into the segments before."""
+    from coordinator.machine import real_machine
+    from storage.disk.lock import DirectoryLock
+
+    directory, machine = existing(settings.data_dir), real_machine()
+    if settled:
+        _settle_journals(machine.fs, settings)
+    lock = DirectoryLock.acquire(machine.fs, directory)
+    try:
+        yield machine
+    finally:
+        lock.release()
 
 
 def _mend_partition(machine: "Machine", directory: Path, partition: Partition, *, dry_run: bool) -> None:

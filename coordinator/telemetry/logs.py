@@ -110,6 +110,16 @@ def configure(
         logger_factory=lambda name="groupkeeper": _LineLogger(sink, name),
         cache_logger_on_first_use=True,
     )
+    handler = _of_libraries(sink, gate, common, rendering)
+    logging.basicConfig(handlers=[handler], level=threshold, force=True)
+    if isinstance(sink, QueuedSink):
+        _use_queue(sink, gate)
+
+
+def _of_libraries(
+    sink: Sink, gate: "_Gate", common: list[Processor], rendering: list[Processor]
+) -> logging.Handler:
+    """What makes lines of those who use `logging`."""
     handler = logging.StreamHandler(sink)
     handler.addFilter(gate.admit_record)
     handler.setFormatter(
@@ -118,9 +128,7 @@ def configure(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
         )
     )
-    logging.basicConfig(handlers=[handler], level=threshold, force=True)
-    if isinstance(sink, QueuedSink):
-        _use_queue(sink, gate)
+    return handler
 
 
 def _descriptor(stream: TextIO) -> int | None:

@@ -126,13 +126,14 @@ class Supervisor:
         self.gateways: Gateways | None = None
         if settings.is_gateway:
             assert launch_gateway is not None, "a gateway needs processes"
-            self.upstream = self._follow_cluster()
-            self.topic_looks = TopicLooks(
-                lambda: self.store.catalogue, lambda: self.feed.version, self.upstream.looked
-            )
-            self.gateways = Gateways(
-                settings, loop, launch_gateway, self.upstream.look_soon, self.topic_looks.find
-            )
+            self._stand_before_cluster(launch_gateway)
+
+    def _stand_before_cluster(self, launch_gateway: Launcher) -> None:
+        upstream = self.upstream = self._follow_cluster()
+        looks = self.topic_looks = TopicLooks(
+            lambda: self.store.catalogue, lambda: self.feed.version, upstream.looked
+        )
+        self.gateways = Gateways(self.settings, self.loop, launch_gateway, upstream.look_soon, looks.find)
 
     def _open_catalogue(self, machine: Machine) -> CatalogueStore:
         settings = self.settings
