@@ -48,7 +48,7 @@ def metadata(book: Book, version: int) -> Rewrite:
 
 def produce(book: Book, version: int) -> Rewrite:
     """Produce from v10 on: the leaders that it names."""
-    return _whole(lambda frame: move_endpoints(frame, version, book.move))
+    return whole(lambda frame: move_endpoints(frame, version, book.move))
 
 
 def describe_cluster(book: Book, version: int) -> Rewrite:
@@ -114,7 +114,7 @@ def api_versions(ours: Offered, version: int) -> Rewrite:
         body = rewritten(frame[8:])
         return (len(body) + 4).to_bytes(4, "big") + frame[4:8] + body
 
-    return _whole(rewrite)
+    return whole(rewrite)
 
 
 def _common(response: Any, ours: Offered, version: int) -> list[Any]:
@@ -146,36 +146,46 @@ def _hide_features(response: Any) -> None:
             setattr(response, field, [each for each in features if each.name not in HIDDEN_FEATURES])
 
 
-def _whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
-    """Rewrites an answer once all of it is there."""
+def whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
+    """Rewrites an answer once all of it is there; `change` may return None for "not yet"."""
 
     def rewrite(frame: bytes) -> tuple[bytes, int] | None:
-        whole = _LENGTH_BYTES + INT32(frame, 0)[0]
-        if whole > WHOLE_BYTES_MAX:
-            raise FrameTooLarge(f"an answer of {whole} bytes cannot be rewritten")
-        if len(frame) < whole:
+        size = _LENGTH_BYTES + INT32(frame, 0)[0]
+        if size > WHOLE_BYTES_MAX:
+            raise FrameTooLarge(f"an answer of {size} bytes cannot be rewritten")
+        if len(frame) < size:
             return None
         try:
             made = change(frame)
         except (IndexError, struct.error):
             raise Truncated("an answer") from None
-        return None if made is None else (made, whole)
+        return None if made is None else (made, size)
 
     return rewrite
 
 
-def changed(api_key: int, version: int, change: Callable[[Any], Any | None]) -> Rewrite:
-    """Decodes an answer, has another made of it, and encodes that; `change` may return None for "not yet"."""
+def changed(api_key: int, version: int, change: Callable[[Any], Any]) -> Rewrite:
+    """Decodes an answer, has another made of it, and encodes that."""
+    return whole(
+        lambda frame: encoded(api_key, version, frame, change(decoded_answer(api_key, version, frame)))
+    )
 
-    def rewrite(frame: bytes) -> bytes | None:
-        codec = codec_for(api_key, version)
-        flexible = has_flexible_response_header(api_key, codec.flexible)
-        response = change(codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8))
-        if response is None:
-            return None
-        return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
-    return _whole(rewrite)
+def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
+    """The response in an answer, whole with its length. Raises ProtocolError."""
+    codec = codec_for(api_key, version)
+    flexible = has_flexible_response_header(api_key, codec.flexible)
+    try:
+        return codec.decode_response(frame, skip_tags(frame, 8) if flexible else 8)
+    except (IndexError, struct.error):
+        raise Truncated("an answer") from None
+
+
+def encoded(api_key: int, version: int, frame: bytes, response: Any) -> bytes:
+    """The answer, whole with its length, that has this response in place of that of `frame`."""
+    codec = codec_for(api_key, version)
+    flexible = has_flexible_response_header(api_key, codec.flexible)
+    return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
 
 def _decoded(api_key: ApiKey, version: int, change: Callable[[Any], None]) -> Rewrite:

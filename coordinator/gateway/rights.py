@@ -263,28 +263,24 @@ class Rights:
 
     def _filtering(self, session: ClientSession, known: Known, pending: Pending, judged: Judged) -> Rewrite:
         """Take out of an answer what the client may not see, which is asked once the answer is there."""
-        names, keep, merge = judged.names, judged.keep, judged.merge
-        assert names is not None, "what may not be seen is named"
-        assert keep is not None, "and taken out"
-        may: dict[Right, bool] = {}
-        seeing = Pending(pending.asked, pending.rule, Begun(None, may, iter(())))
-        is_asked = False
+        seeing = Pending(pending.asked, pending.rule)
 
-        def change(response: Any) -> Any | None:
-            nonlocal is_asked
-            if not is_asked:
-                is_asked = True
-                missing = known.missing(names(response), may, self._mono_ms())
-                if missing:
-                    self._find_out(session, known, questions(missing), seeing)
+        def change(frame: bytes) -> bytes | None:
             if seeing.failed is not None:
                 raise seeing.failed
+            if seeing.begun is None:
+                looked = partial(_look_at_answer, seeing, known, self._mono_ms(), judged, frame)
+                seeing.begun = self._beside.computed(session, known, len(frame), looked)
+                if seeing.begun is None:
+                    return None
+                self._find_out(session, known, seeing.begun.questions, seeing)
             if seeing.open_questions:
                 return None
-            kept = keep(response, may.__getitem__)
-            return kept if merge is None else merge(kept)
+            return self._beside.computed(
+                session, known, len(frame), partial(_filtered, seeing, judged, frame)
+            )
 
-        return rewriting.changed(*pending.asked[:2], change)
+        return rewriting.whole(change)
 
 
 def _look_at(pending: Pending, known: Known, now_ms: int, frame: bytes) -> Begun:
@@ -296,6 +292,21 @@ def _look_at(pending: Pending, known: Known, now_ms: int, frame: bytes) -> Begun
     if len(frame) > LONG_BYTES:
         return Begun(request, may, iter(list(questions(missing))))  # made here, beside the event loop
     return Begun(request, may, questions(missing))
+
+
+def _look_at_answer(seeing: Pending, known: Known, now_ms: int, judged: Judged, frame: bytes) -> Begun:
+    assert judged.names is not None, "what may not be seen is named"
+    response = rewriting.decoded_answer(*seeing.asked[:2], frame)
+    may: dict[Right, bool] = {}
+    return Begun(response, may, iter(list(questions(known.missing(judged.names(response), may, now_ms)))))
+
+
+def _filtered(seeing: Pending, judged: Judged, frame: bytes) -> bytes:
+    assert judged.keep is not None, "what may not be seen is taken out"
+    assert seeing.begun is not None, "it was looked at"
+    kept = judged.keep(seeing.begun.request, seeing.may.__getitem__)
+    merged = kept if judged.merge is None else judged.merge(kept)
+    return rewriting.encoded(*seeing.asked[:2], frame, merged)
 
 
 class Read(NamedTuple):

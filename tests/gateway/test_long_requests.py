@@ -18,13 +18,19 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import encode_response
-from protocol.messages import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from tests.catalogue.disk import ManualThread
 from tests.gateway.house import asked, read_request
 from tests.gateway.peers import Outside
 from tests.gateway.test_adoption import Played, Process
 from tests.gateway.test_gate import ALLOWED, frames
 from tests.gateway.test_relay import HEARTBEAT
+from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
 
 GROUPS = [f"group-{number}" for number in range(3_000)]
@@ -144,6 +150,43 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     ]
     assert {group.group_id for group in response.groups if group.error_code == NOT_ALLOWED} == DENIED
     assert not process.thread.waiting
+
+
+def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
+    process = Gate()
+    client = process.client()
+    client.send(asked(ApiKey.LIST_GROUPS, 0, ListGroupsRequest()))
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, cluster_may_not_be_described(question))
+    (passed,) = client.sent(COORDINATOR)
+    kind = ListGroupsResponse.ListedGroup
+    groups = [kind(version=0, group_id=name, protocol_type="consumer") for name in GROUPS]
+    listed = ListGroupsResponse(version=0, error_code=0, groups=groups)
+    client.answer(COORDINATOR, reply(passed, codec_for(ApiKey.LIST_GROUPS, 0).encode_response(listed)))
+    process.work()  # which groups there are
+    (question,) = client.sent(BROKER)
+    assert read_request(question).groups == GROUPS
+    client.answer(BROKER, described(question, DENIED))
+    process.work()  # the answer is read
+    assert not client.outside.client
+    process.work()  # what may be seen
+    (answer,) = frames(client.outside.client)
+    response = codec_for(ApiKey.LIST_GROUPS, 0).decode_response(answer, 8)
+    assert [group.group_id for group in response.groups] == [each for each in GROUPS if each not in DENIED]
+    assert not process.thread.waiting
+
+
+def cluster_may_not_be_described(question: bytes) -> bytes:
+    metadata = {
+        "throttle_time_ms": 0,
+        "brokers": [],
+        "cluster_id": None,
+        "controller_id": 1,
+        "topics": [],
+        "authorized_operations": set(),
+    }
+    frame = frame_of(ApiKey.METADATA, metadata, 8)
+    return frame[:4] + question[4:8] + frame[8:]
 
 
 def test_a_long_request_for_what_no_broker_coordinates_holds_up_nobody() -> None:
