@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cuts a stream of bytes into Kafka's frames: an int32 length, then that many bytes. Does no I/O."""
 
-from collections.abc import Callable, Mapping
-from struct import Struct
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from protocol.bounds import SMALL_FRAME_BYTES
 from protocol.errors import FrameTooLarge, InvalidLength, ProtocolError
+from protocol.fixed import int16_at, int32_at
 from protocol.strangers import stranger
 
 LENGTH_BYTES: Final = 4
-_LENGTH: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
 API_KEY_BYTES: Final = 2
-_API_KEY: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
 _NO_BOUNDS: Final[Mapping[int, int]] = MappingProxyType({})
 
 
@@ -72,7 +70,7 @@ class FrameReader:
         pos = 0
         size = len(data)
         while size - pos >= LENGTH_BYTES:
-            (length,) = _LENGTH(data, pos)
+            length = int32_at(data, pos)
             if not 0 < length <= self._small_bytes:
                 if not 0 < length <= self._max_frame_bytes:
                     self._fail(length, self._max_frame_bytes, "", has_frames=bool(frames))
@@ -80,7 +78,7 @@ class FrameReader:
                 if size - pos < LENGTH_BYTES + API_KEY_BYTES:
                     self._keep(data[pos:], LENGTH_BYTES + API_KEY_BYTES)
                     return frames
-                (api_key,) = _API_KEY(data, pos + LENGTH_BYTES)
+                api_key = int16_at(data, pos + LENGTH_BYTES)
                 bound = self._bounds.get(api_key, self._max_frame_bytes)
                 if length > bound:
                     self._fail(length, bound, f" of api key {api_key}", has_frames=bool(frames))

@@ -12,13 +12,15 @@ from typing import Final
 
 from protocol.apis import ApiKey
 from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
+from protocol.fixed import int16_at, int32_at
 from protocol.native import mypyc_attr
 from protocol.value import Value
 from protocol.wire import skip_tags
 
-_REQUEST: Final[Callable[[bytes], tuple[int, int, int, int]]] = Struct(">hhih").unpack_from
-"""The API key, the version, the correlation id, a length."""
-_REQUEST_BYTES: Final = 10
+_VERSION_AT: Final = 2
+_CORRELATION_ID_AT: Final = 4
+_CLIENT_ID_AT: Final = 8
+_CLIENT_ID_SIZE_BYTES: Final = 2
 _RESPONSE_V0: Final[Callable[[int, int], bytes]] = Struct(">ii").pack
 _RESPONSE_V1: Final[Callable[[int, int], bytes]] = Struct(">iix").pack
 
@@ -58,8 +60,9 @@ def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, 
     Raises Truncated and InvalidLength for bytes that are no header.
     """
     try:
-        api_key, version, correlation_id, size = _REQUEST(frame)
-        pos = _REQUEST_BYTES
+        api_key, version = int16_at(frame, 0), int16_at(frame, _VERSION_AT)
+        correlation_id, size = int32_at(frame, _CORRELATION_ID_AT), int16_at(frame, _CLIENT_ID_AT)
+        pos = _CLIENT_ID_AT + _CLIENT_ID_SIZE_BYTES
         client_id: str | None = None
         if size >= 0:
             end = pos + size
@@ -69,7 +72,7 @@ def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, 
             raise InvalidLength(f"client id: length {size}")
         if flexible:
             pos = skip_tags(frame, pos) if frame[pos] else pos + 1
-    except (IndexError, struct.error):
+    except IndexError:
         raise Truncated(f"a request header in {len(frame)} bytes") from None
     if pos > len(frame):
         raise Truncated(f"a request header in {len(frame)} bytes")

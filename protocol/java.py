@@ -3,17 +3,22 @@
 
 from collections.abc import Collection
 
+from protocol.native import i64
+
 
 def java_string_hash(text: str) -> int:
     """Java's String.hashCode: over UTF-16 code units, in 32 bits with a sign."""
-    result = 0
-    if text.isascii():  # what every request asks for: shifted, as that compiles to machine integers
-        for at in range(len(text)):
-            result = ((result << 5) - result + ord(text[at])) & 0xFFFFFFFF
+    result: i64 = 0
+    if text.isascii():  # what every request asks for
+        data = text.encode()
+        for at in range(len(data)):
+            byte: i64 = data[at]
+            result = (result * 31 + byte) & 0xFFFFFFFF
     else:
         units = text.encode("utf-16-be", "surrogatepass")
         for at in range(0, len(units), 2):
-            result = (result * 31 + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+            unit: i64 = units[at] << 8 | units[at + 1]
+            result = (result * 31 + unit) & 0xFFFFFFFF
     return result - (1 << 32) if result >= 1 << 31 else result
 
 

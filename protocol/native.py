@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What says to mypyc how to compile a class. Not compiled itself: where nothing is, it does nothing."""
+"""What says to mypyc how to compile something. Not compiled itself: where nothing is, it does nothing.
+
+`i64` is an integer that a compiled function keeps in a register; in a calculation that leaves 64 bits it wraps there.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["mypyc_attr"]
+__all__ = ["i64", "mypyc_attr"]
 
 Class = TypeVar("Class", bound=type)
 
 if TYPE_CHECKING:
-    from mypy_extensions import mypyc_attr  # which is there when something is compiled, and not when it runs
+    # It is there when something is compiled, and not when it runs.
+    from mypy_extensions import i64, mypyc_attr
 else:
+    i64 = int
 
     def mypyc_attr(**_: bool) -> Callable[[Class], Class]:
         """Leave the class as it is."""
