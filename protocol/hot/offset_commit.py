@@ -227,7 +227,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
@@ -307,7 +307,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 12, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
@@ -381,7 +381,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
@@ -464,7 +464,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\0\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
@@ -551,7 +551,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)
@@ -651,7 +651,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                 raise too_many_items("partitions", 50000)
             topic_partitions: list[OffsetCommitRequestPartition] = []
             topic_partitions_rows: Rows | None = None
-            if topic_partitions_count >= 4:
+            if topic_partitions_count >= 10:
                 topic_partitions_rows = rows_with_tail(buf, pos, topic_partitions_count, 16, b"\1\0")
                 if topic_partitions_rows is not None:
                     pos += len(topic_partitions_rows.data)

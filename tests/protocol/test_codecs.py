@@ -258,16 +258,15 @@ def with_long_arrays(schema: Any, version: int, count: int, special: int) -> dic
 @every_hot_message
 @pytest.mark.parametrize("tags", [NO_TAGS, b"\1\5\2xy"], ids=["plain", "tagged"])
 def test_long_arrays_read_and_write_like_short_ones(case: Case, tags: bytes) -> None:
-    # both sides of the counts from which the generated code treats all items as one: 4, 8, and two bytes of count
+    # both sides of the counts from which the generated code treats all items as one, 10, and has two bytes of count
     for count, special in [
         (3, 0),
-        (4, -1),
-        (4, 0),
-        (4, 3),
-        (5, 2),
-        (7, -1),
-        (8, -1),
+        (9, -1),
         (9, 8),
+        (10, -1),
+        (10, 0),
+        (10, 9),
+        (11, 2),
         (126, -1),
         (127, -1),
         (128, 70),

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
+from protocol.codegen.decoder import ROWS_FROM_ITEMS
 from protocol.names import GroupId, Offset
 from protocol.rows import Rows, rows_with_tail
 
 Row = tuple[int, int, int]
 int32s = st.integers(-(1 << 31), (1 << 31) - 1)
 int64s = st.integers(-(1 << 63), (1 << 63) - 1)
-offsets = st.lists(st.tuples(int32s, int64s, int32s), min_size=1, max_size=12)
+offsets = st.lists(st.tuples(int32s, int64s, int32s), min_size=1, max_size=14)
 row_bytes = st.sampled_from([16, 18, 40])
 
 
@@ -47,7 +48,7 @@ def test_a_commit_without_metadata_comes_as_rows(version: int, offsets: list[Row
     encoded = commit(version, offsets)
     codec = codec_for(ApiKey.OFFSET_COMMIT, version)
     (topic,) = codec.decode_request(encoded, 0).topics
-    assert (topic.partition_rows is not None) == (len(offsets) >= 4)
+    assert (topic.partition_rows is not None) == (len(offsets) >= ROWS_FROM_ITEMS)
     if version < 6:
         offsets = [(index, offset, -1) for index, offset, _ in offsets]
     if topic.partition_rows is not None:

@@ -25,7 +25,7 @@ INVALID_OFFSET: Final = Offset(-1)
 NO_RETENTION_TIME = -1
 TIMESTAMP_MAX = (1 << 63) - 1
 
-ROWS_FROM: Final = 8
+ROWS_FROM: Final = 10
 """From so many partitions of a topic on it is quicker to handle them as rows (`protocol.rows`)."""
 
 SHOWN_ROW: Final = PLAIN_ROW + "4x"
