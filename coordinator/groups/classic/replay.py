@@ -97,16 +97,20 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     them, loses nothing; while loading there are none and they come from the record alone.
     """
     recorded = {member.member_id for member in value.members}
+    # On the live path nothing of this: a generation knows its topics since it was formed.
+    is_other = value.protocol != group.protocol_name or (value.protocol_type or None) != group.protocol_type
     _rename_static_members(group, value)
     for member_id in [member_id for member_id in group.members if member_id not in recorded]:
         group.remove(member_id)
+        is_other = True
     group.protocol_type = value.protocol_type or None
     for recorded_member in value.members:
         member = group.members.get(recorded_member.member_id)
         if member is None:
             group.add(_member(recorded_member, value))
-        else:
-            _update_member(group, member, recorded_member, value)
+            is_other = True
+        elif _update_member(group, member, recorded_member, value):
+            is_other = True
     _order_members(group, value)
     group.generation_id = value.generation
     group.protocol_name = value.protocol
@@ -118,7 +122,8 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
         group.previous_state, group.state = group.state, state
     group.rebalance = None
     group.forget_votes()
-    group.subscribed_topics = group.compute_subscribed_topics()
+    if is_other or group.subscribed_topics is None:
+        group.subscribed_topics = group.compute_subscribed_topics()
 
 
 def _order_members(group: GroupMetadata, value: GroupMetadataValue) -> None:
@@ -154,20 +159,22 @@ def _member(recorded: MemberValue, value: GroupMetadataValue) -> MemberMetadata:
 
 def _update_member(
     group: GroupMetadata, member: MemberMetadata, recorded: MemberValue, value: GroupMetadataValue
-) -> None:
+) -> bool:
+    """Whether the member subscribes to something else now."""
     group.set_assignment(member, recorded.assignment)
     member.rebalance_timeout_ms = _rebalance_timeout_ms(recorded)
     member.session_timeout_ms = recorded.session_timeout
     name, subscription = value.protocol or "", recorded.subscription
     offers = member.supported_protocols
     if (name, subscription) in offers:
-        return
+        return False
     if name in [offer for offer, _ in offers]:
         offers = [(offer, subscription if offer == name else metadata) for offer, metadata in offers]
     else:
         # Only while loading: an earlier record of this member was of another protocol.
         offers = [(name, subscription)]
     group.set_protocols(member, offers)
+    return True
 
 
 def _rebalance_timeout_ms(recorded: MemberValue) -> int:
