@@ -36,6 +36,11 @@ class MachineDisk(FaultyFileSystem):
         if self.broken:
             self.unreadable.update(name for name, inode in self._names.items() if inode is not None)
 
+    @property
+    def is_good(self) -> bool:
+        """Whether there is room, and all can be read."""
+        return not (self.full or self.broken or self.unreadable)
+
     def lose_sectors(self, part: str) -> None:
         """Files with this in their names cannot be read from now on."""
         self.unreadable.update(

@@ -171,7 +171,8 @@ class World:
         self._failed_starts += 1
         if isinstance(error, CorruptLog):
             self.fail(Broken("a crash is no damage", str(error)))
-        if self._failed_starts > FAILED_STARTS_MAX and self.disk_good_since < self.loop.time() - LOAD_S_MAX:
+        was_good = self.disk.is_good and self.disk_good_since < self.loop.time() - LOAD_S_MAX
+        if self._failed_starts > FAILED_STARTS_MAX and was_good:
             self.fail(Broken("calm brings everything back", f"it cannot start: {error}"))
 
     def started(self) -> None:
