@@ -37,6 +37,8 @@ from tests.simulation.workers import SupervisedHost
 from tests.storage.faulty import Crash
 
 FAILED_STARTS_MAX = 20
+POWER_SHARE = 0.7
+"""How many of the crashes take the power along, where that may lose nothing."""
 CALM_S = 45.0
 """After the last trouble; by its end everything must be served again."""
 LOOK_S = 0.5
@@ -145,7 +147,7 @@ class World:
     def crashed(self, body: Body) -> None:
         """A process has ended in the middle of something; perhaps because the power went."""
         # `log.flush = os` promises nothing for a loss of power.
-        lost_power = self.settings.log_flush == "always" and self.rng.random() < 0.5
+        lost_power = self.settings.log_flush == "always" and self.rng.random() < POWER_SHARE
         self.note(f"{body.name} has crashed{' with the power' if lost_power else ''}")
         self.history.counts["crashes"] += 1
         self.lives += 1
