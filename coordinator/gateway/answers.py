@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers that are made in the gateway, as whole frames."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from protocol.headers import (
     has_flexible_response_header,
     route_of,
 )
+from protocol.messages import classes
 
 MEMBERS: Final[tuple[AnyApi, ...]] = (
     join_group.API,
@@ -103,8 +105,6 @@ def empty(frame: bytes) -> bytes:
 
 @cache
 def _empty_body(api_key: int, version: int) -> bytes:
-    from protocol.messages import classes
-
     fields: dict[ApiKey, dict[str, list[object]]] = {
         ApiKey.DESCRIBE_LOG_DIRS: {"results": []},
         ApiKey.LIST_TRANSACTIONS: {"unknown_state_filters": [], "transaction_states": []},
@@ -112,6 +112,29 @@ def _empty_body(api_key: int, version: int) -> bytes:
     }
     response = classes(api_key)[1](version=version, **fields[ApiKey(api_key)])
     return codec_for(api_key, version).encode_response(response)
+
+
+def nothing_set(frame: bytes, resources: Sequence[Any]) -> bytes:
+    """The answer to a DescribeConfigs of these resources that none of them has a setting. Raises ProtocolError."""
+    version = route_of(frame) & 0xFFFF
+    codec = codec_for(ApiKey.DESCRIBE_CONFIGS, version)
+    header, _ = decode_request_header(frame, codec.flexible)
+    kind = classes(ApiKey.DESCRIBE_CONFIGS)[1]
+    make = kind.DescribeConfigsResult
+    results = [
+        make(
+            version=version,
+            error_code=0,
+            error_message=None,
+            resource_type=each.resource_type,
+            resource_name=each.resource_name,
+            configs=[],
+        )
+        for each in resources
+    ]
+    response = kind(version=version, throttle_time_ms=0, results=results)
+    flexible = has_flexible_response_header(ApiKey.DESCRIBE_CONFIGS, codec.flexible)
+    return encode_response(header.correlation_id, codec.encode_response(response), flexible)
 
 
 def unknown_api_versions(frame: bytes) -> bytes:

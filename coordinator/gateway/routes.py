@@ -80,6 +80,11 @@ NOT_ON_OURS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_
 EMPTY_ON_OURS: Final = frozenset({ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACTIONS})
 """Tools ask every node for these, and would count the same things again."""
 
+NODE_RESOURCES: Final = frozenset({4, 8})
+"""A broker's settings and its loggers, as DescribeConfigs asks for them."""
+OF_NODES_BYTES_MAX: Final = 4_096
+"""A DescribeConfigs that is longer names more than a node, and so topics, of which brokers speak."""
+
 GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
 SEVERAL_KEYS_FROM: Final = 4
@@ -158,6 +163,8 @@ class PortRoutes:
             return _sasl_handshake
         if self._ours and key in EMPTY_ON_OURS:
             return _empty
+        if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
+            return partial(_describe_configs, self._book)
         return None
 
     def _ask_about_groups(self, key: ApiKey) -> Ask:
@@ -180,6 +187,22 @@ def _unknown_api_versions(_session: ClientSession, _route: Route, frame: bytes) 
 
 def _empty(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.empty(frame))
+
+
+def _describe_configs(book: Book, _session: ClientSession, asked: Route, frame: bytes) -> Verdict:
+    """Of nodes of ours alone, as tools ask that ask every node: nothing is set. A broker would refuse their ids."""
+    if len(frame) > OF_NODES_BYTES_MAX:
+        return Verdict(BROKER)
+    codec = codec_for(ApiKey.DESCRIBE_CONFIGS, asked.version)
+    _, pos = decode_request_header(frame, codec.flexible)
+    request: Any = codec.decode_request(frame, pos)
+    ours = {str(node_id) for node_id in book.nodes}
+    if not request.resources or any(
+        each.resource_type not in NODE_RESOURCES or each.resource_name not in ours
+        for each in request.resources
+    ):
+        return Verdict(BROKER)
+    return Verdict(HERE, answers.nothing_set(frame, request.resources))
 
 
 def _not_coordinator(beside: Beside, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:

@@ -10,15 +10,19 @@ from coordinator.gateway import answers
 from coordinator.gateway.book import Book
 from coordinator.gateway.routes import FORWARDED, PortRoutes
 from protocol.apis import ApiKey
+from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header, route
-from protocol.messages import ApiVersionsRequest, SaslHandshakeRequest
+from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, SaslHandshakeRequest
 from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.peers import AT_ONCE
 from tests.gateway.whole import Whole
 from tests.support.raw import RawConnection
 
 MIB: Final = 1024 * 1024
+TOPIC: Final = 2
+BROKER: Final = 4
+"""Kinds of resources that have settings."""
 NOT_OFFERED: Final = {
     ApiKey.ADD_OFFSETS_TO_TXN: "the transaction's end would not reach our groups",
     ApiKey.TXN_OFFSET_COMMIT: "as above",
@@ -112,3 +116,48 @@ async def test_kerberos_is_refused_in_the_handshake(tmp_path: Path, mechanism: s
         broker.answer(sent[4:], bytes([0, 0, 0, 0, 0, 2, 0, 5]) + b"PLAIN" + bytes([0, 6]) + b"GSSAPI")
         answer = await client.frame()
         assert answer[4:] == bytes([0, error, 0, 0, 0, 1, 0, 5]) + b"PLAIN"
+
+
+def settings_of(*resources: tuple[int, str]) -> bytes:
+    """A DescribeConfigs of these resources, by type and name, with its length."""
+    make = DescribeConfigsRequest.DescribeConfigsResource
+    named = [
+        make(version=1, resource_type=kind, resource_name=name, configuration_keys=None)
+        for kind, name in resources
+    ]
+    request = DescribeConfigsRequest(
+        version=1, resources=named, include_synonyms=False, include_documentation=False
+    )
+    return asked(ApiKey.DESCRIBE_CONFIGS, 1, request)
+
+
+async def test_a_node_of_ours_has_no_settings_for_tools_that_ask_every_node(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        client.send(settings_of((BROKER, str(OUR_ID))))
+        answer = await client.frame()
+        (result,) = codec_for(ApiKey.DESCRIBE_CONFIGS, 1).decode_response(answer, 4).results
+        told = (result.error_code, result.resource_type, result.resource_name, result.configs)
+        assert told == (0, BROKER, str(OUR_ID), [])
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        [(BROKER, str(BROKER_ID))],
+        [(BROKER, str(OUR_ID)), (TOPIC, "t")],
+        [(TOPIC, str(OUR_ID))],
+        [(TOPIC, "t" * 200)] * 50,
+        [],
+    ],
+    ids=["a broker", "a topic beside ours", "a topic with our number", "many topics", "nothing"],
+)
+async def test_other_settings_are_asked_of_a_broker(tmp_path: Path, resources: list[tuple[int, str]]) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        sent = settings_of(*resources)
+        client.send(sent)
+        broker: Peer = await house.broker.peer()
+        assert await broker.frame() == sent[4:]
+        broker.answer(sent[4:], bytes(8))
+        assert (await client.frame())[4:] == bytes(8)
