@@ -45,26 +45,29 @@ class Adopter(Committer):
     pause_s = 1.5
 
     async def _one(self) -> None:
-        mark = await self._ask(adopt_group.API, {"epoch": 0, "unknown": False, "offsets": None})
+        asked = {"epoch": 0, "asked_ms": 0, "unknown": False, "offsets": None}
+        mark = await self._ask(adopt_group.API, asked)
         if mark.error_code:
             await self.pause(0.2)
         elif not mark.adopted or self.rng.random() < 0.3:
-            await self._take_over(mark.epoch, was_here=bool(mark.adopted))
+            await self._take_over(mark)
         elif self.rng.random() < 0.3:
             await self._give_back()
         elif self.rng.random() < 0.2:
             await self._delete_group()
 
-    async def _take_over(self, epoch: int, *, was_here: bool) -> None:
+    async def _take_over(self, mark: Any) -> None:
+        """As a gateway does that has read the cluster since it heard `mark`."""
         writes = self.world.history.begin_commit(all_keys(self.group)[: self.rng.randint(1, 6)])
         kind = adopt_group.AdoptGroupRequest.AdoptedTopic
         values = {key: write.value for key, write in writes.items()}
         offsets = _rows(kind, kind.AdoptedPartition, values)
         self._promised[self._correlation + 1] = list(writes.values())
-        answer = await self._ask(adopt_group.API, {"epoch": epoch, "unknown": False, "offsets": offsets})
+        heard = {"epoch": mark.epoch, "asked_ms": mark.asked_ms}
+        answer = await self._ask(adopt_group.API, {**heard, "unknown": False, "offsets": offsets})
         error = ErrorCode(answer.error_code)
         if error is ErrorCode.NONE and answer.taken:
-            if was_here:
+            if mark.adopted:
                 raise Broken("a group is taken over once", f"{self.group}: {answer.taken} offsets again")
             self._taken(writes)
         elif error is ErrorCode.NONE or error in NOT_TAKEN:
