@@ -2,7 +2,8 @@
 """`python -m tests.peers [PEER ...]`: run the peers' own tests of groups against Groupkeeper.
 
 Prints a table. Ends with status 1 if a test failed or one that passed before did not, and else with 2 if a peer's tests
-could not be run. `--record` writes down what passed.
+could not be run. With records (GROUPKEEPER_TEST_TARGET=gateway or kafka) some tests fail on Kafka itself, so there only
+those count that passed before. `--record` writes down what passed.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from tests.peers import aiokafka, franz_go, kafka_python, kminion, librdkafka
 from tests.peers.fetching import UnavailableError
 from tests.peers.outcome import Report, Verdict
+from tests.support.target import keeps_records
 
 PEERS: Mapping[str, Callable[[Path], Report]] = {
     peer.NAME: peer.run for peer in (kafka_python, aiokafka, franz_go, librdkafka, kminion)
@@ -52,7 +54,8 @@ def _status(report: Report, *, record: bool) -> int:
     lost = report.lost()
     for name in lost:
         say(f"  passed before, and does not now: {name}")
-    return 1 if lost or report.names(Verdict.FAILED) else 0
+    failed = [] if keeps_records() else report.names(Verdict.FAILED)
+    return 1 if lost or failed else 0
 
 
 def run_peer(name: str) -> Report:

@@ -11,15 +11,17 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.peers.differing import explained
 from tests.peers.fetching import NotPublishedError, UnavailableError
+from tests.peers.logins import logging_in
 from tests.peers.outcome import Report
-from tests.peers.pytest_suite import Suite, run_suite
+from tests.peers.pytest_suite import Suite, by_function, run_suite
 from tests.support.target import keeps_records, running_target
 
 NAME = "aiokafka"
 SOURCE = "AIOKAFKA_SOURCE"
-# As its container has it; its tests wait for topics with two partitions.
-SETTINGS = {"num.partitions": 2, "group.initial.rebalance.delay.ms": 3_000}
+# As its container has it; its tests wait for topics with two partitions, and one asks node 0.
+SETTINGS = {"node.id": 0, "num.partitions": 2, "group.initial.rebalance.delay.ms": 3_000}
 
 DATA = "needs produced data"
 _TESTS = ("admin", "client", "conn", "consumer", "coordinator", "pep492")
@@ -29,6 +31,8 @@ _TESTS_WITH_RECORDS = (
     "message_accumulator",
     "transactional_producer",
     "transactional_consumer",
+    "sender",
+    "sasl",
 )
 TLS = "needs TLS"
 _SUITE = Suite(
@@ -65,9 +69,11 @@ def run(work: Path) -> Report:
     tests = _tests()
     shutil.copytree(tests, root / "tests")
     shutil.copy(tests.parent / "pyproject.toml", root)
-    with running_target(work / "server", SETTINGS) as server:
-        outcomes = run_suite(_suite(), root, work, {"PEERS_ADDRESS": server.bootstrap})
-        return Report(NAME, installed, outcomes)
+    with running_target(work / "server", SETTINGS) as server, logging_in(work / "logins") as logins:
+        env = {"PEERS_ADDRESS": server.bootstrap}
+        if logins is not None:
+            env |= {"PEERS_SASL_ADDRESS": logins.bootstrap, "PEERS_SASL_CLUSTER": logins.cluster}
+        return Report(NAME, installed, run_suite(_suite(), root, work, env))
 
 
 def _suite() -> Suite:
@@ -78,7 +84,7 @@ def _suite() -> Suite:
     return replace(
         _SUITE,
         files=[f"tests/test_{name}.py" for name in _TESTS_WITH_RECORDS],
-        names={mocked: _SUITE.names[mocked]},
+        names={mocked: _SUITE.names[mocked], **by_function(explained(NAME))},
         words={word: reason for word, reason in _SUITE.words.items() if reason == TLS},
     )
 

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.peers.differing import explained
 from tests.peers.fetching import UnavailableError, gently, locked, require, run_command
+from tests.peers.logins import logging_in
 from tests.peers.outcome import Outcome, Report, Verdict
 from tests.support.target import keeps_records, running_target
 
@@ -19,7 +21,9 @@ PACKAGE: Final = "github.com/twmb/franz-go/pkg/kgo"
 SETTINGS: Final[dict[str, str | int]] = {"group.initial.rebalance.delay.ms": 0}
 
 BUILD_TIMEOUT_S: Final = 600.0
-RUN_TIMEOUT_S: Final = 300.0
+RUN_TIMEOUT_S: Final = 900.0
+RECORDS: Final = 20_000
+"""What its tests of whole chains of groups move, instead of half a million."""
 
 ASKING: Final = (
     "TestUnknownGroupOffsetFetchPinned",
@@ -77,9 +81,6 @@ SKIPPED: Final = {
     "Test848RegexBrokerResolves": "the consumer protocol of KIP-848, which is not coordinated here",
 }
 ASKS_NOBODY: Final = "asks no server"
-WITH_RECORDS: Final = tuple(name for name, reason in SKIPPED.items() if reason == DATA)
-"""Those that are run as well where there are records."""
-
 _RESULT: Final = re.compile(r"^--- (PASS|FAIL|SKIP): (\w+) \(([\d.]+)s\)$", re.MULTILINE)
 _VERDICTS: Final = {"PASS": Verdict.PASSED, "FAIL": Verdict.FAILED, "SKIP": Verdict.SKIPPED}
 
@@ -92,8 +93,16 @@ def run(work: Path) -> Report:
         for name in run_command([str(binary), "-test.list", "^Test"], "it lists no tests").split()
         if name
     ]
-    with running_target(work / "server", SETTINGS) as server:
-        env = {**os.environ, "KGO_SEEDS": server.bootstrap, "KGO_TEST_RF": "1", "KGO_LOG_LEVEL": "none"}
+    with running_target(work / "server", SETTINGS) as server, logging_in(work / "logins") as logins:
+        env = {
+            **os.environ,
+            "KGO_SEEDS": server.bootstrap,
+            "KGO_TEST_RF": "1",
+            "KGO_TEST_RECORDS": str(RECORDS),
+            "KGO_LOG_LEVEL": "none",
+        }
+        if logins is not None:
+            env |= {"KGO_TEST_SCRAM_SEEDS": logins.bootstrap, "KGO_TEST_SCRAM": ":".join(logins.user)}
         chosen = f"^({'|'.join(_asking())})$"
         command = [str(binary), "-test.v", "-test.run", chosen, "-test.timeout", f"{RUN_TIMEOUT_S:g}s"]
         done = subprocess.run(
@@ -105,7 +114,9 @@ def run(work: Path) -> Report:
             text=True,
             check=False,
         )
-    return Report(NAME, version, [*_outcomes(done.stdout + done.stderr), *_skipped(listed)])
+    output = done.stdout + done.stderr
+    (work / "output.txt").write_text(output)
+    return Report(NAME, version, [*_outcomes(output), *_skipped(listed)])
 
 
 def _built() -> tuple[str, Path, Path]:
@@ -127,7 +138,11 @@ def _built() -> tuple[str, Path, Path]:
 
 
 def _asking() -> tuple[str, ...]:
-    return (*ASKING, *WITH_RECORDS) if keeps_records() else ASKING
+    """The tests to be run: where there are records, all that ask a server."""
+    if not keeps_records():
+        return ASKING
+    left_out = explained(NAME)
+    return tuple(name for name in (*ASKING, *SKIPPED) if name not in left_out)
 
 
 def _outcomes(output: str) -> Iterator[Outcome]:
@@ -150,6 +165,7 @@ def _skipped(listed: list[str]) -> Iterator[Outcome]:
         raise UnavailableError(
             f"it has no tests {', '.join(sorted(missing))}: another version than was looked at?"
         )
+    reasons = {**SKIPPED, **explained(NAME)}
     for name in listed:
         if name not in _asking():
-            yield Outcome(name, Verdict.SKIPPED, SKIPPED.get(name, ASKS_NOBODY))
+            yield Outcome(name, Verdict.SKIPPED, reasons.get(name, ASKS_NOBODY))

@@ -5,9 +5,11 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from tests.peers.differing import explained
 from tests.peers.fetching import sdist
+from tests.peers.logins import WITH_RIGHTS
 from tests.peers.outcome import Report
-from tests.peers.pytest_suite import Suite, run_suite
+from tests.peers.pytest_suite import Suite, by_function, run_suite
 from tests.support.target import keeps_records, running_target
 
 NAME = "kafka-python"
@@ -61,7 +63,7 @@ def run(work: Path) -> Report:
     """Run the tests against a server under `work`. Raises UnavailableError."""
     installed = version(NAME)
     root = sdist(NAME, installed)
-    with running_target(work / "server", SETTINGS) as server:
+    with running_target(work / "server", SETTINGS, WITH_RIGHTS) as server:
         env = {
             "KAFKA_URI": f"kafka://{server.bootstrap}",
             "KAFKA_VERSION": BROKER_VERSION,
@@ -75,4 +77,4 @@ def _suite() -> Suite:
     if not keeps_records():
         return _SUITE
     own = {word: reason for word, reason in _SUITE.words.items() if reason == OWN_BROKER}
-    return replace(_SUITE, names={}, words=own)
+    return replace(_SUITE, names=by_function(explained(NAME)), words=own)

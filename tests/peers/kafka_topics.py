@@ -17,10 +17,13 @@ def main() -> None:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--partitions", type=int, default=-1)
     parser.add_argument("--replication-factor", type=int, default=-1)
+    parser.add_argument("--config", action="append", default=[])
     options = parser.parse_args()
     admin = KafkaAdminClient(bootstrap_servers=options.bootstrap_server)
     if options.create:
-        admin.create_topics([NewTopic(options.topic, options.partitions, options.replication_factor)])
+        config = dict(each.split("=", 1) for each in options.config)
+        topic = NewTopic(options.topic, options.partitions, options.replication_factor, topic_configs=config)
+        admin.create_topics([topic])
     elif options.alter:
         admin.create_partitions({options.topic: options.partitions})
     else:

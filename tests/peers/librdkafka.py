@@ -6,19 +6,24 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.peers.differing import explained
 from tests.peers.fetching import UnavailableError, gently, locked, npm_package, require, run_command
-from tests.peers.librdkafka_tests import CONFIGS, DATA, NOT_RUN, RULES, RUN, Chosen
+from tests.peers.librdkafka_tests import NOT_RUN, RULES, RUN, WITH_RECORDS, WITHOUT_AUTOCREATE, Chosen
+from tests.peers.logins import WITH_RIGHTS
 from tests.peers.outcome import Outcome, Report, Verdict
 from tests.support.target import keeps_records, running_target
 
 NAME: Final = "librdkafka"
-TOPICS_TOOL: Final = Path(__file__).with_name("kafka_topics.py")
+TOOLS: Final = {
+    "kafka-topics": Path(__file__).with_name("kafka_topics.py"),
+    "kafka-acls": Path(__file__).with_name("kafka_acls.py"),
+}
 PACKAGE: Final = "@confluentinc/kafka-javascript"
 PACKAGE_VERSION: Final = "1.10.1"
 WITHOUT: Final = ("ssl", "sasl", "gssapi", "curl", "zstd", "lz4-ext", "syslog")
@@ -34,12 +39,18 @@ SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
 BROKER_VERSION: Final = "4.3.0"
 AT_A_TIME: Final = 6  # they mostly wait
 BUILD_TIMEOUT_S: Final = 1_200.0
-TEST_TIMEOUT_S: Final = 180.0
-
-WITH_RECORDS: Final = (DATA, CONFIGS)
-"""Reasons that are none where there are records."""
+TEST_TIMEOUT_S: Final = 420.0
 
 _LISTED: Final = re.compile(r"^\s*_TEST\((\w+),\s*([^,)]+)", re.MULTILINE)
+_SUMMED_UP: Final = re.compile(
+    r"^\| (\d{4}_\w+) +\| +(PASSED|SKIPPED|FAILED|RUNNING) \| +([\d.]+)s \|(.*)$", re.MULTILINE
+)
+_VERDICTS: Final = {
+    "PASSED": Verdict.PASSED,
+    "SKIPPED": Verdict.SKIPPED,
+    "FAILED": Verdict.FAILED,
+    "RUNNING": Verdict.FAILED,
+}
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -54,20 +65,37 @@ class _Suite:
 def run(work: Path) -> Report:
     """Run the tests against servers under `work`. Raises UnavailableError."""
     version, tests = _built()
-    skipped = list(_skipped(tests))
-    chosen = RUN
-    if keeps_records():
-        chosen = (*RUN, *(_chosen(outcome.name) for outcome in skipped if outcome.reason in WITH_RECORDS))
-        skipped = [outcome for outcome in skipped if outcome.reason not in WITH_RECORDS]
+    chosen, skipped = _divided(list(_skipped(tests)))
     with (
-        running_target(work / "default", SETTINGS["default"]) as default,
-        running_target(work / "noautocreate", SETTINGS["noautocreate"]) as noautocreate,
+        running_target(work / "default", SETTINGS["default"], WITH_RIGHTS) as default,
+        running_target(work / "noautocreate", SETTINGS["noautocreate"], WITH_RIGHTS) as noautocreate,
     ):
         bootstraps = {"default": default.bootstrap, "noautocreate": noautocreate.bootstrap}
         suite = _Suite(tests, work, _tools(work / "tools"), bootstraps)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
             outcomes = [each for found in pool.map(lambda each: _run(suite, each), chosen) for each in found]
-    return Report(NAME, version, [*outcomes, *skipped])
+    return Report(NAME, version, _once([*outcomes, *skipped]))
+
+
+def _once(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Without the tests that a scenario skips which another one runs, or that stand among those that are not run."""
+    run = {outcome.name for outcome in outcomes if outcome.verdict is not Verdict.SKIPPED}
+    reasons = {outcome.name: outcome for outcome in outcomes if outcome.verdict is Verdict.SKIPPED}
+    ran = [outcome for outcome in outcomes if outcome.verdict is not Verdict.SKIPPED]
+    return [*ran, *(outcome for name, outcome in reasons.items() if name not in run)]
+
+
+def _divided(skipped: Sequence[Outcome]) -> tuple[Sequence[Chosen], Sequence[Outcome]]:
+    """What is run against the chosen target and what is not: where there are records, all that can be."""
+    if not keeps_records():
+        return RUN, skipped
+    differing = explained(NAME)
+    run = [outcome.name for outcome in skipped if outcome.reason in WITH_RECORDS]
+    left = [outcome for outcome in skipped if outcome.reason not in WITH_RECORDS]
+    return (
+        [each for each in (*RUN, *map(_chosen, run)) if each.name not in differing],
+        [*left, *(Outcome(name, Verdict.SKIPPED, reason) for name, reason in differing.items())],
+    )
 
 
 def _built() -> tuple[str, Path]:
@@ -91,11 +119,12 @@ def _built() -> tuple[str, Path]:
 
 
 def _tools(directory: Path) -> Path:
-    """A directory as Kafka's, with the one of its tools that the tests call."""
-    script = directory / "bin" / "kafka-topics.sh"
-    script.parent.mkdir(parents=True)
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W ignore "{TOPICS_TOOL}" "$@"\n')
-    script.chmod(0o755)
+    """A directory as Kafka's, with what stands in for those of its tools that the tests call."""
+    (directory / "bin").mkdir(parents=True)
+    for name, tool in TOOLS.items():
+        script = directory / "bin" / f"{name}.sh"
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W ignore "{tool}" "$@"\n')
+        script.chmod(0o755)
     return directory
 
 
@@ -132,19 +161,31 @@ def _run(suite: _Suite, chosen: Chosen) -> list[Outcome]:
     seconds = time.monotonic() - started
     output = _COLOUR.sub("", done.stdout.decode(errors="replace"))
     (suite.work / f"{chosen.file_name}.log").write_text(output)
-    passed = list(_passed(chosen, output))
-    if done.returncode or not passed:
+    outcomes = list(_said(chosen, output, seconds))
+    failed = any(outcome.verdict is Verdict.FAILED for outcome in outcomes)
+    if not outcomes or (done.returncode and not failed):
         return [Outcome(chosen.name, Verdict.FAILED, _why(output), seconds)]
-    return [Outcome(name, Verdict.PASSED, seconds=seconds) for name in passed]
+    return outcomes
 
 
-def _passed(chosen: Chosen, output: str) -> Iterator[str]:
-    """What passed: of a part of a test it must be said by name, as a name that none has lets everything pass."""
-    if chosen.subtest:
-        if re.search(rf"\[ {chosen.subtest}.*: PASS \(", output):
-            yield chosen.name
-        return
-    yield from re.findall(rf"^\| ({chosen.number}_\w+) +\| +PASSED", output, re.MULTILINE)
+def _said(chosen: Chosen, output: str, seconds: float) -> Iterator[Outcome]:
+    """What the program says of each test with that number, or of the part that was asked for.
+
+    Of a part it must be said by name, as a name that none has lets everything pass.
+    """
+    part = re.escape(chosen.subtest)
+    if not part:
+        for name, verdict, took, why in _SUMMED_UP.findall(output):
+            if name.startswith(chosen.number):
+                reason = why.strip() if _VERDICTS[verdict] is Verdict.SKIPPED else ""
+                reason = _why(output) if _VERDICTS[verdict] is Verdict.FAILED else reason
+                yield Outcome(name, _VERDICTS[verdict], reason, float(took))
+    elif skipped := re.search(rf"\[ .*{part}.*: SKIP: (.*)", output):
+        yield Outcome(chosen.name, Verdict.SKIPPED, skipped[1], seconds)
+    elif re.search(rf"\[ .*{part}.*: PASS \(", output):
+        yield Outcome(chosen.name, Verdict.PASSED, seconds=seconds)
+    else:
+        yield Outcome(chosen.name, Verdict.FAILED, _why(output), seconds)
 
 
 def _why(output: str) -> str:
@@ -155,7 +196,7 @@ def _why(output: str) -> str:
 
 def _skipped(tests: Path) -> Iterator[Outcome]:
     """Every test of the table in test.c that is not run, with the reason; of those that are run, some parts."""
-    run = {chosen.number for chosen in RUN}
+    run = {chosen.number for chosen in RUN} | {name[:4] for name in NOT_RUN if "/" in name}
     for name, flags in _LISTED.findall((tests / "test.c").read_text()):
         if name == "NAME" or (name[:4] in run and "TEST_F_LOCAL" not in flags):
             continue
@@ -168,7 +209,7 @@ def _skipped(tests: Path) -> Iterator[Outcome]:
 def _chosen(name: str) -> Chosen:
     """A test that was skipped, or a part of one, to be run."""
     test, _, part = name.partition("/")
-    return Chosen(test, part)
+    return Chosen(test, part, "noautocreate" if test in WITHOUT_AUTOCREATE else "default")
 
 
 def _reason(tests: Path, name: str, flags: str) -> str:

@@ -20,7 +20,7 @@ class Chosen:
     @property
     def name(self) -> str:
         """As reports show it."""
-        return f"{self.test}/{self.subtest.rstrip(':')}" if self.subtest else self.test
+        return f"{self.test}/{self.subtest.strip(': ')}" if self.subtest else self.test
 
     @property
     def file_name(self) -> str:
@@ -84,25 +84,47 @@ RUN: Final[Sequence[Chosen]] = (
 DATA: Final = "needs produced data"
 CONFIGS: Final = "alters settings of topics, which is not served"
 ACLS: Final = "ACLs, which are not served"
+SCRAM_USERS: Final = "SCRAM users, which are not served"
+SHARE: Final = "share groups, which are not coordinated here"
+TRANSACTIONS: Final = "transactions, which are not coordinated here"
+SECURED: Final = "needs TLS or SASL, without which it is built"
+WITH_RECORDS: Final = (DATA, CONFIGS, ACLS, SCRAM_USERS, TRANSACTIONS)
+"""Reasons that are none where there are records, and a Kafka behind or in front."""
 
 NOT_RUN: Final[Mapping[str, str]] = {
-    "0019_list_groups/do_test_list_groups": DATA,
+    "0019_list_groups/do_test_list_groups:": DATA,
     "0081_admin/do_test_DeleteGroups": DATA,
     "0081_admin/do_test_ListConsumerGroups": DATA,
-    "0081_admin/do_test_DescribeConsumerGroups": DATA,
+    "0081_admin/do_test_DescribeConsumerGroups:": DATA,
     "0081_admin/do_test_DeleteRecords": DATA,
     "0081_admin/do_test_ListOffsets": DATA,
     "0081_admin/do_test_DescribeConfigs_groups": "settings of groups, which Kafka has for its new protocols",
     "0081_admin/do_test_AlterConfigs": CONFIGS,
     "0081_admin/do_test_IncrementalAlterConfigs": CONFIGS,
-    "0081_admin/do_test_DescribeConsumerGroups_with_authorized_ops": ACLS,
+    "0081_admin/do_test_DescribeConsumerGroups_with_authorized_ops": SECURED,
     "0081_admin/do_test_CreateAcls": ACLS,
     "0081_admin/do_test_DescribeAcls": ACLS,
     "0081_admin/do_test_DeleteAcls": ACLS,
-    "0081_admin/do_test_UserScramCredentials": "SCRAM users, which are not served",
+    "0081_admin/do_test_UserScramCredentials": SCRAM_USERS,
     "0102_static_group_rebalance/do_test_static_group_rebalance": DATA,
     "0102_static_group_rebalance/do_test_fenced_member_consumer": "the consumer protocol of KIP-848",
+    **{
+        f"0103_transactions/{part}": TRANSACTIONS
+        for part in (
+            "do_test_misuse_txn",
+            "do_test_basic_producer_txn",
+            "do_test_consumer_producer_txn",
+            "do_test_fenced_txn",
+            "do_test_fatal_idempo_error_without_kip360",
+            "don't send offsets",
+            ": send offsets",
+            "do_test_wmark_isolation_level",
+            "do_test_txn_abort_control_message_leader_epoch",
+        )
+    },
     "0109_auto_create_topics": ACLS,
+    "0115_producer_auth": ACLS,
+    "0119_consumer_auth": ACLS,
     "0113_cooperative_rebalance/a_assign_tests": DATA,
     "0113_cooperative_rebalance/b_subscribe_with_cb_test": DATA,
     "0113_cooperative_rebalance/o_java_interop": "runs a Java client that librdkafka's authors build",
@@ -111,10 +133,12 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "8000_idle": "does nothing, for a person who looks at it",
     "0000_unittests": "asks no server, or librdkafka's own mock of one",
 }
+WITHOUT_AUTOCREATE: Final = ("0107_topic_recreate", "0111_delay_create_topics")
+"""Of those that are run where there are records: whose scenario is `noautocreate`."""
 RULES: Final[Sequence[tuple[str, str]]] = (
-    (r"^\w*share_consumer", "share groups, which are not coordinated here"),
-    (r"^\w*(transactions|txn|idempotence)", "transactions, which are not coordinated here"),
-    (r"^\w*(ssl|sasl|auth|oidc)", "needs TLS or SASL"),
+    (r"^\w*share_consumer", SHARE),
+    (r"^\w*(transactions|txn|idempotence)", TRANSACTIONS),
+    (r"^\w*(ssl|sasl|auth|oidc)", SECURED),
     (r"^\w*_mock", "asks no server, or librdkafka's own mock of one"),
     (r"test_produce|rd_kafka_produce|producev|->produce\(|create_producer|produce_msgs", DATA),
     (r"test_mock_cluster_new|mock_cluster", "asks no server, or librdkafka's own mock of one"),

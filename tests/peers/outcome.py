@@ -7,9 +7,25 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from tests.support.target import target_kind
+
 WIDTH = 118
-RECORDED = Path(__file__).with_name("passed")
-"""A file for each peer: the tests that passed when `python -m tests.peers --record` was run last."""
+PASSED = Path(__file__).with_name("passed")
+"""A file for each peer: the tests that passed when `python -m tests.peers --record` was run last.
+
+So for Groupkeeper alone; for a gateway and for Kafka in folders of their names.
+"""
+
+
+def recorded_in(kind: str) -> Path:
+    """Where the tests stand that passed against that kind of target."""
+    return PASSED if kind == "groupkeeper" else PASSED / kind
+
+
+def recorded(folder: Path, peer: str) -> set[str]:
+    """The tests of a peer that a folder names; none where it has no file of it."""
+    file = _file(folder, peer)
+    return set(file.read_text().splitlines()) if file.exists() else set()
 
 
 class Verdict(Enum):
@@ -44,17 +60,16 @@ class Report:
         """The tests with this verdict."""
         return [outcome.name for outcome in self.outcomes if outcome.verdict is verdict]
 
-    def lost(self, recorded: Path = RECORDED) -> list[str]:
-        """The recorded tests that did not pass this time."""
-        return sorted(
-            set(_file(recorded, self.peer).read_text().splitlines()) - set(self.names(Verdict.PASSED))
-        )
+    def lost(self, folder: Path | None = None) -> list[str]:
+        """The recorded tests that did not pass this time: recorded for the chosen target, or in a folder."""
+        passed = recorded(folder or recorded_in(target_kind()), self.peer)
+        return sorted(passed - set(self.names(Verdict.PASSED)))
 
-    def record(self, recorded: Path = RECORDED) -> None:
-        """Write down which tests passed."""
-        _file(recorded, self.peer).write_text(
-            "".join(f"{name}\n" for name in sorted(self.names(Verdict.PASSED)))
-        )
+    def record(self, folder: Path | None = None) -> None:
+        """Write down which tests passed: for the chosen target, or in a folder."""
+        file = _file(folder or recorded_in(target_kind()), self.peer)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(f"{name}\n" for name in sorted(self.names(Verdict.PASSED))))
 
     def lines(self) -> Iterable[str]:
         """The report as a table: a line a test, but those that were skipped for one reason together."""
@@ -75,8 +90,8 @@ class Report:
             yield from _wrapped(", ".join(skipped), " " * 20)
 
 
-def _file(recorded: Path, peer: str) -> Path:
-    return recorded / f"{peer}.txt"
+def _file(folder: Path, peer: str) -> Path:
+    return folder / f"{peer}.txt"
 
 
 def _wrapped(text: str, indent: str) -> Iterable[str]:

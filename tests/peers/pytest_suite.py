@@ -15,8 +15,8 @@ from tests.peers.fetching import gently
 from tests.peers.outcome import Outcome, Verdict
 
 PLUGIN = "groupkeeper_skipping"
-TEST_TIMEOUT_S = 90
-RUN_TIMEOUT_S = 1_200
+TEST_TIMEOUT_S = 180
+RUN_TIMEOUT_S = 2_400
 # Ours, which would change how the peer's tests are run; both suites have options of their own.
 _WITHOUT = ("randomly", "hypothesispytest", "cacheprovider")
 
@@ -34,6 +34,11 @@ class Suite:
     words: Mapping[str, str]
     overlay: Mapping[str, Path] = field(default_factory=dict)
     options: Sequence[str] = ()
+
+
+def by_function(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Reasons by the names that reports show, as `Suite.names` has them."""
+    return {name.partition("::")[2].partition("[")[0]: reason for name, reason in reasons.items()}
 
 
 def run_suite(suite: Suite, root: Path, work: Path, env: Mapping[str, str]) -> list[Outcome]:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.peers import aiokafka, kafka_python
+from tests.peers.differing import EXPLAINED
 from tests.peers.fetching import NotPublishedError, UnavailableError
-from tests.peers.outcome import Outcome, Report, Verdict
+from tests.peers.outcome import Outcome, Report, Verdict, recorded, recorded_in
 from tests.support.missing import skip_or_fail
 
 PYTHON_PEERS = {kafka_python.NAME: kafka_python.run, aiokafka.NAME: aiokafka.run}
@@ -39,3 +40,12 @@ def test_a_lost_test_is_named(tmp_path: Path) -> None:
 
     assert skipped.lost(tmp_path) == ["one"]
     assert Report("a", outcomes=[]).lost(tmp_path) == ["one", "two"]
+
+
+@pytest.mark.parametrize("peer", EXPLAINED)
+def test_what_passes_on_kafka_passes_through_a_gateway_or_is_explained(peer: str) -> None:
+    """By what was recorded of the newest runs of both."""
+    on_kafka, through_a_gateway = (recorded(recorded_in(kind), peer) for kind in ("kafka", "gateway"))
+
+    assert on_kafka - through_a_gateway == set(EXPLAINED[peer])
+    assert on_kafka

@@ -17,6 +17,9 @@ from tests.kafka.broker import KafkaBroker
 from tests.support.ports import free_port_run
 from tests.support.service import Service
 
+OWN_PORTS = 5
+"""Of a gateway: for clients, and for the metrics of each of its processes."""
+
 
 class Target(Protocol):
     """A server that speaks Kafka's protocol and can be crashed."""
@@ -55,12 +58,18 @@ class Gateway(Service):
 
     kind = "gateway"
 
-    def __init__(self, work: Path, settings: Mapping[str, str | int]) -> None:
-        self.broker = KafkaBroker(work / "kafka", settings)
+    def __init__(
+        self, work: Path, settings: Mapping[str, str | int], brokers: Mapping[str, str | int] | None = None
+    ) -> None:
+        """`settings` are given to both, `brokers` to Kafka alone."""
+        self.broker = KafkaBroker(work / "kafka", {**settings, **(brokers or {})})
         ours = {name: value for name, value in settings.items() if name != "node.id"}
         ours["upstream.bootstrap.servers"] = self.broker.bootstrap
-        ours["gateway.port.base"] = free_port_run(1) - int(settings.get("node.id", 1))
+        node_id = int(settings.get("node.id", 1))
+        first = free_port_run(OWN_PORTS + node_id + 1)
+        ours["gateway.port.base"] = first + OWN_PORTS  # of brokers there may be many
         super().__init__(work, ours)
+        self.port, self.metrics_port = first, first + 1
 
     def start(self) -> None:
         """Start Kafka, if it does not run yet, and Groupkeeper in front of it."""
@@ -74,11 +83,7 @@ class Gateway(Service):
         self.broker.close()
 
 
-KINDS: Mapping[str, type[KafkaBroker | Service]] = {
-    "groupkeeper": Service,
-    "kafka": KafkaBroker,
-    "gateway": Gateway,
-}
+KINDS = ("groupkeeper", "kafka", "gateway")
 
 
 def target_kind() -> str:
@@ -94,18 +99,30 @@ def keeps_records() -> bool:
 
 
 @contextmanager
-def running_target(work: Path, settings: Mapping[str, str | int] | None = None) -> Iterator[Target]:
+def running_target(
+    work: Path,
+    settings: Mapping[str, str | int] | None = None,
+    brokers: Mapping[str, str | int] | None = None,
+) -> Iterator[Target]:
     """Run the chosen server under `work`.
 
-    Unless `settings` say otherwise: no wait before a group's first rebalance, and topics get 12 partitions.
+    Unless `settings` say otherwise: no wait before a group's first rebalance, and topics get 12 partitions. What
+    Groupkeeper knows no setting for stands in `brokers`, for Kafka alone.
     """
     chosen = {"group.initial.rebalance.delay.ms": 0, "num.partitions": 12, **(settings or {})}
-    server: Target = KINDS[target_kind()](work, chosen)
+    server = _prepared(work, chosen, brokers or {})
     try:
         server.start()
         yield server
     finally:
         server.close()
+
+
+def _prepared(work: Path, settings: Mapping[str, str | int], brokers: Mapping[str, str | int]) -> Target:
+    kind = target_kind()
+    if kind == "gateway":
+        return Gateway(work, settings, brokers)
+    return KafkaBroker(work, {**settings, **brokers}) if kind == "kafka" else Service(work, settings)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What passes directly on Kafka and does not through a gateway, on purpose; nothing else does (`test_peers.py`)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from tests.support.target import target_kind
+
+IN_TRANSACTIONS: Final = "offsets in transactions, which a gateway does not offer"
+SHARE: Final = "share groups, which a gateway does not offer"
+KIP_848: Final = "the consumer protocol of KIP-848, which a gateway does not offer"
+COPIES_ANYWHERE: Final = "wants copies at all nodes of the metadata: our own keep no records"
+ONE_NODE: Final = "takes for granted that there is one node: our own come on top of the brokers"
+
+EXPLAINED: Final[Mapping[str, Mapping[str, str]]] = {
+    "kafka-python": {
+        "test_producer_integration::test_transactional_producer_offsets": IN_TRANSACTIONS,
+        "test_admin_integration::test_describe_log_dirs": (
+            "wants log directories of every node: our own have none, so that tools do not count things twice"
+        ),
+        "test_admin_integration::test_alter_partition_reassignments": COPIES_ANYWHERE,
+        "test_admin_integration::test_describe_configs_broker_resource_returns_configs": (
+            "asks for the settings of any node: a broker's are there, of our own nothing is set"
+        ),
+    },
+    "aiokafka": {
+        **{
+            f"test_transactional_producer.TestKafkaProducerIntegration::{test}": IN_TRANSACTIONS
+            for test in (
+                "test_producer_transactional_send_offsets_to_transaction",
+                "test_producer_transactional_send_offsets_and_abort",
+            )
+        },
+        "test_sasl.TestKafkaSASL::test_sasl_deny_transaction_group_describe": IN_TRANSACTIONS,
+        "test_sasl.TestKafkaSASL::test_sasl_deny_transaction_group_read": IN_TRANSACTIONS,
+        "test_admin.TestAdmin::test_describe_cluster": ONE_NODE,
+        "test_admin.TestAdmin::test_describe_configs_broker": ONE_NODE,
+        "test_admin.TestAdmin::test_metadata": ONE_NODE,
+    },
+    "franz-go": {
+        "TestTxnEtl": IN_TRANSACTIONS,
+        "TestShareGroup": SHARE,
+        "TestShareGroupETL": SHARE,
+        "TestShareGroupAckOnClose": SHARE,
+        "TestShareGroupOffsetsAdmin": SHARE,
+        "TestConsumeRegexShareSkipsInternal": SHARE,
+        "Test848RegexBrokerResolves": KIP_848,
+    },
+    "librdkafka": {
+        "0081_admin/do_test_CreateTopics": COPIES_ANYWHERE,
+        "0081_admin/do_test_CreatePartitions": COPIES_ANYWHERE,
+    },
+}
+"""By the peer and the name that reports show: the reason."""
+
+
+def explained(peer: str) -> Mapping[str, str]:
+    """The tests of a peer that are not run against the chosen target, since they would fail there, and why."""
+    return EXPLAINED[peer] if target_kind() == "gateway" else {}
