@@ -26,7 +26,7 @@ IDS_FROM: Final = 6
 NO_ID: Final = uuid.UUID(int=0)
 
 
-class Wanted(NamedTuple):
+class WantedTopic(NamedTuple):
     """One topic to delete, as it was asked for: by name, or (v6) by id."""
 
     name: str | None
@@ -71,16 +71,16 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     )
 
 
-def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[Wanted]:
+def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[WantedTopic]:
     if version >= IDS_FROM:
-        return (Wanted(topic.name, topic.topic_id) for topic in request.topics)
-    return (Wanted(name, None) for name in request.topic_names)
+        return (WantedTopic(topic.name, topic.topic_id) for topic in request.topics)
+    return (WantedTopic(name, None) for name in request.topic_names)
 
 
-def _delete_all(catalogue: Topics, wanted: Iterable[Wanted]) -> Steps[list[Deletion]]:
+def _delete_all(catalogue: Topics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
     """ControllerApis.deleteTopics: what is asked for twice, in whatever way, stays and is answered once."""
     times = yield from counted(wanted)
-    targets: dict[Wanted, Topic | Refusal] = {}
+    targets: dict[WantedTopic, Topic | Refusal] = {}
     for each in in_steps(times):
         if each is None:
             yield
@@ -110,7 +110,7 @@ def _delete_all(catalogue: Topics, wanted: Iterable[Wanted]) -> Steps[list[Delet
     return deletions
 
 
-def _find(catalogue: Topics, wanted: Wanted) -> Topic | Refusal:
+def _find(catalogue: Topics, wanted: WantedTopic) -> Topic | Refusal:
     name, topic_id = wanted
     if name is not None and topic_id is not None:
         return _refused("You may not specify both topic name and topic id.")

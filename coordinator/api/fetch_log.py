@@ -18,13 +18,13 @@ from coordinator.api.partitions import READ_COMMITTED
 from coordinator.api.slices import encoded, streamed
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
-from coordinator.partitions.log_reads import Reading
-from coordinator.partitions.tail import Waiting
+from coordinator.partitions.log_reads import LogReading
+from coordinator.partitions.tail import WaitingRead
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
 from protocol.names import Partition
-from storage.partition.reader import NO_EPOCH, Found, Wanted
+from storage.partition.reader import NO_EPOCH, Found, WantedBatches
 
 
 class LogFetch:
@@ -56,8 +56,8 @@ class LogFetch:
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._answers: dict[Partition, Found | ErrorCode] = {}
         self._asked: list[Partition] = []
-        self._reading: Reading | None = None
-        self._waiting: Waiting | None = None
+        self._reading: LogReading | None = None
+        self._waiting: WaitingRead | None = None
         self._timer: Timer | None = None
 
     def start(self, wait_ms: int) -> Parked:
@@ -84,9 +84,9 @@ class LogFetch:
         self._reading = self._node.reads.fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
         self._reading.go_on()
 
-    def _wanted(self, row: Any) -> Wanted:
+    def _wanted(self, row: Any) -> WantedBatches:
         last_epoch = row.last_fetched_epoch
-        return Wanted(
+        return WantedBatches(
             partition=row.partition,
             offset=row.fetch_offset,
             max_bytes=row.partition_max_bytes,
@@ -107,7 +107,7 @@ class LogFetch:
         self._answers = {index: _without_records(each) for index, each in self._answers.items()}
         self._wait()
 
-    def _is_enough(self, reading: Reading) -> bool:
+    def _is_enough(self, reading: LogReading) -> bool:
         if reading.held_bytes >= self._min_bytes:
             return True
         return any(

@@ -42,7 +42,7 @@ class ConfigSource(enum.IntEnum):
     DEFAULT = 5
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ConfigKind(msgspec.Struct, frozen=True):
     """What one setting accepts.
 
     `canonical(text)` gives the value as DescribeConfigs shows it, or raises ValueError with the reason why it
@@ -53,7 +53,7 @@ class Kind(msgspec.Struct, frozen=True):
     canonical: Callable[[str], str]
 
 
-def boolean() -> Kind:
+def boolean() -> ConfigKind:
     """True or false, in any case."""
 
     def canonical(text: str) -> str:
@@ -62,20 +62,20 @@ def boolean() -> Kind:
             raise ValueError("Expected value to be either true or false")
         return value
 
-    return Kind(ConfigType.BOOLEAN, canonical)
+    return ConfigKind(ConfigType.BOOLEAN, canonical)
 
 
-def integer(low: int = 0, high: int = INT_MAX) -> Kind:
+def integer(low: int = 0, high: int = INT_MAX) -> ConfigKind:
     """An INT from `low` to `high`."""
     return _whole(ConfigType.INT, INT_MAX, low, high)
 
 
-def long(low: int = 0, high: int = LONG_MAX) -> Kind:
+def long(low: int = 0, high: int = LONG_MAX) -> ConfigKind:
     """A LONG from `low` to `high`."""
     return _whole(ConfigType.LONG, LONG_MAX, low, high)
 
 
-def level(low: int, high: int, default: int) -> Kind:
+def level(low: int, high: int, default: int) -> ConfigKind:
     """A compression level: `low` to `high`, or the number that stands for the codec's default."""
     number = integer(-INT_MAX - 1)
 
@@ -85,10 +85,10 @@ def level(low: int, high: int, default: int) -> Kind:
             raise ValueError(f"Value must be between {low} and {high} or equal to {default}")
         return str(value)
 
-    return Kind(ConfigType.INT, canonical)
+    return ConfigKind(ConfigType.INT, canonical)
 
 
-def ratio() -> Kind:
+def ratio() -> ConfigKind:
     """A DOUBLE from 0 to 1."""
 
     def canonical(text: str) -> str:
@@ -98,19 +98,19 @@ def ratio() -> Kind:
         _check_bounds(value, 0, 1)
         return str(value)
 
-    return Kind(ConfigType.DOUBLE, canonical)
+    return ConfigKind(ConfigType.DOUBLE, canonical)
 
 
-def one_of(*choices: str) -> Kind:
+def one_of(*choices: str) -> ConfigKind:
     """One of these words."""
 
     def canonical(text: str) -> str:
         return _chosen(text.strip(), choices)
 
-    return Kind(ConfigType.STRING, canonical)
+    return ConfigKind(ConfigType.STRING, canonical)
 
 
-def text(length_max: int) -> Kind:
+def text(length_max: int) -> ConfigKind:
     """Any text of at most so many characters."""
 
     def canonical(value: str) -> str:
@@ -118,19 +118,19 @@ def text(length_max: int) -> Kind:
             raise ValueError(f"A text may have {length_max} characters")
         return value
 
-    return Kind(ConfigType.STRING, canonical)
+    return ConfigKind(ConfigType.STRING, canonical)
 
 
-def list_of(*choices: str) -> Kind:
+def list_of(*choices: str) -> ConfigKind:
     """Some of these words with commas between them, or nothing."""
 
     def canonical(text: str) -> str:
         return ",".join(_chosen(item, choices) for item in _items(text))
 
-    return Kind(ConfigType.LIST, canonical)
+    return ConfigKind(ConfigType.LIST, canonical)
 
 
-def replicas() -> Kind:
+def replicas() -> ConfigKind:
     """`partition:broker` pairs with commas between them, `*`, or nothing (ThrottledReplicaListValidator)."""
 
     def canonical(text: str) -> str:
@@ -139,10 +139,10 @@ def replicas() -> Kind:
             raise ValueError("Expected '*' or a list of [partitionId]:[brokerId] with commas between them")
         return ",".join(items)
 
-    return Kind(ConfigType.LIST, canonical)
+    return ConfigKind(ConfigType.LIST, canonical)
 
 
-def _whole(type_: ConfigType, largest: int, low: int, high: int) -> Kind:
+def _whole(type_: ConfigType, largest: int, low: int, high: int) -> ConfigKind:
     def canonical(text: str) -> str:
         # the length is checked first: int() of a text of many megabytes would take its time
         if not _INTEGER.fullmatch(text.strip()) or len(text) > 64 or not -largest - 1 <= int(text) <= largest:
@@ -151,7 +151,7 @@ def _whole(type_: ConfigType, largest: int, low: int, high: int) -> Kind:
         _check_bounds(value, low, high)
         return str(value)
 
-    return Kind(type_, canonical)
+    return ConfigKind(type_, canonical)
 
 
 def _check_bounds(value: float, low: int, high: int) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from coordinator.catalogue.config_values import (
     LONG_MAX,
-    Kind,
+    ConfigKind,
     boolean,
     integer,
     level,
@@ -42,7 +42,7 @@ class ConfigKey(msgspec.Struct, frozen=True):
     """
 
     name: str
-    kind: Kind
+    kind: ConfigKind
     default: str
     broker_name: str | None
     documentation: str

@@ -72,11 +72,11 @@ def import_broker(
         if from_log_dirs is not None and (group or topic or from_command_config):
             raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
         if from_bootstrap is not None:
-            from coordinator.cli.import_cluster import Wanted, import_cluster
+            from coordinator.cli.import_cluster import WantedImport, import_cluster
 
             places = (from_bootstrap, from_command_config, bootstrap, command_config)
             import_cluster(
-                Wanted(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
+                WantedImport(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
             )
             return
     assert from_log_dirs is not None

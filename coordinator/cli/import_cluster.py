@@ -22,7 +22,7 @@ _WITH_OFFSETS: Final = ("", "classic", "consumer")
 """Types of groups that commit offsets of their own; share and streams groups keep more than these."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedImport(msgspec.Struct, frozen=True):
     """What is taken over from where to where."""
 
     from_bootstrap: str
@@ -34,7 +34,7 @@ class Wanted(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceCluster(msgspec.Struct, frozen=True):
     """What the other cluster has; `active` are groups with members, `left_out` those of other types."""
 
     topics: dict[str, int]
@@ -43,7 +43,7 @@ class Source(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
-def import_cluster(wanted: Wanted, *, dry_run: bool, overwrite: bool) -> None:
+def import_cluster(wanted: WantedImport, *, dry_run: bool, overwrite: bool) -> None:
     """Create the topics and commit the offsets; say what was done. Raises CommandError where something was not."""
     _check(wanted)
     with connect(wanted.from_bootstrap, wanted.from_config, wanted.timeout_s, "--from-bootstrap") as client:
@@ -63,13 +63,13 @@ def import_cluster(wanted: Wanted, *, dry_run: bool, overwrite: bool) -> None:
         raise CommandError("; ".join(failed))
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: WantedImport) -> None:
     same = set(addresses(wanted.from_bootstrap, "--from-bootstrap")) & set(addresses(wanted.bootstrap))
     if same:
         raise CommandError(f"{same.pop()} is in --from-bootstrap and in --bootstrap: it cannot be both")
 
 
-def _read(client: Client, wanted: Wanted) -> Source:
+def _read(client: Client, wanted: WantedImport) -> SourceCluster:
     listed = [each for each in groups.list_groups(client) if _is_like(each.group, wanted.groups)]
     missing = groups.missing_partitions(client)
     if missing:
@@ -81,7 +81,7 @@ def _read(client: Client, wanted: Wanted) -> Source:
         group: expect(answer, f"reading the offsets of group {group}")
         for group, answer in offsets.committed(client, chosen).items()
     }
-    return Source(
+    return SourceCluster(
         {
             each.topic: each.partitions
             for each in topics.list_topics(client)
@@ -141,7 +141,7 @@ def _refused(doing: str, answers: Mapping[str, Refused | None]) -> list[str]:
     return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
 
 
-def _print(plan: Takeover, source: Source, dry_run: bool) -> None:
+def _print(plan: Takeover, source: SourceCluster, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     count = sum(map(len, plan.offsets.values()))
     done = [

@@ -36,7 +36,7 @@ class FlushMode(enum.Enum):
     OS = "os"  # in the page cache; synced when the system likes, as Kafka does
 
 
-class Loop(Protocol):
+class CallsSoon(Protocol):
     """The part of an event loop that a committer needs."""
 
     def call_soon(self, callback: Callable[[], object]) -> object:
@@ -123,7 +123,7 @@ class Committer:
 
     def __init__(
         self,
-        loop: Loop,
+        loop: CallsSoon,
         log: Log,
         io: Submitter,
         clock: Clock,

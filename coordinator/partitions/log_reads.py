@@ -29,7 +29,7 @@ from storage.partition.reader import (
     Missed,
     Sought,
     TimestampAndOffset,
-    Wanted,
+    WantedBatches,
 )
 
 log = get_logger("reads")
@@ -61,7 +61,7 @@ class Budget(Protocol):
         """So many bytes were taken, or given up."""
 
 
-class Reading:
+class LogReading:
     """A fetch on its way through its partitions.
 
     `found` has an answer for each of `wanted`, in their order, once `done` is called. What was read is in the budget
@@ -71,7 +71,7 @@ class Reading:
     def __init__(
         self,
         reads: "LogReads",
-        wanted: Sequence[Wanted],
+        wanted: Sequence[WantedBatches],
         max_bytes: int,
         done: Callable[[], None],
         *,
@@ -158,16 +158,16 @@ class LogReads:
         self._reader = LogReader()  # of the io thread
 
     def fetch(
-        self, wanted: Sequence[Wanted], max_bytes: int, done: Callable[[], None], *, fresh: bool
-    ) -> Reading:
+        self, wanted: Sequence[WantedBatches], max_bytes: int, done: Callable[[], None], *, fresh: bool
+    ) -> LogReading:
         """Read partitions in this order, about `max_bytes` together, and call `done`.
 
         The first batch comes however long it is; others only as far as they fit. To begin with call `go_on`.
         """
-        return Reading(self, wanted, max_bytes, done, fresh=fresh)
+        return LogReading(self, wanted, max_bytes, done, fresh=fresh)
 
     def fetch_one(
-        self, wanted: Wanted, left: int, *, at_least_one: bool, fresh: bool
+        self, wanted: WantedBatches, left: int, *, at_least_one: bool, fresh: bool
     ) -> Found | ErrorCode | None:
         """Blocks: read one partition, at most `left` bytes; None where it has to be asked for again."""
 

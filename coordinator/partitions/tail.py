@@ -22,7 +22,7 @@ GONE: Final = Offset(-1)
 """The end of a log that this node does not have any more."""
 
 
-class Waiting:
+class WaitingRead:
     """One who waits, and where the logs ended as it last saw them, by partition."""
 
     __slots__ = ("ends", "wake")
@@ -39,14 +39,14 @@ class Tail:
         """`end_offset` says where a partition's log ends, or raises StorageError."""
         self._end_offset = end_offset
         self._timers = timers
-        self._waiting: dict[Partition, dict[Waiting, None]] = {}
+        self._waiting: dict[Partition, dict[WaitingRead, None]] = {}
         self._seen: dict[Partition, Offset] = {}  # the ends that all who wait there have seen
-        self._woken: dict[Waiting, None] = {}  # a set that keeps their order
+        self._woken: dict[WaitingRead, None] = {}  # a set that keeps their order
         self._is_looking = False
 
-    def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> Waiting:
+    def wait(self, ends: Mapping[Partition, Offset], wake: Callable[[], None]) -> WaitingRead:
         """Call `wake` when one of these partitions ends elsewhere than `ends` says, or is not here any more."""
-        waiting = Waiting(ends, wake)
+        waiting = WaitingRead(ends, wake)
         for partition, end in ends.items():
             others = self._waiting.setdefault(partition, {})
             if others and self._seen.get(partition) != end:
@@ -59,7 +59,7 @@ class Tail:
             self._timers.after(LOOK_MS, self._look)
         return waiting
 
-    def cancel(self, waiting: Waiting) -> None:
+    def cancel(self, waiting: WaitingRead) -> None:
         """Let somebody wait no more; harmless for one that was woken."""
         for partition in waiting.ends:
             others = self._waiting.get(partition)

@@ -17,7 +17,7 @@ TICK_S: Final = 1.0
 """How often the thread looks for what is due though no line comes."""
 
 
-class Sink(Protocol):
+class LineSink(Protocol):
     """Takes finished lines, and never raises."""
 
     def write(self, text: str) -> None:

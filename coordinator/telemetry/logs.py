@@ -26,7 +26,7 @@ from coordinator.telemetry.log_limits import (
     RateLimit,
     shortened,
 )
-from coordinator.telemetry.log_writer import DirectSink, QueuedSink, Sink
+from coordinator.telemetry.log_writer import DirectSink, LineSink, QueuedSink
 
 
 def _import_structlog_without_rich() -> None:
@@ -100,7 +100,7 @@ def configure(
     rendering = _json_rendering() if json else _console_rendering(colors=terminal)
     gate = _use_gate(_Gate([*common, *rendering], now_s))
     descriptor = _descriptor(stream) if queued else None
-    sink: Sink = DirectSink(stream)
+    sink: LineSink = DirectSink(stream)
     if descriptor is not None:
         sink = QueuedSink(descriptor, gate.overdue, gate.told_dropped)
     gate.sink = sink
@@ -117,7 +117,7 @@ def configure(
 
 
 def _of_libraries(
-    sink: Sink, gate: "_Gate", common: list[Processor], rendering: list[Processor]
+    sink: LineSink, gate: "_Gate", common: list[Processor], rendering: list[Processor]
 ) -> logging.Handler:
     """What makes lines of those who use `logging`."""
     handler = logging.StreamHandler(sink)
@@ -178,7 +178,7 @@ class _Gate:
     def __init__(self, finish: Sequence[Processor], now_s: Callable[[], float]) -> None:
         self._finish = finish
         self._limit = RateLimit(now_s)
-        self.sink: Sink
+        self.sink: LineSink
 
     def admit(self, _logger: object, method: str, fields: Fields) -> Fields:
         """A processor of structlog, which drops the line where there were too many."""
@@ -288,7 +288,7 @@ def _console_rendering(colors: bool) -> list[Processor]:
 class _LineLogger:
     """What structlog calls with the finished line."""
 
-    def __init__(self, sink: Sink, name: str) -> None:
+    def __init__(self, sink: LineSink, name: str) -> None:
         self._sink = sink
         self.name = name
 

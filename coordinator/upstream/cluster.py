@@ -18,7 +18,7 @@ from coordinator.upstream.errors import (
     UpstreamError,
 )
 from coordinator.upstream.link import Keys, Link, decoded
-from coordinator.upstream.questions import Answer, Question
+from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -41,7 +41,7 @@ COORDINATORS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Broker:
+class UpstreamBroker:
     """One broker of the cluster, at the address that it gives to clients."""
 
     node_id: int
@@ -93,7 +93,7 @@ class UpstreamCluster:
         self._coordinators: dict[str, int] = {}
         self.cluster_id = cluster_id
         """The cluster's id; None until it was asked the first time."""
-        self.brokers: Mapping[int, Broker] = {}
+        self.brokers: Mapping[int, UpstreamBroker] = {}
         """The brokers by id, as the newest answer had them."""
 
     # --- from the start to the end ---
@@ -115,7 +115,7 @@ class UpstreamCluster:
 
     # --- questions ---
 
-    async def refresh(self) -> Mapping[int, Broker]:
+    async def refresh(self) -> Mapping[int, UpstreamBroker]:
         """Ask who the brokers are, and return them. Raises UpstreamError."""
         await self.metadata([])
         return self.brokers
@@ -127,7 +127,7 @@ class UpstreamCluster:
         """
         return self.take_metadata(await self.metadata_bytes(topics, node_id=node_id))
 
-    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> Answer:
+    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
         """As `metadata`, but not decoded: `take_metadata` does that."""
         from protocol.messages import MetadataRequest
 
@@ -136,10 +136,10 @@ class UpstreamCluster:
             wanted = None if topics is None else [kind(name=name) for name in topics]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
-        question = Question.of(ApiKey.METADATA, None)
-        return await self.ask(Question(question.api, question.versions, build), node_id=node_id)
+        question = UpstreamQuestion.of(ApiKey.METADATA, None)
+        return await self.ask(UpstreamQuestion(question.api, question.versions, build), node_id=node_id)
 
-    def take_metadata(self, answer: Answer) -> Any:
+    def take_metadata(self, answer: UpstreamAnswer) -> Any:
         """Decode what `metadata_bytes` returned. Raises UpstreamError for what is no cluster to work with."""
         response = decoded(answer, self.name)
         self.note_brokers(response)
@@ -152,14 +152,15 @@ class UpstreamCluster:
         elif response.cluster_id != self.cluster_id:
             raise OtherCluster(self.name, response.cluster_id, self.cluster_id)
         brokers = {
-            each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.brokers
+            each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
+            for each in response.brokers
         }
         if brokers and max(brokers) >= GATEWAY_NODE_ID_FIRST:
             raise Ourselves(f"{self.name} is a gateway of Groupkeeper, not the cluster itself")
         if brokers:  # a broker that has just started may know none yet
             self.brokers = brokers
 
-    async def ask(self, question: Question, *, node_id: int | None = None) -> Answer:
+    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
         """Ask one broker, or any. Raises UpstreamError: Unreachable where `node_id` is no broker now."""
         if node_id is None:
             return await self._ask_any(question)
@@ -168,11 +169,11 @@ class UpstreamCluster:
             raise Unreachable(f"broker {node_id}", "the cluster has no such broker now")
         return await self._ask_at(broker.address, question)
 
-    async def call(self, question: Question, *, node_id: int | None = None) -> Any:
+    async def call(self, question: UpstreamQuestion, *, node_id: int | None = None) -> Any:
         """As `ask`, with the answer decoded."""
         return decoded(await self.ask(question, node_id=node_id), self.name)
 
-    async def call_coordinator(self, group: str, question: Question) -> Any:
+    async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
         """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""
         node_id = await self._coordinator(group)
         try:
@@ -206,7 +207,7 @@ class UpstreamCluster:
         """The address of the server that answered last, for messages."""
         return str(self._preferred or self._config.bootstrap_servers[0])
 
-    async def _ask_any(self, question: Question) -> Answer:
+    async def _ask_any(self, question: UpstreamQuestion) -> UpstreamAnswer:
         """The broker that answered last is asked first, so that its views follow on each other."""
         worst: UpstreamError | None = None
         for address in self._candidates():
@@ -226,7 +227,7 @@ class UpstreamCluster:
         preferred = [] if self._preferred is None else [self._preferred]
         return list(dict.fromkeys([*preferred, *known, *self._config.bootstrap_servers]))
 
-    async def _ask_at(self, address: Address, question: Question) -> Answer:
+    async def _ask_at(self, address: Address, question: UpstreamQuestion) -> UpstreamAnswer:
         link = await self._link(address)
         was_used = link.used
         try:
@@ -251,7 +252,7 @@ class UpstreamCluster:
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        response = await self.call(Question.of(ApiKey.FIND_COORDINATOR, request))
+        response = await self.call(UpstreamQuestion.of(ApiKey.FIND_COORDINATOR, request))
         (found,) = response.coordinators
         check(found.error_code, found.error_message, f"finding the coordinator of group {group}")
         if found.node_id not in self.brokers:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import Unreachable
-from coordinator.upstream.questions import Question
+from coordinator.upstream.questions import UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -102,7 +102,7 @@ class UpstreamEnds:
         return found, moved
 
 
-def _question(places: Sequence[TopicPartition], isolation: int) -> Question:
+def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamQuestion:
     from protocol.messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
@@ -114,7 +114,7 @@ def _question(places: Sequence[TopicPartition], isolation: int) -> Question:
             )
         )
     topics = [kind(name=name, partitions=parts) for name, parts in by_topic.items()]
-    return Question.of(
+    return UpstreamQuestion.of(
         ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
     )
 

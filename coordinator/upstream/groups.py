@@ -11,7 +11,7 @@ from coordinator.upstream.adoption import GroupState, Offset, Offsets, TopicPart
 from coordinator.upstream.cluster import UpstreamCluster, check
 from coordinator.upstream.errors import TooOld
 from coordinator.upstream.open_offsets import AllPartitions, Named
-from coordinator.upstream.questions import Question
+from coordinator.upstream.questions import UpstreamQuestion
 from protocol import names
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -104,7 +104,9 @@ class UpstreamGroups:
 
         async def ask() -> list[ListedGroup]:
             request = ListGroupsRequest(states_filter=[], types_filter=[])
-            response = await self._cluster.call(Question.of(ApiKey.LIST_GROUPS, request), node_id=node_id)
+            response = await self._cluster.call(
+                UpstreamQuestion.of(ApiKey.LIST_GROUPS, request), node_id=node_id
+            )
             check(response.error_code, None, doing)
             return [
                 ListedGroup(
@@ -183,7 +185,7 @@ class UpstreamGroups:
         return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
 
     async def _ask(self, group: GroupId, api: ApiKey, request: Any) -> Any:
-        return await self._cluster.call_coordinator(group, Question.of(api, request))
+        return await self._cluster.call_coordinator(group, UpstreamQuestion.of(api, request))
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:

@@ -24,14 +24,14 @@ OFFSETS_PER_STEP: Final = 200
 """So many are looked at before others get a chance: some 500 microseconds."""
 
 
-class End(NamedTuple):
+class LagEnd(NamedTuple):
     """Where a partition ends: the high watermark, and the last stable offset."""
 
     high: int
     stable: int
 
 
-Ends = Mapping[str, Mapping[int, End]]
+Ends = Mapping[str, Mapping[int, LagEnd]]
 """By topic and partition; a partition whose end is not known now is not in it."""
 Committed = tuple[GroupId, Iterable[tuple[str, int, int]]]
 """A group with its committed offsets: topic, partition, offset."""
@@ -182,7 +182,7 @@ class _Measuring:
         return before.seen_ms
 
 
-_NOTHING: Final[Mapping[int, End]] = {}
+_NOTHING: Final[Mapping[int, LagEnd]] = {}
 
 
 def _earlier(one_ms: int, other_ms: int) -> int:

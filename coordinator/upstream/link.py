@@ -27,7 +27,7 @@ from coordinator.upstream.errors import (
     Unreadable,
 )
 from coordinator.upstream.explain import EXPECTED, explained, reason_of
-from coordinator.upstream.questions import NEEDED, Answer, Question
+from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
 from coordinator.upstream.request import RequestOverAiokafka, choose_version
 from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
@@ -116,7 +116,7 @@ class Link:
         if closed is not None:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: UpstreamQuestion) -> UpstreamAnswer:
         """Ask, and return the answer's bytes. Raises Unreachable and TooOld."""
         request = RequestOverAiokafka(self.address, question)
         try:
@@ -140,7 +140,9 @@ class Link:
         """Ask for the versions once more: who has not said who he is may ask only once where there is SASL."""
         from protocol.messages import ApiVersionsRequest
 
-        asked = Question(ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest())
+        asked = UpstreamQuestion(
+            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
+        )
         try:
             response = decoded(await self.ask(asked), self.address)
         except Unreachable:
@@ -154,7 +156,7 @@ class Link:
         return {each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys}
 
 
-def decoded(answer: Answer, address: Address | str) -> Any:
+def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
     """Return the message of an answer; raises NotKafka for bytes that are none."""
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
@@ -162,7 +164,7 @@ def decoded(answer: Answer, address: Address | str) -> Any:
         raise not_kafka(answer, address, error) from None
 
 
-def not_kafka(answer: Answer, address: Address | str, error: ProtocolError) -> NotKafka:
+def not_kafka(answer: UpstreamAnswer, address: Address | str, error: ProtocolError) -> NotKafka:
     """What to raise for an answer that cannot be decoded."""
     what = f"sent what is no {answer.api.name} response of Kafka: {error}"
     return NotKafka(Address(address, 0) if isinstance(address, str) else address, what)

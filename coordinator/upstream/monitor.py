@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.cluster import Broker, UpstreamCluster
+from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.differences import (
     Difference,
     Doubts,
@@ -21,7 +21,7 @@ from coordinator.upstream.topics import UpstreamTopics
 log = get_logger("upstream")
 
 OnTopics = Callable[[Difference], Awaitable[None]]
-OnBrokers = Callable[[Mapping[int, Broker]], None]
+OnBrokers = Callable[[Mapping[int, UpstreamBroker]], None]
 SOONEST_S: Final = 0.2
 """How long at least between two looks, however often somebody asks for one."""
 
@@ -53,7 +53,7 @@ class UpstreamMonitor:
         self._refresh_ms = refresh_ms
         self._on_topics = on_topics
         self._on_brokers = on_brokers
-        self._brokers: Mapping[int, Broker] = {}
+        self._brokers: Mapping[int, UpstreamBroker] = {}
         self._turn = 0
         self._wanted = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
@@ -61,7 +61,7 @@ class UpstreamMonitor:
         """Why the newest look failed, in one line; None after one that did not."""
 
     @property
-    def brokers(self) -> Mapping[int, Broker]:
+    def brokers(self) -> Mapping[int, UpstreamBroker]:
         """The brokers by id, as of the newest look."""
         return self._brokers
 

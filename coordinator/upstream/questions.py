@@ -26,7 +26,7 @@ OPTIONAL: Final = {ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1)}
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UpstreamQuestion:
     """One request, whose message is made for the version that is chosen."""
 
     api: ApiKey
@@ -34,14 +34,14 @@ class Question:
     build: Callable[[int], Any]
 
     @classmethod
-    def of(cls, api: ApiKey, message: Any) -> "Question":
+    def of(cls, api: ApiKey, message: Any) -> "UpstreamQuestion":
         """A request whose message is the same in all versions that are asked with."""
         versions = NEEDED.get(api) or OPTIONAL[api]
         return cls(api, versions, lambda _version: message)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class UpstreamAnswer:
     """The bytes of a response: its body starts at `start` of `frame`."""
 
     api: ApiKey

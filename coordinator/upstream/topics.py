@@ -9,7 +9,7 @@ from typing import Any, Final
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
 from coordinator.upstream.link import not_kafka
-from coordinator.upstream.questions import Answer
+from coordinator.upstream.questions import UpstreamAnswer
 from protocol.errors import ErrorCode, ProtocolError
 
 NAMES_PER_QUESTION: Final = 500
@@ -57,7 +57,7 @@ class UpstreamTopics:
             found |= {topic.name: _verdict(topic) for topic in response.topics}
         return {name: found.get(name, UNSURE) for name in names}
 
-    async def _decoded(self, answer: Answer) -> Any:
+    async def _decoded(self, answer: UpstreamAnswer) -> Any:
         """In steps, with others between them: a cluster may have a hundred thousand partitions."""
         from protocol.messages import decode_response_in_steps
 

@@ -19,7 +19,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
 from coordinator.topology.gateway_view import BrokerState, UpstreamState
 from coordinator.upstream.adoption import TopicPartition
-from coordinator.upstream.cluster import Broker, UpstreamCluster
+from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import config_from
 from coordinator.upstream.differences import Difference, SeenTopic
 from coordinator.upstream.ends import UpstreamEnds
@@ -200,7 +200,7 @@ class ClusterFeed:
             await self._io.run(partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id))
             self._noted = cluster_id
 
-    def _brokers_changed(self, brokers: Mapping[int, Broker]) -> None:
+    def _brokers_changed(self, brokers: Mapping[int, UpstreamBroker]) -> None:
         self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))
         log.info(
             "the cluster's brokers", brokers={b.node_id: str(Address(b.host, b.port)) for b in self.brokers}

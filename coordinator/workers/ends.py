@@ -13,7 +13,7 @@ class _Question(NamedTuple):
     asked: int
 
 
-class Ends:
+class AskedEnds:
     """The questions that are under way."""
 
     def __init__(self, tell: Callable[[int, Any], None]) -> None:

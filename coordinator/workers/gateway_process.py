@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = get_logger("gateway")
 
 
-class Parts(NamedTuple):
+class GatewayParts(NamedTuple):
     """What a gateway's process is made of; without adoption groups are taken over by commands alone, if at all."""
 
     gateway: Gateway
@@ -37,7 +37,9 @@ class Parts(NamedTuple):
     cluster: "UpstreamCluster | None"
 
 
-MakeGateway = Callable[[Settings, asyncio.AbstractEventLoop, Machine, Callable[[int, Address], None]], Parts]
+MakeGateway = Callable[
+    [Settings, asyncio.AbstractEventLoop, Machine, Callable[[int, Address], None]], GatewayParts
+]
 """(settings, event loop, machine, who hears of brokers that were not known) -> the parts.
 
 Raises OSError, ValueError and StorageError for what cannot be used."""
@@ -48,11 +50,11 @@ def make_gateway(
     loop: asyncio.AbstractEventLoop,
     machine: Machine,
     discovered: Callable[[int, Address], None],
-) -> Parts:
+) -> GatewayParts:
     """A gateway that does what its settings say."""
     config = gateway_config(settings)
     if settings.gateway_adopt == "off":
-        return Parts(Gateway(config, loop, machine, discovered=discovered), None, None)
+        return GatewayParts(Gateway(config, loop, machine, discovered=discovered), None, None)
     from coordinator.upstream.cluster import UpstreamCluster  # and with it a client's library
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups
@@ -75,10 +77,10 @@ def make_gateway(
         machine.clock.mono_ms,
         take_live=settings.gateway_adopt_live_groups,
     )
-    return Parts(gateway, adoption, cluster)
+    return GatewayParts(gateway, adoption, cluster)
 
 
-async def start_admin(address: Address | None, parts: Parts, machine: Machine) -> "AdminServer | None":
+async def start_admin(address: Address | None, parts: GatewayParts, machine: Machine) -> "AdminServer | None":
     """Serve /metrics of this process. Raises OSError with the setting in its text."""
     if address is None:
         return None
@@ -124,7 +126,7 @@ class GatewayProcess:
         self._machine = machine
         self._surroundings = surroundings
         self._make = make
-        self._parts: Parts | None = None
+        self._parts: GatewayParts | None = None
         self._task: asyncio.Task[None] | None = None
         self._admin: AdminServer | None = None
         self._view = GatewayView()

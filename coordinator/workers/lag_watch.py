@@ -9,7 +9,7 @@ from typing import Any, Final
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, End, Ends, LagBook
+from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd
 from coordinator.workers import messages
 
 log = get_logger("lag")
@@ -38,7 +38,7 @@ class LagWatch:
 
     async def run(self) -> None:
         """Measure once. What was measured before stays if the cluster cannot be asked."""
-        ends: dict[str, dict[int, End]] = {}
+        ends: dict[str, dict[int, LagEnd]] = {}
         for piece in _pieces(await self._wanted()):
             answer = await self._ask(piece)
             if answer is None:
@@ -74,7 +74,7 @@ class LagWatch:
 
 
 def _typed(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> Ends:
-    return {topic: {part: End(*end) for part, end in each.items()} for topic, each in ends.items()}
+    return {topic: {part: LagEnd(*end) for part, end in each.items()} for topic, each in ends.items()}
 
 
 def _pieces(wanted: dict[str, set[int]]) -> Iterator[dict[str, tuple[int, ...]]]:

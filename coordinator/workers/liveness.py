@@ -36,7 +36,7 @@ class ProcessFacts(NamedTuple):
     cpu_ticks: int
 
 
-class Verdict(enum.Enum):
+class LivenessVerdict(enum.Enum):
     """What a ping has found; SLOW and RECOVERED are said once for each slow spell."""
 
     FINE = "fine"
@@ -76,21 +76,21 @@ class Liveness:
             self._still = 0
             self._cpu_ns_at_turn = loop_cpu_ns
 
-    def pinged(self, facts: ProcessFacts | None) -> Verdict:
+    def pinged(self, facts: ProcessFacts | None) -> LivenessVerdict:
         """One more ping is due; `facts` are of this moment, None where the system does not say."""
         self._silent += 1
         self._still += 1
         self._seen.append(facts)
         if self._is_dead():
-            return Verdict.DEAD
+            return LivenessVerdict.DEAD
         if self._is_stuck():
-            return Verdict.STUCK
+            return LivenessVerdict.STUCK
         was_slow, self._is_slow = self._is_slow, self._still > PINGS_PER_TIMEOUT
         if self._is_slow:
             self.slow_ms = self._still * self.interval_ms
         if self._is_slow and not was_slow:
-            return Verdict.SLOW
-        return Verdict.RECOVERED if was_slow and not self._is_slow else Verdict.FINE
+            return LivenessVerdict.SLOW
+        return LivenessVerdict.RECOVERED if was_slow and not self._is_slow else LivenessVerdict.FINE
 
     def _is_dead(self) -> bool:
         if self._silent <= PINGS_PER_TIMEOUT:

@@ -31,7 +31,7 @@ from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.dispatch import Dispatch
-from coordinator.workers.ends import Ends
+from coordinator.workers.ends import AskedEnds
 from coordinator.workers.gateways import Gateways
 from coordinator.workers.launcher import Launcher
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
@@ -104,7 +104,7 @@ class Supervisor:
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
-        self.ends = Ends(self._tell)
+        self.ends = AskedEnds(self._tell)
         self._settling = Settling(self.io, shared, lambda: self.stopping)
         self.stopping = False
         self._starting: dict[int, asyncio.Future[None]] = {}

@@ -19,7 +19,7 @@ from coordinator.workers.messages import AllTopics, TopicsChanged, encode
 KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
-class Reader(Protocol):
+class FeedReader(Protocol):
     """Where a worker's messages go."""
 
     @property
@@ -69,7 +69,7 @@ class TopicFeed:
             yield encode(AllTopics(version, topics=piece))
         yield encode(AllTopics(version, is_last=True))
 
-    def subscribe(self, reader: Reader) -> "Subscription":
+    def subscribe(self, reader: FeedReader) -> "Subscription":
         """What `reader` gets; its `run` must be run."""
         subscription = Subscription(self, reader)
         self._subscriptions[subscription] = None
@@ -84,7 +84,7 @@ class TopicFeed:
 class Subscription:
     """One worker's share of a feed."""
 
-    def __init__(self, feed: TopicFeed, reader: Reader) -> None:
+    def __init__(self, feed: TopicFeed, reader: FeedReader) -> None:
         self._feed = feed
         self._reader = reader
         self._sent: int | None = None

@@ -10,7 +10,7 @@ import msgspec
 
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.launcher import ANSWER, PING, Launcher, Process
-from coordinator.workers.liveness import Liveness, Verdict
+from coordinator.workers.liveness import Liveness, LivenessVerdict
 from coordinator.workers.messages import Channel, FromWorker
 
 log = get_logger("supervisor")
@@ -91,14 +91,14 @@ class WorkerProcess:
             self._judge(self._liveness.pinged(self._process.facts()))
         self._pulse.ping()
 
-    def _judge(self, verdict: Verdict) -> None:
+    def _judge(self, verdict: LivenessVerdict) -> None:
         match verdict:
-            case Verdict.DEAD | Verdict.STUCK:
+            case LivenessVerdict.DEAD | LivenessVerdict.STUCK:
                 self.kill(verdict.value)
-            case Verdict.SLOW | Verdict.RECOVERED:
+            case LivenessVerdict.SLOW | LivenessVerdict.RECOVERED:
                 seconds = self._liveness.slow_ms / 1000
                 self._log.warning("a worker is slow", reason=verdict.value, seconds=seconds)
-            case Verdict.FINE:
+            case LivenessVerdict.FINE:
                 pass
 
     def kill(self, reason: str) -> None:

@@ -42,7 +42,7 @@ class Missed(enum.Enum):
     """Part of the log was looked through for transactions: ask again for the rest."""
 
 
-class Wanted(Frozen, frozen=True):
+class WantedBatches(Frozen, frozen=True):
     """What a fetch wants of one partition."""
 
     partition: Partition
@@ -114,7 +114,7 @@ class LogReader:
     # --- Fetch ---
 
     def fetch(
-        self, log: PartitionLog, wanted: Wanted, left_bytes: int, *, at_least_one: bool
+        self, log: PartitionLog, wanted: WantedBatches, left_bytes: int, *, at_least_one: bool
     ) -> Found | Missed:
         """Read batches from the one that holds the wanted offset on, at most `left_bytes` and 1 MiB.
 

@@ -15,7 +15,7 @@ from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest
 from protocol.names import LeaderEpoch, Offset, Partition
 from storage.format.batch import iter_batches
-from storage.partition.reader import Wanted
+from storage.partition.reader import WantedBatches
 from tests.api.asking import ENDPOINT, Answers, FakeNode, versions
 from tests.storage.cleaning import History, MarkerKind
 from tests.storage.foreign import NOW
@@ -364,7 +364,8 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
         History(node.log, partition).value("k", "v" * 900_000)
     node.log.write_behind()
     wanted = [
-        Wanted(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH) for partition in (0, 1)
+        WantedBatches(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH)
+        for partition in (0, 1)
     ]
     done: list[bool] = []
     reading = node.reads.fetch(wanted, 1 << 30, lambda: done.append(True), fresh=True)

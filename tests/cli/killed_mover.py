@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from coordinator.cli.moving.moves import Move, adopt_all, give_back_all
+from coordinator.cli.moving.moves import Moving, adopt_all, give_back_all
 from coordinator.cli.moving.private import PrivateNodes
 from coordinator.cli.options import addresses
 from coordinator.upstream.cluster import UpstreamCluster
@@ -55,7 +55,7 @@ async def main(command: str, number: str, when: str, data_dir: str, servers: str
     await cluster.connect()
     work: Any = adopt_all if command == "adopt" else give_back_all
     with PrivateNodes(Path(data_dir), 30.0) as here:
-        await work(Asked(here), Asked(UpstreamGroups(cluster)), Move(None, dry_run=False), [])
+        await work(Asked(here), Asked(UpstreamGroups(cluster)), Moving(None, dry_run=False), [])
     await cluster.close()
 
 

@@ -26,7 +26,7 @@ from storage.partition.reader import (
     OffsetSpec,
     Sought,
     TimestampAndOffset,
-    Wanted,
+    WantedBatches,
 )
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, MarkerKind, build, content, replay
@@ -57,7 +57,7 @@ class Reading:
         self, offset: int, max_bytes: int = MUCH, *, at_least_one: bool = True, **wanted: Any
     ) -> Found | Missed:
         """One fetch, after as many slices of the search for transactions as it takes."""
-        asked = Wanted(
+        asked = WantedBatches(
             partition=Partition(0),
             offset=Offset(offset),
             max_bytes=max_bytes,
@@ -154,7 +154,7 @@ def test_an_offset_within_a_batch_gets_the_whole_batch() -> None:
 def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_is_durable() -> None:
     reading = Reading()
     reading.history.value("a", "1")
-    wanted = Wanted(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
+    wanted = WantedBatches(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
     for fresh, ends in ((False, 0), (True, 1), (False, 1)):
         found = reading.manager.look(
             Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
@@ -422,7 +422,7 @@ def test_who_reads_committed_data_waits_at_a_gap_before_an_open_transaction() ->
     log.append(build(10, [(b"k", b"v")], attributes=TRANSACTIONAL, producer_id=9))
     reader = LogReader()
     for offset in (1, 5, 10):
-        asked = Wanted(
+        asked = WantedBatches(
             partition=Partition(0),
             offset=Offset(offset),
             max_bytes=MUCH,

@@ -12,16 +12,16 @@ from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.differences import Difference
 from coordinator.upstream.errors import NotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.upstream.questions import Answer
+from coordinator.upstream.questions import UpstreamAnswer
 from protocol.apis import ApiKey
 
 
 class Garbling(UpstreamCluster):
     """Its brokers answer Metadata with bytes that are none."""
 
-    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> Answer:
+    async def metadata_bytes(self, topics: list[str] | None, *, node_id: int | None = None) -> UpstreamAnswer:
         """Some bytes."""
-        return Answer(ApiKey.METADATA, 12, b"\xff" * 50, 0)
+        return UpstreamAnswer(ApiKey.METADATA, 12, b"\xff" * 50, 0)
 
 
 def read(path: Path) -> bytes:

@@ -13,9 +13,9 @@ from coordinator.admin.lag_metrics import LagCollector
 from coordinator.upstream.lag import (
     OFFSETS_PER_STEP,
     Detail,
-    End,
     GroupLag,
     LagBook,
+    LagEnd,
     Lags,
     PartitionLag,
     TopicLag,
@@ -28,9 +28,12 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 def measure(
-    book: LagBook, groups: Mapping[GroupId, Offsets], ends: Mapping[tuple[str, int], End], now_ms: int = 1_000
+    book: LagBook,
+    groups: Mapping[GroupId, Offsets],
+    ends: Mapping[tuple[str, int], LagEnd],
+    now_ms: int = 1_000,
 ) -> Lags:
-    by_topic: dict[str, dict[int, End]] = {}
+    by_topic: dict[str, dict[int, LagEnd]] = {}
     for (topic, partition), end in ends.items():
         by_topic.setdefault(topic, {})[partition] = end
     committed = [
@@ -42,7 +45,7 @@ def measure(
     return book.newest
 
 
-ENDS = {("t", 0): End(10, 8), ("t", 1): End(5, 5), ("u", 0): End(7, 7)}
+ENDS = {("t", 0): LagEnd(10, 8), ("t", 1): LagEnd(5, 5), ("u", 0): LagEnd(7, 7)}
 
 
 def test_each_detail_has_what_the_coarser_ones_have() -> None:
@@ -68,7 +71,7 @@ def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
     book = LagBook("group")
 
     def since(offset: int, end: int, now_ms: int) -> int:
-        lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): End(end, end)}, now_ms)
+        lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): LagEnd(end, end)}, now_ms)
         return lags.groups[0].since_ms
 
     assert since(10, 10, 1_000) == 0
@@ -84,7 +87,7 @@ def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
 def test_it_gives_way_within_a_large_group() -> None:
     offsets = [("t", number, 0) for number in range(10 * OFFSETS_PER_STEP)]
     book = LagBook("group")
-    steps = sum(1 for _ in book.measure([(G, offsets), (H, offsets[:1])], {"t": {0: End(1, 1)}}, 1_000))
+    steps = sum(1 for _ in book.measure([(G, offsets), (H, offsets[:1])], {"t": {0: LagEnd(1, 1)}}, 1_000))
     assert steps == 11
     assert {row.group for row in book.newest.groups} == {G, H}
 
@@ -102,7 +105,9 @@ OFFSETS = st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), s
 
 @given(st.dictionaries(st.sampled_from([G, H]), OFFSETS), OFFSETS)
 def test_the_sums_are_those_of_the_partitions(groups: dict[GroupId, Offsets], ends: Offsets) -> None:
-    lags = measure(LagBook("partition"), groups, {place: End(end, end // 2) for place, end in ends.items()})
+    lags = measure(
+        LagBook("partition"), groups, {place: LagEnd(end, end // 2) for place, end in ends.items()}
+    )
     for group in lags.groups:
         rows = [row for row in lags.partitions if row.group == group.group]
         assert (group.lag, group.stable_lag) == (sum(r.lag for r in rows), sum(r.stable_lag for r in rows))

@@ -18,8 +18,8 @@ from coordinator.workers.liveness import (
     PINGS_PER_TIMEOUT,
     SILENCE_UNEXPLAINED,
     Liveness,
+    LivenessVerdict,
     ProcessFacts,
-    Verdict,
 )
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.subprocesses import Subprocesses
@@ -37,7 +37,7 @@ def liveness() -> Liveness:
     return Liveness(TIMEOUT_MS, STUCK_MS)
 
 
-def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[Verdict]:
+def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[LivenessVerdict]:
     """What each ping finds when nothing is answered; the last facts stay."""
     worker = liveness()
     worker.answered(1, 0)
@@ -47,26 +47,26 @@ def verdicts_without_an_answer(pings: int, *facts: ProcessFacts | None) -> list[
 @pytest.mark.parametrize("state", ["S", "D", "T", "t"])
 def test_what_neither_answers_nor_computes_is_dead_after_the_timeout(state: str) -> None:
     found = verdicts_without_an_answer(PINGS_PER_TIMEOUT + 1, ProcessFacts(state, 7))
-    assert found == [Verdict.FINE] * PINGS_PER_TIMEOUT + [Verdict.DEAD]
+    assert found == [LivenessVerdict.FINE] * PINGS_PER_TIMEOUT + [LivenessVerdict.DEAD]
 
 
 def test_what_computes_in_silence_is_slow_until_it_stops_computing() -> None:
     computing = [ProcessFacts("S", ticks) for ticks in range(100)]
     found = verdicts_without_an_answer(100 + PINGS_PER_TIMEOUT, *computing)
-    assert found.index(Verdict.SLOW) == PINGS_PER_TIMEOUT
-    assert Verdict.DEAD not in found[:-1]
-    assert found[-1] is Verdict.DEAD
+    assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
+    assert LivenessVerdict.DEAD not in found[:-1]
+    assert found[-1] is LivenessVerdict.DEAD
 
 
 def test_what_waits_for_a_processor_is_not_dead() -> None:
     """A machine with too much to do may give a process nothing for a while."""
-    assert Verdict.DEAD not in verdicts_without_an_answer(1_000, ProcessFacts("R", 7))
+    assert LivenessVerdict.DEAD not in verdicts_without_an_answer(1_000, ProcessFacts("R", 7))
 
 
 def test_where_the_system_does_not_tell_silence_has_to_last_longer() -> None:
     last = PINGS_PER_TIMEOUT * SILENCE_UNEXPLAINED
     found = verdicts_without_an_answer(last + 1, None)
-    assert found.index(Verdict.DEAD) == last
+    assert found.index(LivenessVerdict.DEAD) == last
 
 
 def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
@@ -75,12 +75,12 @@ def test_a_busy_loop_is_told_once_and_once_more_when_it_turns() -> None:
     for number in range(10 * PINGS_UNTIL_STUCK):
         worker.answered(1, number * INTERVAL_NS // 10)  # a tenth of a processor is work enough
         found.append(worker.pinged(IDLE))
-    assert found.index(Verdict.SLOW) == PINGS_PER_TIMEOUT
-    assert set(found) == {Verdict.FINE, Verdict.SLOW}
-    assert found.count(Verdict.SLOW) == 1
+    assert found.index(LivenessVerdict.SLOW) == PINGS_PER_TIMEOUT
+    assert set(found) == {LivenessVerdict.FINE, LivenessVerdict.SLOW}
+    assert found.count(LivenessVerdict.SLOW) == 1
     assert worker.slow_ms == 10 * STUCK_MS
     worker.answered(2, 0)
-    assert [worker.pinged(IDLE), worker.pinged(IDLE)] == [Verdict.RECOVERED, Verdict.FINE]
+    assert [worker.pinged(IDLE), worker.pinged(IDLE)] == [LivenessVerdict.RECOVERED, LivenessVerdict.FINE]
 
 
 def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
@@ -89,14 +89,14 @@ def test_a_loop_that_waits_for_ever_is_stuck_after_the_longer_timeout() -> None:
     for _ in range(PINGS_UNTIL_STUCK + 1):
         worker.answered(1, 5)
         found.append(worker.pinged(IDLE))
-    assert found.index(Verdict.STUCK) == PINGS_UNTIL_STUCK
+    assert found.index(LivenessVerdict.STUCK) == PINGS_UNTIL_STUCK
 
 
 def test_a_loop_that_turns_now_and_then_is_not_stuck() -> None:
     worker = liveness()
     for number in range(5 * PINGS_UNTIL_STUCK):
         worker.answered(number // PINGS_UNTIL_STUCK, 0)
-        assert worker.pinged(IDLE) is not Verdict.STUCK
+        assert worker.pinged(IDLE) is not LivenessVerdict.STUCK
 
 
 async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
@@ -186,7 +186,7 @@ async def test_a_worker_whose_loop_waits_for_ever_is_killed() -> None:
         assert ended.done()
         assert ended.result() == -signal.SIGKILL
         (killed,) = {entry["reason"] for entry in logs if entry["event"] == "killing a worker"}
-        assert killed == Verdict.STUCK.value
+        assert killed == LivenessVerdict.STUCK.value
 
 
 async def test_a_stopped_worker_is_killed_and_one_that_goes_on_in_time_is_not() -> None:

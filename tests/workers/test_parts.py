@@ -30,7 +30,7 @@ from coordinator.topology import leaders_file
 from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.control import ControlSocket
-from coordinator.workers.ends import Ends
+from coordinator.workers.ends import AskedEnds
 from coordinator.workers.launcher import Process
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.orders import ListPartitions, socket_path
@@ -448,7 +448,7 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
 
 def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
     told: list[tuple[int, Any]] = []
-    ends = Ends(lambda node, message: told.append((node, message)))
+    ends = AskedEnds(lambda node, message: told.append((node, message)))
     partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
     ends.ask(1, messages.AskEnds(9, GroupId("g"), partitions), 2)
     ends.ask(3, messages.AskEnds(4, GroupId("h"), partitions), 2)
@@ -467,7 +467,7 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
 @pytest.mark.parametrize("how", ["loading", "gone", "unled"])
 def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
     told: list[tuple[int, Any]] = []
-    ends = Ends(lambda node, message: told.append((node, message)))
+    ends = AskedEnds(lambda node, message: told.append((node, message)))
     ends.ask(1, messages.AskEnds(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2)
     if how == "loading":
         ends.answered(2, messages.EndsTold(1, None))
@@ -480,7 +480,7 @@ def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
 
 def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
     told: list[tuple[int, Any]] = []
-    ends = Ends(lambda node, message: told.append((node, message)))
+    ends = AskedEnds(lambda node, message: told.append((node, message)))
     ends.ask(1, messages.AskEnds(1, GroupId("g"), {"t": (0,)}), 2)
     ends.forget(1)
     ends.ask(1, messages.AskEnds(1, GroupId("h"), {"u": (0,)}), 2)

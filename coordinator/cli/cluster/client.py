@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
-from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -70,8 +70,8 @@ class Client:
         self._timeout_s = timeout_s
         self._bootstrap = bootstrap
         self._security = security
-        self._first: Connection | None = None
-        self._connections: dict[Address, Connection] = {}
+        self._first: ClusterConnection | None = None
+        self._connections: dict[Address, ClusterConnection] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -95,22 +95,22 @@ class Client:
             self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def connection(self, address: Address) -> Connection:
+    def connection(self, address: Address) -> ClusterConnection:
         """The connection to a node. Raises CommandError where there can be none."""
         if address not in self._connections:
-            self._connections[address] = Connection(address, self._left_s, self._security)
+            self._connections[address] = ClusterConnection(address, self._left_s, self._security)
         return self._connections[address]
 
     def _left_s(self) -> float:
         return max(0.001, self._deadline - self._clock())
 
-    def first(self) -> Connection:
+    def first(self) -> ClusterConnection:
         """The connection to the first node of the bootstrap list that can be reached."""
         if self._first is None:
             self._first = self._reach()
         return self._first
 
-    def _reach(self) -> Connection:
+    def _reach(self) -> ClusterConnection:
         failed = []
         for address in self._bootstrap:
             try:
@@ -129,7 +129,7 @@ class Client:
         if topics is not None:
             named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        return self.first().ask(ApiKey.METADATA, Versions(4, 12), request)
+        return self.first().ask(ApiKey.METADATA, KnownVersions(4, 12), request)
 
     def nodes(self) -> list[Address]:
         """All nodes of the cluster."""
@@ -142,7 +142,7 @@ class Client:
             return dict.fromkeys(brokers or (-1,), self.first().address)
         return brokers
 
-    def controller(self) -> Connection:
+    def controller(self) -> ClusterConnection:
         """The node that changes topics."""
         metadata = self.metadata([])
         address = self.addresses(metadata).get(metadata.controller_id)
@@ -153,14 +153,16 @@ class Client:
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
-        found: Sequence[Any] = self.first().ask(ApiKey.FIND_COORDINATOR, Versions(4, 4), request).coordinators
+        found: Sequence[Any] = (
+            self.first().ask(ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request).coordinators
+        )
         return found
 
     def of_groups(
         self,
         doing: str,
         groups: Iterable[str],
-        ask: Callable[[Connection, Sequence[str]], Mapping[str, T | Refused]],
+        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | Refused]],
     ) -> dict[str, T | Refused]:
         """Ask the coordinators of the groups, each about its own, and again where one is not ready.
 
@@ -188,10 +190,10 @@ class Client:
         self,
         doing: str,
         groups: Sequence[str],
-        ask: Callable[[Connection, Sequence[str]], Mapping[str, T | Refused]],
+        ask: Callable[[ClusterConnection, Sequence[str]], Mapping[str, T | Refused]],
         answers: dict[str, T | Refused],
     ) -> None:
-        by_node: dict[Connection, list[str]] = {}
+        by_node: dict[ClusterConnection, list[str]] = {}
         for group, found in zip(groups, self.find_coordinators(groups), strict=True):
             if found.error_code == ErrorCode.NONE:
                 connection = self.connection(Address(found.host, found.port))
@@ -202,7 +204,7 @@ class Client:
         for connection, named in by_node.items():
             answers.update(ask(connection, named))
 
-    def of_group(self, doing: str, group: str, ask: Callable[[Connection], T | Refused]) -> T:
+    def of_group(self, doing: str, group: str, ask: Callable[[ClusterConnection], T | Refused]) -> T:
         """Ask the coordinator of one group. Raises CommandError for whatever is no answer."""
         answer = self.of_groups(doing, [group], lambda connection, _: {group: ask(connection)})[group]
         return expect(answer, f"{doing} group {group}")

@@ -22,14 +22,14 @@ RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 """What claims to be longer is no Kafka response: another protocol speaks on that port."""
 
 
-class Versions(NamedTuple):
+class KnownVersions(NamedTuple):
     """The versions of one api that the caller can deal with."""
 
     min: int
     max: int
 
 
-class Connection:
+class ClusterConnection:
     """One connection; a wait in it ends with CommandError after what `left_s` says that is left then, in seconds."""
 
     def __init__(self, address: Address, left_s: Callable[[], float], security: Security = PLAINTEXT) -> None:
@@ -73,7 +73,7 @@ class Connection:
         """Close the socket."""
         self._socket.close()
 
-    def version(self, api: ApiKey, known: Versions) -> int:
+    def version(self, api: ApiKey, known: KnownVersions) -> int:
         """The highest version of `api` that the caller knows and the server offers; else CommandError."""
         offered = self._offered.get(api)
         if offered is None or offered.min > known.max or offered.max < known.min:
@@ -87,7 +87,7 @@ class Connection:
         """Whether the server knows the api at all."""
         return api in self._offered
 
-    def ask(self, api: ApiKey, known: Versions, request: object) -> Any:
+    def ask(self, api: ApiKey, known: KnownVersions, request: object) -> Any:
         """Send one request in the highest version that both know, and return the response; else CommandError."""
         return self.call(api, self.version(api, known), request)
 
@@ -112,20 +112,22 @@ class Connection:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
         return message
 
-    def _ask_versions(self) -> dict[int, Versions]:
+    def _ask_versions(self) -> dict[int, KnownVersions]:
         from protocol.messages import ApiVersionsRequest
 
         response = self.call(ApiKey.API_VERSIONS, 0, ApiVersionsRequest())
         if response.error_code != ErrorCode.NONE:
             raise CommandError(f"{self.name} refused ApiVersions: {error_name(response.error_code)}")
-        return {offer.api_key: Versions(offer.min_version, offer.max_version) for offer in response.api_keys}
+        return {
+            offer.api_key: KnownVersions(offer.min_version, offer.max_version) for offer in response.api_keys
+        }
 
     def _authenticate(self, security: Security) -> None:
         """SaslHandshake v1, then SaslAuthenticate v0-v1 until the mechanism has all that it needs (KIP-152)."""
         from protocol.messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
         asked = SaslHandshakeRequest(mechanism=security.mechanism)
-        offered = self.ask(ApiKey.SASL_HANDSHAKE, Versions(1, 1), asked)
+        offered = self.ask(ApiKey.SASL_HANDSHAKE, KnownVersions(1, 1), asked)
         if offered.error_code != ErrorCode.NONE:
             raise CommandError(
                 f"{self.name} refused {security.mechanism}: {error_name(offered.error_code)}; "
@@ -134,7 +136,7 @@ class Connection:
         login = security.login()
         while not login.is_done():
             request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
-            answer = self.ask(ApiKey.SASL_AUTHENTICATE, Versions(0, 1), request)
+            answer = self.ask(ApiKey.SASL_AUTHENTICATE, KnownVersions(0, 1), request)
             if answer.error_code != ErrorCode.NONE:
                 said = answer.error_message or error_name(answer.error_code)
                 raise CommandError(f"{self.name} refused the user: {said}")

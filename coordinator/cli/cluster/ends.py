@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.cli.cluster.client import Client, NotYet
-from coordinator.cli.cluster.connection import Versions, error_name
+from coordinator.cli.cluster.connection import KnownVersions, error_name
 from coordinator.cli.cluster.model import Place
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
@@ -73,7 +73,7 @@ def _ask(client: Client, address: Address, places: Sequence[Place], timestamp: i
         )
         topic.partitions.append(partition)
     request = ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=list(topics.values()))
-    response = client.connection(address).ask(ApiKey.LIST_OFFSETS, Versions(4, 7), request)
+    response = client.connection(address).ask(ApiKey.LIST_OFFSETS, KnownVersions(4, 7), request)
     found: dict[Place, Found] = {}
     for topic in response.topics:
         for answer in topic.partitions:

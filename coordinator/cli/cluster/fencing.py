@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.cli.cluster import groups
 from coordinator.cli.cluster.client import Client, NotYet, Refused, expect
-from coordinator.cli.cluster.connection import Connection
+from coordinator.cli.cluster.connection import ClusterConnection
 from coordinator.cli.cluster.membership import leaving, remove_on
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_on
@@ -38,7 +38,9 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
     return failures | commit(client, group, offsets[OFFSETS_AT_ONCE:])
 
 
-def _once(connection: Connection, group: str, offsets: Sequence[CommittedOffset]) -> Failures | Refused:
+def _once(
+    connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
+) -> Failures | Refused:
     described = groups.describe_on(connection, [group])[group]
     if described is not groups.NOT_FOUND:
         if isinstance(described, Refused):

@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, Refused, check
-from coordinator.cli.cluster.connection import Connection, Versions, error_name
-from coordinator.cli.cluster.model import Assignment, GroupDetails, GroupListing, Member
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
+from coordinator.cli.cluster.model import GroupDetails, GroupListing, Member, MemberAssignment
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.embedded import decode_assignment
@@ -43,7 +43,7 @@ def _list_on(
 
     def ask() -> Any:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        versions = Versions(5 if types else 4, 5)
+        versions = KnownVersions(5 if types else 4, 5)
         response = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
         check(response.error_code, None, doing)
         return response
@@ -84,7 +84,7 @@ def missing_partitions(client: Client) -> dict[int, str]:
         return {}
     keys = _groups_by_partition(count)
     missing: dict[int, str] = {}
-    asked: dict[Connection, list[str]] = {}
+    asked: dict[ClusterConnection, list[str]] = {}
     for key, found in zip(keys, client.find_coordinators(keys), strict=True):
         if found.error_code == ErrorCode.NONE:
             asked.setdefault(client.connection(Address(found.host, found.port)), []).append(key)
@@ -116,7 +116,7 @@ def describe(client: Client, groups: Sequence[str]) -> dict[str, GroupDetails | 
     return client.of_groups("describing", groups, describe_on)
 
 
-def describe_on(connection: Connection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
+def describe_on(connection: ClusterConnection, groups: Sequence[str]) -> Mapping[str, GroupDetails | Refused]:
     """Describe groups over the connection to their coordinator.
 
     A group of KIP-848 is not found by DescribeGroups, and a classic one not by ConsumerGroupDescribe.
@@ -133,26 +133,26 @@ def describe_on(connection: Connection, groups: Sequence[str]) -> Mapping[str, G
     return answers
 
 
-def _ask_classic(connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
+def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> Sequence[Any]:
     from protocol.messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-    described: Sequence[Any] = connection.ask(ApiKey.DESCRIBE_GROUPS, Versions(5, 6), request).groups
+    described: Sequence[Any] = connection.ask(ApiKey.DESCRIBE_GROUPS, KnownVersions(5, 6), request).groups
     by_group = {each.group_id: each for each in described}
     return [by_group.get(group, each) for group, each in zip(groups, described, strict=True)]
 
 
-def _ask_consumer(connection: Connection, groups: Sequence[str]) -> Sequence[Any]:
+def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> Sequence[Any]:
     from protocol.consumer_groups import ConsumerGroupDescribeRequest
 
     make: Any = ConsumerGroupDescribeRequest  # kafka-python's classes make their fields themselves
     request = make(group_ids=list(groups), include_authorized_operations=False)
-    response = connection.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, Versions(0, 1), request)
+    response = connection.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, KnownVersions(0, 1), request)
     described: Sequence[Any] = response.groups
     return described
 
 
-def _classic_group(group: str, described: Any, connection: Connection) -> GroupDetails | Refused:
+def _classic_group(group: str, described: Any, connection: ClusterConnection) -> GroupDetails | Refused:
     # before v6 a group that does not exist is Dead, and there is no error
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
         return NOT_FOUND
@@ -180,12 +180,12 @@ def _classic_member(member: Any, protocol_type: str) -> Member:
         client_id=member.client_id,
         client_host=member.client_host,
         assignment=sorted(
-            Assignment(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
+            MemberAssignment(topic, sorted(partitions)) for topic, partitions in (assigned or {}).items()
         ),
     )
 
 
-def _consumer_group(described: Any, connection: Connection) -> GroupDetails | Refused:
+def _consumer_group(described: Any, connection: ClusterConnection) -> GroupDetails | Refused:
     if described.error_code != ErrorCode.NONE:
         return Refused(described.error_code, described.error_message)
     return GroupDetails(
@@ -216,5 +216,7 @@ def _consumer_member(member: Any) -> Member:
     )
 
 
-def _assignment(assigned: Any) -> list[Assignment]:
-    return sorted(Assignment(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions)
+def _assignment(assigned: Any) -> list[MemberAssignment]:
+    return sorted(
+        MemberAssignment(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator.cli.cluster.client import Client, Refused
-from coordinator.cli.cluster.connection import Connection, Versions
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
 from coordinator.cli.cluster.model import GroupDetails, Member
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -36,9 +36,9 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, Refused | 
     """Delete groups without members; None for each that is gone."""
     from protocol.messages import DeleteGroupsRequest
 
-    def ask(connection: Connection, named: Sequence[str]) -> Mapping[str, Refused | None]:
+    def ask(connection: ClusterConnection, named: Sequence[str]) -> Mapping[str, Refused | None]:
         request = DeleteGroupsRequest(groups_names=list(named))
-        results = connection.ask(ApiKey.DELETE_GROUPS, Versions(1, 2), request).results
+        results = connection.ask(ApiKey.DELETE_GROUPS, KnownVersions(1, 2), request).results
         return {each.group_id: _refused(each) for each in results}
 
     return client.of_groups("deleting", groups, ask)
@@ -52,7 +52,7 @@ def remove_members(client: Client, group: str, members: Sequence[Leaving]) -> di
 
 
 def remove_on(
-    connection: Connection, group: str, members: Sequence[Leaving]
+    connection: ClusterConnection, group: str, members: Sequence[Leaving]
 ) -> dict[Leaving, Refused] | Refused:
     """Take members out of a group over the connection to its coordinator."""
     identities = [
@@ -60,7 +60,7 @@ def remove_on(
         for each in members
     ]
     request = LeaveGroupRequest(group_id=GroupId(group), members=identities)
-    response = connection.ask(ApiKey.LEAVE_GROUP, Versions(3, 5), request)
+    response = connection.ask(ApiKey.LEAVE_GROUP, KnownVersions(3, 5), request)
     refused = _refused(response)
     if refused is not None:
         return refused

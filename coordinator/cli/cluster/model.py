@@ -26,7 +26,7 @@ class GroupListing(msgspec.Struct, frozen=True):
     protocol_type: str
 
 
-class Assignment(msgspec.Struct, frozen=True, order=True):
+class MemberAssignment(msgspec.Struct, frozen=True, order=True):
     """The partitions of one topic that a member has."""
 
     topic: str
@@ -43,9 +43,9 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     group_instance_id: str | None
     client_id: str
     client_host: str
-    assignment: list[Assignment]
+    assignment: list[MemberAssignment]
     epoch: int | None = None
-    target: list[Assignment] | None = None
+    target: list[MemberAssignment] | None = None
     is_classic: bool | None = None
 
     @property

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, Refused
-from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.model import CommittedOffset, Place
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -34,10 +34,10 @@ def committed(client: Client, groups: Sequence[str]) -> dict[str, list[Committed
 
 
 def _committed_on(
-    connection: Connection, groups: Sequence[str]
+    connection: ClusterConnection, groups: Sequence[str]
 ) -> Mapping[str, list[CommittedOffset] | Refused]:
     everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
-    response = connection.ask(ApiKey.OFFSET_FETCH, Versions(8, 9), OffsetFetchRequest(groups=everything))
+    response = connection.ask(ApiKey.OFFSET_FETCH, KnownVersions(8, 9), OffsetFetchRequest(groups=everything))
     answers: dict[str, list[CommittedOffset] | Refused] = {}
     for answer in response.groups:
         refused = answer.error_code != ErrorCode.NONE
@@ -68,7 +68,9 @@ def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Fa
     return failures
 
 
-def commit_on(connection: Connection, group: str, offsets: Sequence[CommittedOffset]) -> Failures | Refused:
+def commit_on(
+    connection: ClusterConnection, group: str, offsets: Sequence[CommittedOffset]
+) -> Failures | Refused:
     """Commit offsets over the connection to the group's coordinator."""
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for each in offsets:
@@ -82,7 +84,7 @@ def commit_on(connection: Connection, group: str, offsets: Sequence[CommittedOff
             )
         )
     request = OffsetCommitRequest(group_id=GroupId(group), topics=list(topics.values()))
-    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, Versions(8, 9), request))
+    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, KnownVersions(8, 9), request))
 
 
 def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failures:
@@ -96,8 +98,8 @@ def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failu
         topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
     request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
 
-    def ask(connection: Connection) -> Failures | Refused:
-        response = connection.ask(ApiKey.OFFSET_DELETE, Versions(0, 0), request)
+    def ask(connection: ClusterConnection) -> Failures | Refused:
+        response = connection.ask(ApiKey.OFFSET_DELETE, KnownVersions(0, 0), request)
         if response.error_code != ErrorCode.NONE:
             return Refused(response.error_code)
         return _failures(response)

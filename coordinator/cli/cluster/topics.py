@@ -14,7 +14,7 @@ import msgspec
 
 from coordinator.cli.cluster import ends
 from coordinator.cli.cluster.client import Client, NotYet, Refused
-from coordinator.cli.cluster.connection import Connection, Versions
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
 from coordinator.cli.cluster.model import Place
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -147,7 +147,7 @@ def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
         kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
     ]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-    answer = client.first().ask(ApiKey.DESCRIBE_CONFIGS, Versions(1, 4), request)
+    answer = client.first().ask(ApiKey.DESCRIBE_CONFIGS, KnownVersions(1, 4), request)
     return {
         each.resource_name: {
             config.name: "" if config.value is None else config.value
@@ -180,7 +180,7 @@ def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
     return _change(
         client,
         "creating topics",
-        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, Versions(5, 7), request).topics,
+        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, KnownVersions(5, 7), request).topics,
     )
 
 
@@ -194,7 +194,7 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
     return _change(
         client,
         "adding partitions",
-        lambda controller: controller.ask(ApiKey.CREATE_PARTITIONS, Versions(2, 3), request).results,
+        lambda controller: controller.ask(ApiKey.CREATE_PARTITIONS, KnownVersions(2, 3), request).results,
     )
 
 
@@ -206,13 +206,13 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
     return _change(
         client,
         "deleting topics",
-        lambda controller: controller.ask(ApiKey.DELETE_TOPICS, Versions(4, 5), request).responses,
+        lambda controller: controller.ask(ApiKey.DELETE_TOPICS, KnownVersions(4, 5), request).responses,
     )
 
 
 def _change(client: Client, doing: str, ask: Any) -> Answers:
     def attempt() -> Answers:
-        controller: Connection = client.controller()
+        controller: ClusterConnection = client.controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
             raise NotYet(doing, ErrorCode.NOT_CONTROLLER)

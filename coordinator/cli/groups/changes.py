@@ -39,7 +39,7 @@ class Current(msgspec.Struct, frozen=True):
         return {place: each.offset for place, each in self.committed.items()}
 
 
-class Change(msgspec.Struct, frozen=True):
+class OffsetChange(msgspec.Struct, frozen=True):
     """What is to be set in one group."""
 
     group: str
@@ -78,7 +78,7 @@ def current_of(client: "Client", groups: Sequence[str]) -> dict[str, Current]:
 
 
 def settle(
-    client: "Client", changes: Sequence[Change], *, execute: bool, force: bool
+    client: "Client", changes: Sequence[OffsetChange], *, execute: bool, force: bool
 ) -> "tuple[dict[str, Failures], list[str]]":
     """Commit the changes if that is wanted.
 
@@ -115,7 +115,7 @@ def _not_set(group: str, partitions: "Failures") -> str:
 
 
 def report(
-    changes: Sequence[Change],
+    changes: Sequence[OffsetChange],
     refused: "Mapping[str, Failures]",
     failed: Sequence[str],
     *,

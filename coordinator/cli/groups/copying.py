@@ -58,6 +58,6 @@ def copy(
             ]  # which is of that cluster
         with there.connect() as client:
             current = changes.current_of(client, [target])
-            planned = [changes.Change(target, current[target], chosen)]
+            planned = [changes.OffsetChange(target, current[target], chosen)]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

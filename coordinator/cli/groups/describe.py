@@ -45,7 +45,7 @@ def describe(
         from coordinator.cli.watch import repeatedly
 
         everything = not (members or offsets or state or topics)
-        parts = Parts(state or everything, members or everything, offsets or everything, topics)
+        parts = DescribedParts(state or everything, members or everything, offsets or everything, topics)
 
         def show() -> None:
             with at.connect() as client:
@@ -60,7 +60,7 @@ def describe(
         repeatedly(show, watch)
 
 
-class Parts:
+class DescribedParts:
     """Which parts of a description are wanted."""
 
     def __init__(self, state: bool, members: bool, offsets: bool, topics: bool) -> None:
@@ -76,7 +76,7 @@ class Parts:
 
 
 def descriptions(
-    client: "Client", groups: Sequence[str], parts: Parts
+    client: "Client", groups: Sequence[str], parts: DescribedParts
 ) -> "tuple[list[Description], list[str]]":
     """What is shown of these groups, and a line for each that cannot be described."""
     from coordinator.cli.cluster import groups as asking
@@ -120,7 +120,7 @@ def _view(
     details: "GroupDetails",
     committed: "list[CommittedOffset] | None",
     ends: "dict[Place, int]",
-    parts: Parts,
+    parts: DescribedParts,
 ) -> "Description":
     from coordinator.cli.cluster import model
 

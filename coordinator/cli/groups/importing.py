@@ -49,7 +49,9 @@ def import_offsets(
         with at.connect() as client:
             current = changes.current_of(client, list(offsets))
             planned = [
-                changes.Change(name, current[name], sorted(rows)) for name, rows in offsets.items() if rows
+                changes.OffsetChange(name, current[name], sorted(rows))
+                for name, rows in offsets.items()
+                if rows
             ]
             refused, failed = changes.settle(client, planned, execute=execute, force=force)
         changes.report(planned, refused, failed, execute=execute, force=force, json=json)

@@ -13,10 +13,10 @@ from coordinator.cli.cluster.client import Client
 from coordinator.cli.cluster.model import CommittedOffset, Place
 from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
-from coordinator.cli.groups.changes import Change, Current
+from coordinator.cli.groups.changes import Current, OffsetChange
 from coordinator.cli.resets import times
 from coordinator.cli.resets.offsets_file import ByGroup, of_group, read_offsets
-from coordinator.cli.resets.scope import Wanted, parse_topics, select
+from coordinator.cli.resets.scope import WantedPartitions, parse_topics, select
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
@@ -55,7 +55,7 @@ class Asked(msgspec.Struct, frozen=True):
     strategy: Strategy | None
     path: Path
     file: ByGroup
-    topics: list[Wanted]
+    topics: list[WantedPartitions]
     unchecked: bool
 
 
@@ -72,7 +72,7 @@ def understand(
     return Asked(_strategy(flag, value), Path(), {}, parse_topics(topics or ()), unchecked)
 
 
-def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -> list[Change]:
+def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -> list[OffsetChange]:
     """What each group is to be set to. Raises CommandError where that cannot be known of one: then none is set."""
     strategies = _strategies(asked, list(current))
     places = _places(client, asked, strategies, current)
@@ -86,7 +86,7 @@ def plan_changes(client: Client, asked: Asked, current: Mapping[str, Current]) -
             hint = "" if asked.unchecked or not is_numeric(strategies[group]) else UNCHECKED
             raise CommandError(f"group {group}: {error}; nothing was changed{hint}") from None
         rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
-        changes.append(Change(group, now, rows, kept(strategies[group], offsets, known)))
+        changes.append(OffsetChange(group, now, rows, kept(strategies[group], offsets, known)))
     return changes
 
 

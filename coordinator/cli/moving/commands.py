@@ -68,11 +68,11 @@ def adopt(
     stays as it is. Exit code 0 if all of them are here (or would be), 1 if one is not, and why, 2 for flags or settings
     that make no sense.
     """
-    from coordinator.cli.moving.moves import Move, adopt_all
+    from coordinator.cli.moving.moves import Moving, adopt_all
 
     with one_line_errors():
         settings = _settings(config, data_dir, assignments)
-        move = Move(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
+        move = Moving(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
         _run(settings, timeout, json, lambda here, there, done: adopt_all(here, there, move, done))
 
 
@@ -92,11 +92,11 @@ def give_back(
     killed and run again. Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for
     flags or settings that make no sense.
     """
-    from coordinator.cli.moving.moves import Move, give_back_all
+    from coordinator.cli.moving.moves import Moving, give_back_all
 
     with one_line_errors():
         settings = _settings(config, data_dir, assignments)
-        move = Move(_chosen(group, all_groups), dry_run=dry_run)
+        move = Moving(_chosen(group, all_groups), dry_run=dry_run)
         with _alone(settings.data_dir):
             _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
 

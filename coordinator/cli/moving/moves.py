@@ -18,7 +18,7 @@ WITH_OFFSETS: Final = ("", "classic", "consumer")
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Moving:
     """What was asked for: `groups` None stands for all."""
 
     groups: list[GroupId] | None
@@ -26,7 +26,7 @@ class Move:
     take_live: bool = False
 
 
-async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Move, done: list[Moved]) -> None:
+async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, done: list[Moved]) -> None:
     """Take groups over, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
     groups = move.groups
     if groups is None:
@@ -40,7 +40,7 @@ async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Move, done:
     await _each(groups, one, done)
 
 
-async def give_back_all(here: PrivateNodes, there: UpstreamGroups, move: Move, done: list[Moved]) -> None:
+async def give_back_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, done: list[Moved]) -> None:
     """Give groups back, and note each in `done`. Raises UpstreamError and CommandError where none can be."""
     groups = here.list_groups() if move.groups is None else move.groups
 

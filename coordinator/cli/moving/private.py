@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from coordinator.cli.cluster.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIABLE
-from coordinator.cli.cluster.connection import Connection, Versions, error_name
+from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -41,7 +41,7 @@ _ANSWERS: Final = {
 }
 
 
-class PrivateConnection(Connection):
+class PrivateConnection(ClusterConnection):
     """A connection to a node's private socket, which begins with a header that says that no client stands behind it."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
@@ -96,7 +96,7 @@ class PrivateNodes:
         found: set[str] = set()
         for path in self._sockets():
             request = ListGroupsRequest(states_filter=[], types_filter=[])
-            answer = self._connection(path).ask(ApiKey.LIST_GROUPS, Versions(4, 5), request)
+            answer = self._connection(path).ask(ApiKey.LIST_GROUPS, KnownVersions(4, 5), request)
             if answer.error_code != ErrorCode.NONE:
                 raise CommandError(f"listing the groups of {path}: {error_name(answer.error_code)}")
             found.update(group.group_id for group in answer.groups)
@@ -125,8 +125,8 @@ class PrivateNodes:
         everything = OffsetFetchRequestGroup(group_id=group, topics=None)
         request = OffsetFetchRequest(groups=[everything])
 
-        def ask(connection: Connection) -> Offsets:
-            (answer,) = connection.ask(ApiKey.OFFSET_FETCH, Versions(8, 9), request).groups
+        def ask(connection: ClusterConnection) -> Offsets:
+            (answer,) = connection.ask(ApiKey.OFFSET_FETCH, KnownVersions(8, 9), request).groups
             self._check(answer.error_code, f"reading the offsets of group {group} here")
             return {
                 TopicPartition(topic.name, part.partition_index): Offset(
@@ -147,7 +147,7 @@ class PrivateNodes:
         kind = make.GivenTopic
         request = make(group_id=group, offsets=as_topics(offsets, kind, kind.GivenPartition))
 
-        def ask(connection: Connection) -> GiveBackAnswer:
+        def ask(connection: ClusterConnection) -> GiveBackAnswer:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
             if code not in _ANSWERS:
                 self._check(code, f"giving group {group} back")
@@ -160,7 +160,7 @@ class PrivateNodes:
 
         request = adopt_request(AdoptGroupRequest, group, reading)
 
-        def ask(connection: Connection) -> Any:
+        def ask(connection: ClusterConnection) -> Any:
             answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
             if answer.error_code != ErrorCode.FENCED_LEADER_EPOCH:
                 self._check(answer.error_code, f"adopting group {group}")
@@ -170,7 +170,7 @@ class PrivateNodes:
 
     # --- who is asked ---
 
-    async def _ask(self, group: GroupId, attempt: Callable[[Connection], T]) -> T:
+    async def _ask(self, group: GroupId, attempt: Callable[[ClusterConnection], T]) -> T:
         """Ask the group's coordinator, again while it asks for patience or moves."""
         deadline = time.monotonic() + self._timeout_s
         pause_s = FIRST_PAUSE_S
@@ -184,15 +184,15 @@ class PrivateNodes:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _coordinator(self, group: GroupId) -> Connection:
+    def _coordinator(self, group: GroupId) -> ClusterConnection:
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, Versions(4, 4), request).coordinators
+        (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request).coordinators
         self._check(found.error_code, f"finding the coordinator of group {group} here")
         return self._connection(private_path(self._data_dir, found.node_id))
 
-    def _any(self) -> Connection:
+    def _any(self) -> ClusterConnection:
         errors = []
         for path in self._sockets():
             try:

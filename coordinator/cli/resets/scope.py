@@ -14,24 +14,24 @@ PARTITIONS_MAX: Final = 1_000_000
 """How many partitions one range may have: a slip of the finger is no reason to run out of memory."""
 
 
-class Wanted(NamedTuple):
+class WantedPartitions(NamedTuple):
     """A topic, or a pattern of topics, and which of its partitions; None for all of them."""
 
     pattern: str
     partitions: frozenset[int] | None
 
 
-def parse_topics(texts: Iterable[str]) -> list[Wanted]:
+def parse_topics(texts: Iterable[str]) -> list[WantedPartitions]:
     """What --topic flags say. Raises CommandError for one that makes no sense."""
     return [_parse(text) for text in texts]
 
 
-def _parse(text: str) -> Wanted:
+def _parse(text: str) -> WantedPartitions:
     pattern, colon, numbers = text.partition(":")
     if not pattern or (colon and not numbers):
         raise _mistake(text)
     if not colon:
-        return Wanted(pattern, None)
+        return WantedPartitions(pattern, None)
     partitions: set[int] = set()
     for part in numbers.split(","):
         match = _PARTITIONS.fullmatch(part.strip())
@@ -41,7 +41,7 @@ def _parse(text: str) -> Wanted:
         if last < first or last - first >= PARTITIONS_MAX:
             raise _mistake(text)
         partitions.update(range(first, last + 1))
-    return Wanted(pattern, frozenset(partitions))
+    return WantedPartitions(pattern, frozenset(partitions))
 
 
 def _mistake(text: str) -> CommandError:
@@ -50,7 +50,7 @@ def _mistake(text: str) -> CommandError:
     )
 
 
-def within(place: Place, wanted: Iterable[Wanted]) -> bool:
+def within(place: Place, wanted: Iterable[WantedPartitions]) -> bool:
     """Whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)
@@ -59,7 +59,7 @@ def within(place: Place, wanted: Iterable[Wanted]) -> bool:
     )
 
 
-def select(wanted: Sequence[Wanted], topics: Mapping[str, int]) -> list[Place]:
+def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> list[Place]:
     """The wanted partitions of topics with so many partitions each, in order.
 
     Raises CommandError where a topic or a partition that is named is not there.
