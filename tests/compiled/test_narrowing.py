@@ -15,6 +15,7 @@ PLANTED = """
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 
@@ -264,6 +265,10 @@ class Machine:
         if self.numbers is None:
             return []
         return [number + self.called_back() for number in self.numbers]
+
+    def reads_of_its_own_kind(self, path: Path) -> Path:
+        self.step()
+        return path.parent
 
     def reads_a_local(self) -> int:
         x = self.x

@@ -32,7 +32,7 @@ from mypy.nodes import (
 from mypy.server.subexpr import get_subexpressions
 from mypy.subtypes import is_same_type
 from mypy.typeops import make_simplified_union, tuple_fallback
-from mypy.types import CallableType, Instance, TupleType, Type, UnionType, get_proper_type
+from mypy.types import CallableType, Instance, TupleType, Type, TypeVarType, UnionType, get_proper_type
 
 Place = tuple[int, int, int | None, int | None]
 """First line and column, last line and column: as ast has them."""
@@ -83,7 +83,10 @@ def _typed(file: MypyFile, types: Mapping[Expression, Type]) -> Typed:
             found.harmless.add(place(expression))
         if isinstance(expression, NameExpr | MemberExpr | IndexExpr) and expression in types:
             declared = _declared(expression, types)
-            if declared is not None and not is_same_type(types[expression], declared):
+            # What is of its owner's own kind (Self) is as its owner, and not narrowed.
+            if declared is None or isinstance(declared, TypeVarType):
+                continue
+            if not is_same_type(types[expression], declared):
                 found.narrowed[place(expression)] = str(types[expression]), str(declared)
     return found
 
