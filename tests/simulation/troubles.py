@@ -57,7 +57,7 @@ class Troubles:
             self._drain,
         ]
         while not self.over:
-            await asyncio.sleep(self._rng.expovariate(1 / EVERY_S))
+            await self._rest(self._rng.expovariate(1 / EVERY_S))
             up = [node for node in self._world.nodes if node.is_up]
             if up and not self.over:
                 node = self._rng.choice(up)
@@ -65,6 +65,12 @@ class Troubles:
         if self._rng.random() < LAST_SHARE and self._world.host.bodies():
             # Nothing that comes later makes this good by a new start.
             await self._disk_takes_nothing_for(LAST_S)
+
+    async def _rest(self, seconds: float) -> None:
+        """Make no trouble for so long, or until all trouble is over: the calm after the last one has its length."""
+        until = self._world.loop.time() + seconds
+        while not self.over and (left := until - self._world.loop.time()) > 0:  # noqa: ASYNC110 - costs nothing
+            await asyncio.sleep(min(1.0, left))
 
     def _any_partition(self) -> int:
         return self._rng.randrange(self._world.settings.offsets_topic_num_partitions)
