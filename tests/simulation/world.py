@@ -39,6 +39,8 @@ from tests.storage.faulty import Crash
 FAILED_STARTS_MAX = 20
 POWER_SHARE = 0.7
 """How many of the crashes take the power along, where that may lose nothing."""
+HEARD_S = 30.0
+"""After so long the first workers have heard of the topic that stays, and what was answered before has arrived."""
 CALM_S = 45.0
 """After the last trouble; by its end everything must be served again."""
 LOOK_S = 0.5
@@ -180,6 +182,9 @@ class World:
     def started(self) -> None:
         """The host serves, and the topic that stays is there."""
         self._failed_starts = 0
+        self.later(HEARD_S, self._topic_is_known)
+
+    def _topic_is_known(self) -> None:
         self.has_topic = True
 
     def know_alike(self, topic: str) -> bool:
