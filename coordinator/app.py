@@ -186,24 +186,30 @@ class App(Parts):
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
-        yield self.note_dropped(self.manager.clean_partitions())
+        clean = self.manager.clean_partitions()
+        if clean:
+            yield self.note_dropped(clean)
 
     def note_dropped(self, partitions: Sequence[Partition]) -> Ticket:
         """These partitions hold no offsets in deleted topics, durably: keep that. The ticket ends when it is kept."""
+        return self._note_dropped(partitions, self._dropped_upto)
+
+    def _note_dropped(self, partitions: Sequence[Partition], upto: int) -> Ticket:
         noted = Ticket(NO_PARTITION, 0)
         store = self._topics
         assert store is not None, "there is no catalogue yet"
         store.note_dropped(
-            dict.fromkeys(partitions, self._dropped_upto),
+            dict.fromkeys(partitions, upto),
             lambda kept: settle([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
-            self.leadership.damaged,
+            self.leadership.damaged.__contains__,
         )
         return noted
 
     async def dropped_before_serving(self, partition: Partition) -> None:
         """A partition has dropped its offsets in deleted topics, and is about to be served: wait until that is kept."""
+        upto = self._dropped_upto  # more may go while it waits, and are to be dropped first
         while True:
-            noted = self.note_dropped([partition])
+            noted = self._note_dropped([partition], upto)
             await ended(noted)
             if noted.is_durable:
                 return

@@ -8,7 +8,7 @@ found of such a name is of the deleted topic, and the next leader may drop it, a
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from protocol.names import Partition
@@ -46,11 +46,15 @@ class Deletions:
         """How many topics have gone."""
         self._recent: deque[Gone] = deque()
         self._dropped = [before] * partitions
+        self._behind: set[Partition] = set()
+        """The partitions that may still hold offsets in the first of `_recent`."""
 
     def went(self, names: Sequence[str], version: int = 0) -> None:
         """These topics are gone since this version."""
         self.number += len(names)
         self._recent.append(Gone(self.number, version, names))
+        if len(self._recent) == 1:
+            self._find_behind()
 
     def number_at(self, version: int) -> int:
         """The number of the last topic that is gone at a version."""
@@ -65,18 +69,32 @@ class Deletions:
     def _before(self) -> int:
         return self._recent[0].number - len(self._recent[0].names) if self._recent else self.number
 
-    def dropped(self, partition: Partition, number: int, damaged: Collection[Partition] = ()) -> bool:
-        """A partition holds no offsets in topics that went up to this number; the `damaged` ones have no leader.
+    def dropped(self, partition: Partition, number: int) -> bool:
+        """A partition holds no offsets in topics that went up to this number.
 
-        Returns whether that was not known before.
+        Returns whether that was not known before. What all have dropped is forgotten by `forget_dropped`.
         """
         before = self._dropped[partition]
-        is_new = any(before < gone.number <= number for gone in self._recent)
-        self._dropped[partition] = max(before, number)
-        least = min((n for p, n in enumerate(self._dropped) if p not in damaged), default=number)
+        if number <= before:
+            return False
+        self._dropped[partition] = number
+        if self._recent and number >= self._recent[0].number:
+            self._behind.discard(partition)
+        return any(before < gone.number <= number for gone in self._recent)
+
+    def forget_dropped(self, is_damaged: Callable[[Partition], bool] = lambda _partition: False) -> None:
+        """Forget the topics that no partition can hold; the damaged ones have no leader that could drop anything."""
+        if not self._recent or not all(map(is_damaged, self._behind)):
+            return  # nearly always, and found by the first that is behind
+        numbers = (n for p, n in enumerate(self._dropped) if not is_damaged(Partition(p)))
+        least = min(numbers, default=self.number)
         while self._recent and self._recent[0].number <= least:
             self._recent.popleft()
-        return is_new
+        self._find_behind()
+
+    def _find_behind(self) -> None:
+        first = self._recent[0].number if self._recent else 0
+        self._behind = {Partition(p) for p, number in enumerate(self._dropped) if number < first}
 
     def left(self, partition: Partition) -> list[str]:
         """The topics that went and whose offsets the partition may still hold, each once."""

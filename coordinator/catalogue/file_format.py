@@ -305,6 +305,7 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
             if partition >= deletions.partitions:
                 raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
             deletions.dropped(Partition(partition), dropped.upto)
+    deletions.forget_dropped()
 
 
 def _configured(stored: _Configured, path: Path, position: int) -> Configured:

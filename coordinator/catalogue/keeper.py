@@ -157,7 +157,8 @@ class CatalogueKeeper(ABC):
                 self._on_gone(names)  # at once: who has heard of it may answer in the next turn
             gone += names
             yield None
-        yield from self._drop(gone)
+        if gone:
+            yield from self._drop(gone)
 
     def _log(self, changes: Changes, deleted: Sequence[str]) -> None:
         """The life of topics is in the log at info, as that of groups."""
@@ -181,8 +182,6 @@ class CatalogueKeeper(ABC):
 
     def _drop(self, gone: Sequence[str]) -> Drops:
         """Drop what was committed in deleted topics."""
-        if not gone:
-            return
         try:
             yield from self.on_topics_deleted(gone) or ()
         except Exception:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalogue of a node that is alone, and of a supervisor: kept in the data directory, written in the io thread."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -104,17 +104,18 @@ class CatalogueStore(CatalogueKeeper):
         self,
         dropped: Mapping[Partition, int],
         done: Callable[[bool], None],
-        damaged: Collection[Partition] = (),
+        is_damaged: Callable[[Partition], bool] = lambda _partition: False,
     ) -> None:
         """Keep on disk that partitions hold no offsets in the deleted topics up to a number, durably.
 
         `done` is called with whether that is on disk, at once where it is known to be. Where it is not, the next change
-        that is kept brings it there as well. The `damaged` partitions have no leader that could drop anything.
+        that is kept brings it there as well. Damaged partitions have no leader that could drop anything.
         """
         news: dict[int, list[Partition]] = {}
         for partition, number in dropped.items():
-            if self.deletions.dropped(partition, number, damaged):
+            if self.deletions.dropped(partition, number):
                 news.setdefault(number, []).append(partition)
+        self.deletions.forget_dropped(is_damaged)
         if not news and self._notes == self._noted_notes:
             done(True)
             return

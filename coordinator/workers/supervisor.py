@@ -415,8 +415,7 @@ class Supervisor:
                 self.loop.call_later(RETRY_S, self._note_dropped, worker, dropped, number)
 
         places, unread = self.assignment.places, self.shared.unread
-        damaged = [p for p in map(Partition, range(len(places))) if places[p].failed and p not in unread]
-        self.store.note_dropped(dropped, noted, damaged)
+        self.store.note_dropped(dropped, noted, lambda p: places[p].failed and p not in unread)
 
     # --- who leads what
 

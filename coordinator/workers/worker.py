@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from coordinator.api.ends import ends_of
 from coordinator.app import App
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
-from coordinator.catalogue.keeper import CatalogueKeeper
+from coordinator.catalogue.keeper import CatalogueKeeper, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
@@ -31,7 +31,7 @@ from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.drop_notes import DropNotes
 from coordinator.workers.lag_watch import LagWatch
-from coordinator.workers.remote_catalogue import RemoteCatalogueStore
+from coordinator.workers.remote_catalogue import UNKNOWN, RemoteCatalogueStore
 from coordinator.workers.share import Share
 from protocol.apis import Offer
 from protocol.names import GroupId, Partition
@@ -93,6 +93,8 @@ class WorkerApp(App):
         self._send = send
         self.share = Share(self.leadership, self.group_log, self.stats, send)
         self.drop_notes = DropNotes(send)
+        self._dropped_version = UNKNOWN
+        """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
         self.ends = RemoteEnds(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(self.lag, partial(all_committed, self.manager), self.clock, send)
@@ -165,10 +167,20 @@ class WorkerApp(App):
 
     async def dropped_before_serving(self, partition: Partition) -> None:
         """A partition has dropped what it was to drop, and is about to be served: return once that is kept."""
-        store, version = self.catalogue_store, None
-        while version != store.version:
-            version = store.version
+        said = None
+        # of what goes meanwhile nothing is dropped here yet: that is done, and said, after this
+        while not self.manager.deleted.has(partition):
+            # what is going was in what it has dropped, too
+            version = max(self.catalogue_store.version, self._dropped_version)
+            if version == said:
+                return
+            said = version
             await ended(self.drop_notes.tell(version, [partition]))
+
+    def drop_offsets(self, topics: Sequence[str]) -> Drops:
+        """Drop what was committed in deleted topics, in steps, until that is durable, and kept."""
+        self._dropped_version = self.catalogue_store.coming_version
+        yield from super().drop_offsets(topics)
 
     def join_cluster(self, broker: Broker) -> Cluster:
         """All nodes, as the supervisor sees them."""

@@ -7,19 +7,27 @@ from protocol.names import Partition
 ONE, OTHER, DAMAGED = map(Partition, range(3))
 
 
+def dropped(
+    deletions: Deletions, partition: Partition, number: int, damaged: Partition | None = None
+) -> bool:
+    is_new = deletions.dropped(partition, number)
+    deletions.forget_dropped(lambda each: each == damaged)
+    return is_new
+
+
 def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -> None:
     deletions = Deletions(3)
     deletions.went(["a", "b"])
     deletions.went(["c", "a"])
     assert deletions.left(ONE) == ["a", "b", "c"]
-    assert deletions.dropped(ONE, 2, [DAMAGED])
+    assert dropped(deletions, ONE, 2, DAMAGED)
     assert deletions.left(ONE) == ["c", "a"]
     assert deletions.left(OTHER) == ["a", "b", "c"]
-    assert deletions.dropped(ONE, 4, [DAMAGED])
-    assert not deletions.dropped(ONE, 3, [DAMAGED]), "it was known"
+    assert dropped(deletions, ONE, 4, DAMAGED)
+    assert not dropped(deletions, ONE, 3, DAMAGED), "it was known"
     assert deletions.left(ONE) == []
     assert len(deletions) == 2
-    assert deletions.dropped(OTHER, 2, [DAMAGED])
+    assert dropped(deletions, OTHER, 2, DAMAGED)
     assert deletions.left(OTHER) == ["c", "a"]
     assert len(deletions) == 1, "what no partition can hold is forgotten"
     deletions.went(["d"])
@@ -32,7 +40,7 @@ def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
     deletions.went(["a", "b"], version=3)
     deletions.went(["c"], version=5)
     assert [deletions.number_at(version) for version in (-1, 0, 2, 3, 4, 5, 9)] == [7, 8, 8, 10, 10, 11, 11]
-    deletions.dropped(ONE, 10)
+    dropped(deletions, ONE, 10)
     assert deletions.number_at(0) == 10, "of what is forgotten nothing is left anywhere"
 
 
@@ -41,10 +49,29 @@ def test_what_is_kept_of_deletions_is_what_is_left() -> None:
     assert deletions.kept() == Kept(5, (), {})
     deletions.went(["a"])
     deletions.went(["b", "c"])
-    deletions.dropped(OTHER, 6)
-    deletions.dropped(ONE, 8)
+    dropped(deletions, OTHER, 6)
+    dropped(deletions, ONE, 8)
     assert deletions.kept() == Kept(5, (["a"], ["b", "c"]), {8: [ONE], 6: [OTHER]})
-    deletions.dropped(DAMAGED, 8)
+    dropped(deletions, DAMAGED, 8)
     assert deletions.kept() == Kept(6, (["b", "c"],), {8: [ONE, DAMAGED]})
-    deletions.dropped(OTHER, 8)
+    dropped(deletions, OTHER, 8)
     assert deletions.kept() == Kept(8, (), {})
+
+
+def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them() -> None:
+    """10,000 partitions that confirmed one after the other took eleven seconds of one turn."""
+    count = 5_000
+    deletions = Deletions(count)
+    deletions.went(["a"])
+    asked = 0
+
+    def is_damaged(_partition: Partition) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    for partition in map(Partition, range(count)):
+        deletions.dropped(partition, 1)
+        deletions.forget_dropped(is_damaged)
+    assert len(deletions) == 0
+    assert asked <= 3 * count

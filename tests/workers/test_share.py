@@ -255,6 +255,20 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         await played.all_loaded()
 
 
+async def test_topics_that_came_and_went_unheard_are_known_to_be_dropped(tmp_path: Path) -> None:
+    """Else the next leader would drop what was committed to a topic that was made anew under such a name."""
+    async with played_worker(tmp_path) as played:
+        store = played.app.catalogue_store
+        played.lead(1)
+        await played.all_loaded()
+        played.said.clear()
+        store.got(messages.AllTopics(6, list(store.catalogue.unsorted()), is_first=True, is_last=True))
+        await eventually(lambda: store.version == 6, "all topics")
+        assert [
+            (each.version, each.partitions) for each in played.said if isinstance(each, messages.Dropped)
+        ] == [(6, [1])]
+
+
 async def test_commits_to_a_topic_that_was_made_anew_elsewhere_stay(tmp_path: Path) -> None:
     """What a node did not get round to dropping before it gave a partition away is its next leader's business."""
     async with played_worker(tmp_path) as played:
