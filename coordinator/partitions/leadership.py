@@ -25,6 +25,8 @@ from protocol.names import LeaderEpoch, Partition
 
 log = get_logger("leadership")
 
+NOTED_WITHIN_MS: Final = 3_000
+"""A partition that has to wait longer is loaded again, as the sessions of its members go on meanwhile: 6 s or more."""
 RETRY_S: Final = 1.0
 """How long a partition whose log cannot be used is left alone before the next try."""
 
@@ -189,7 +191,10 @@ class Leadership:
                 is_noted = False
             elif not is_noted:
                 # Else, after a start, commits to a topic made anew would be taken for those to the old one.
+                began_ms = manager.clock.mono_ms()
                 await self.note_dropped(partition)
+                if manager.clock.mono_ms() - began_ms > NOTED_WITHIN_MS:
+                    raise LogUnavailable("sessions began before it could be served", {"partition": partition})
                 is_noted = True
             else:
                 return True

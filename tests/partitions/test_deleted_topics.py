@@ -6,8 +6,10 @@ from pathlib import Path
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.deletions import Deletions
 from coordinator.catalogue.file import CatalogueFile
+from coordinator.groups.outcome import Instant
+from coordinator.runtime.clock import SystemClock
 from protocol.errors import ErrorCode
-from protocol.names import Partition
+from protocol.names import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from tests.net import requests
 from tests.partitions.running import PARTITIONS, Running, node
@@ -41,6 +43,50 @@ async def commit_everywhere(running: Running, offset: int) -> None:
 async def found_everywhere(running: Running) -> list[dict[int, int]]:
     client = await running.client()
     return [await client.fetch(running.group_in(partition)) for partition in range(PARTITIONS)]
+
+
+class ClockAhead:
+    """The machine's clocks, of which the monotonic one can be set forward."""
+
+    def __init__(self) -> None:
+        self._real = SystemClock()
+        self.ahead_ms = 0
+
+    def mono_ms(self) -> int:
+        return self._real.mono_ms() + self.ahead_ms
+
+    def wall_ms(self) -> int:
+        return self._real.wall_ms()
+
+    def now(self) -> Instant:
+        return Instant(self.mono_ms(), self.wall_ms())
+
+    def nanos(self) -> int:
+        return self._real.nanos()
+
+
+async def test_a_load_that_waits_for_the_catalogue_ends_with_full_sessions(tmp_path: Path) -> None:
+    clock = ClockAhead()
+    async with node(tmp_path, clock=clock) as running:
+        client = await running.client()
+        await client.join_alone("g")
+        leadership, manager = running.app.leadership, running.app.manager
+        waited: list[Partition] = []
+
+        async def note_late(partition: Partition) -> None:
+            waited.append(partition)
+            if len(waited) == 1:  # the disk refuses the catalogue for longer than a session
+                clock.ahead_ms += 60_000
+
+        leadership.note_dropped = note_late
+        partition = manager.partition_for(GroupId("g"))
+        leadership.become_leader(partition, LeaderEpoch(leadership.epochs[partition] + 1))
+        await running.loaded()
+        assert waited == [partition] * 2
+        kept = manager.find(GroupId("g"))
+        assert kept is not None
+        (member,) = kept.classic.members.values()
+        assert member.session_deadline_ms > clock.mono_ms()
 
 
 async def test_the_next_start_drops_the_offsets_and_no_others(tmp_path: Path) -> None:
