@@ -34,7 +34,7 @@ def test_a_request_costs_no_more_than_is_kept() -> None:
         skip_or_fail("the installed groupkeeper was not made from this tree: make install")
     kept = instructions.kept_figures().get(instructions.this_python())
     if kept is None:
-        pytest.skip(f"bench/instructions.json has nothing for {instructions.this_python()}")
+        skip_or_fail(f"bench/instructions.json has nothing for {instructions.this_python()}")
     counts = instructions.count()
     more = [instructions.line(name, counts[name], kept[name]) for name in instructions.too_many(counts, kept)]
     assert more == [], "if that is meant: python -m bench instructions --write"
