@@ -8,7 +8,8 @@ until the mark is ADOPTED; and void is cleared away before anything else is done
 
 What was read of the cluster counts only while no mark of the partition was taken away since (`book.py`): an adopter
 that has slept while its group came, committed, and went back has read offsets that are older than the cluster's. And it
-counts for a moment only, as clients at the cluster go on without our knowing.
+counts for a moment only, as clients at the cluster go on without our knowing; and only while no topic is deleted, as
+the offsets in that are dropped from the groups that are here by then, and from no others.
 
 A group that is nowhere gets no mark, or a client that asks for endless ids would fill the log: it is *vacant* for a
 moment, in memory. Its mark BEGUN comes with its first record, and goes some time after the group (`mark_expiry.py`).
@@ -134,6 +135,8 @@ class Adoptions:
             return Adopted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         if reading.epoch != shard.taken_away or not self._is_new(reading):
             return Adopted(STALE)
+        if self._may_store(shard, reading) is STALE:
+            return Adopted(STALE)
         shard.moving.add(group_id)
         try:
             adopted = yield from self._adopt(shard, group_id, reading)
@@ -163,8 +166,9 @@ class Adoptions:
             log.info("a group keeps what it has here", group=group_id)
             return Adopted(ErrorCode.NONE, is_adopted=True)
         kept = shard.new_group(group_id)
-        if not (yield from self._write(shard, kept, reading.offsets)):
-            return Adopted(ErrorCode.NOT_COORDINATOR)
+        error = yield from self._write(shard, kept, reading)
+        if error is not ErrorCode.NONE:
+            return Adopted(error)
         if kept.offsets.count:
             shard.add(kept)
         log.info("a group was taken over from the cluster", group=group_id, offsets=kept.offsets.count)
@@ -249,8 +253,15 @@ class Adoptions:
 
     # --- records ---
 
-    def _write(self, shard: Shard, kept: KeptGroup, offsets: Sequence[Offset]) -> Generator[None, None, bool]:
-        """Append the offsets of a group that is still hidden, and its mark; False where the partition was lost."""
+    def _write(self, shard: Shard, kept: KeptGroup, reading: Reading) -> Generator[None, None, ErrorCode]:
+        """Append the offsets of a group that is still hidden, and its mark.
+
+        NOT_COORDINATOR where the partition was lost, and STALE where a topic was deleted: what was written is void.
+        """
+        offsets = reading.offsets
+        error = self._may_store(shard, reading)
+        if error is not ErrorCode.NONE:
+            return error
         adopted = self._mark(shard, kept.group_id, ADOPTED)
         if len(offsets) <= AT_ONCE:
             try:
@@ -258,20 +269,19 @@ class Adoptions:
             except RecordTooLarge:
                 pass  # they are long, and message.max.bytes is small
             else:
-                return True
+                return ErrorCode.NONE
         shard.void[kept.group_id] = kept
         self._append(shard, kept, [self._mark(shard, kept.group_id, UNDER_WAY)])
         for start in range(0, len(offsets), PER_STEP):
-            if not self._is_ours(shard):
-                return False
             some = self._records(kept.group_id, offsets[start : start + PER_STEP])
             append_in_parts(shard, kept, some)
             yield
-        if not self._is_ours(shard):
-            return False
+            error = self._may_store(shard, reading)
+            if error is not ErrorCode.NONE:
+                return error
         self._append(shard, kept, [adopted])
         shard.void.pop(kept.group_id)
-        return True
+        return ErrorCode.NONE
 
     def _clear(self, shard: Shard, group_id: GroupId) -> Generator[None, None, bool]:
         """Delete what is void of a group; False where the partition was lost meanwhile."""
@@ -319,6 +329,12 @@ class Adoptions:
 
     def _is_ours(self, shard: Shard) -> bool:
         return self._manager.owned_partitions.get(shard.partition) is shard
+
+    def _may_store(self, shard: Shard, reading: Reading) -> ErrorCode:
+        """NONE while the partition is ours, and no topic was deleted since the cluster began to be read."""
+        if not self._is_ours(shard):
+            return ErrorCode.NOT_COORDINATOR
+        return STALE if reading.asked_ms < shard.readings_from_ms else ErrorCode.NONE
 
     def _wait(self, waiting: Waiting, shard: Shard, group_id: GroupId) -> None:
         waiting.wait_for(shard.book.ticket)

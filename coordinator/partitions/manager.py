@@ -118,6 +118,7 @@ class GroupMetadataManager:
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         book_id = book_of(partition, self.num_partitions)
         shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
+        shard.readings_from_ms = self.clock.mono_ms()
         self.unreadable_partitions.pop(partition, None)
         return shard
 
@@ -356,6 +357,9 @@ class GroupMetadataManager:
         """
         for partition in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):
             self.deleted.note(partition, topics)
+        for shard in self.owned_partitions.values():
+            # Groups that are being taken over are hidden from what follows, or come after it, and are to be read again.
+            shard.readings_from_ms = self.clock.mono_ms() + 1
         try:
             for shard in list(self.owned_partitions.values()):
                 yield from self.deleted.drop(shard)

@@ -86,6 +86,7 @@ class Shard:
         "moving",
         "other_groups",
         "partition",
+        "readings_from_ms",
         "usage",
         "vacant",
         "void",
@@ -115,6 +116,9 @@ class Shard:
         self.vacant: dict[GroupId, int] = {}
         """Groups that are not here, and that the cluster knows nothing of, with the millisecond until which that
         counts; they may begin, and get their mark with the first of their records."""
+        self.readings_from_ms = 0
+        """What was read of the cluster counts if that was begun in this millisecond or later: what was read before may
+        name topics that have gone since, and whose offsets were dropped here, or by the partition's last leader."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Append all or none, in one batch, and apply. Raises RecordTooLarge before anything has changed."""

@@ -11,7 +11,8 @@ Moving in (`adopt_group`):
 4. the cluster is asked once more: a consumer that joined meanwhile has perhaps committed what was not read;
 5. the coordinator stores the offsets and the mark in one turn, unless the mark is there by now. If a group has gone to
    the cluster since 1, it may be this one, with newer offsets: then it stores nothing, and all begins anew, as it does
-   where steps 3 to 5 took longer than some seconds.
+   where a topic was deleted since, which may be among those that were read, or steps 3 to 5 took longer than some
+   seconds.
 
 Of a group that is nowhere the coordinator stores nothing; it may be asked for, for a moment, and gets its mark with the
 first thing that is stored of it.

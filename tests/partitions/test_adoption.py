@@ -12,7 +12,16 @@ from coordinator.api import private
 from coordinator.api.private import adopt_group, give_back_group
 from coordinator.api.table import Capabilities, declared
 from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
-from coordinator.partitions.adoption import AT_ONCE, READING_MS, STALE, VACANT_MS, Adoptions, Offset, Reading
+from coordinator.partitions.adoption import (
+    AT_ONCE,
+    READING_MS,
+    STALE,
+    VACANT_MS,
+    Adopted,
+    Adoptions,
+    Offset,
+    Reading,
+)
 from coordinator.partitions.book import book_of, is_book
 from coordinator.partitions.shard import VACANT_MAX, Shard
 from coordinator.tickets import Waiting
@@ -462,6 +471,60 @@ async def test_expiry_and_deleted_topics_leave_the_book_alone(gateway: Gateway, 
         sum(manager.cleanup_steps(kept, 1 << 60))
     await gateway.reload(1)
     assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
+    assert await gateway.fetch(group) == {}
+
+
+def drop_topic(gateway: Gateway, *topics: str) -> None:
+    """The topic of all offsets here was deleted at the cluster, and this node hears it."""
+    for _ in gateway.led.manager.delete_offsets_of_topics(frozenset(topics)):
+        pass
+
+
+def finish(steps: Generator[None, None, Adopted]) -> Adopted:
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        found: Adopted = end.value
+        return found
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("heard_of", [(requests.TOPIC,), ()], ids=["known", "came and went unheard"])
+async def test_what_was_read_before_a_topic_went_is_not_stored(
+    gateway: Gateway, group: str, heard_of: tuple[str, ...], moves: bool
+) -> None:
+    mark = await gateway.mark(group)  # and then the cluster is read
+    drop_topic(gateway, *heard_of)
+    gateway.led.edge.clock.passed_ms += 1
+    if moves:  # to a leader that has not dropped it
+        await gateway.reload(1)
+    heard = (mark.epoch, mark.asked_ms)
+    body = adopted(await gateway.ask(adopt_frame(group, {0: 5}, heard=heard)))
+    assert (ErrorCode(body.error_code), body.adopted) == (STALE, False)
+    assert await gateway.fetch(group) is LOADING
+    assert await gateway.adopt(group, {}) == (NONE, True, 0)
+    await gateway.reload(2)
+    assert await gateway.fetch(group) == {}
+
+
+@pytest.mark.parametrize("begun", [0, 12], ids=["while it is written", "while what is void is cleared away"])
+async def test_a_topic_that_goes_while_a_group_is_taken_over_is_not_stored(
+    gateway: Gateway, group: str, begun: int
+) -> None:
+    reading = Reading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
+    if begun:
+        break_off(gateway.adoptions.adopt(Waiting(), GroupId(group), reading), after=begun)
+        reading = reading._replace(offsets=table({0: 5}))
+    steps = gateway.adoptions.adopt(Waiting(), GroupId(group), reading)
+    for _ in range(3):
+        next(steps)
+    drop_topic(gateway, requests.TOPIC)
+    gateway.led.edge.clock.passed_ms += 1
+    assert finish(steps) == Adopted(STALE)
+    assert await gateway.fetch(group) is LOADING
+    assert await gateway.adopt(group, {}) == (NONE, True, 0)
+    await gateway.reload(1)
     assert await gateway.fetch(group) == {}
 
 
