@@ -23,7 +23,9 @@ LONG_BYTES: Final = 16 * 1024
 class Computing(Generic[T]):
     """What the thread works on for one connection, and what it came to."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: object = None) -> None:
+        """`kind` says what work it is: the function that is called."""
+        self.kind = kind
         self._result: T | BaseException | None = None
         self.is_done = False
 
@@ -63,18 +65,17 @@ class Beside:
             self._thread = self._start()
         self._thread.submit(work, done)
 
-    def computed(
-        self, session: ClientSession, memory: Remembers, size: int, work: Callable[[], T]
-    ) -> T | None:
+    def computed(self, session: ClientSession, memory: Remembers, size: int, work: partial[T]) -> T | None:
         """What `work` on a request of `size` bytes comes to; None while it is being done.
 
-        Then the session goes on, and this is to be called again. Raises what the work raises.
+        Then the session goes on, and this is to be called again; what came of another function's work is not taken.
+        Raises what the work raises.
         """
         if size <= LONG_BYTES:
             return work()
         computing = memory.computing
-        if computing is None:
-            memory.computing = computing = Computing()
+        if computing is None or computing.kind is not work.func:
+            memory.computing = computing = Computing(work.func)
             self.do(work, partial(_go_on, session, computing))
             return None
         if not computing.is_done:

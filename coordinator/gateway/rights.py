@@ -197,7 +197,7 @@ class Rights:
     def _judge(self, session: ClientSession, known: Known, pending: Pending, frame: bytes) -> Verdict | None:
         """The verdict, once all rights are known."""
 
-        def computed(work: Callable[[], T]) -> T | None:
+        def computed(work: partial[T]) -> T | None:
             return self._beside.computed(session, known, len(frame), work)
 
         if pending.settled is None:
@@ -233,7 +233,8 @@ class Rights:
             session.go_on()
 
         if not groups or self._adopt(groups, done):
-            return ErrorCode.NONE
+            # Asked once: a group that goes meanwhile is refused by its coordinator.
+            pending.adopted = ErrorCode.NONE
         return pending.adopted
 
     def _topics_are_known(self, session: ClientSession, pending: Pending) -> bool:

@@ -2,6 +2,7 @@
 """What takes long is done beside the event loop: the requests of others pass meanwhile, and answers are the same."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from coordinator.gateway import answers
 from coordinator.gateway.adoption import PORTION
 from coordinator.gateway.beside import LONG_BYTES, Beside
 from coordinator.gateway.book import Book
-from coordinator.gateway.rights import Rights
+from coordinator.gateway.rights import Adopt, Known, Rights, all_are_ours
 from coordinator.gateway.routes import PortRoutes
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
@@ -71,10 +72,10 @@ class Client:
 class Gate:
     """The routes of one kind of port, with a thread that is worked by hand."""
 
-    def __init__(self, *, ours: bool = True) -> None:
+    def __init__(self, *, ours: bool = True, adopt: Adopt = all_are_ours) -> None:
         self.thread = HandThread()
         beside = Beside(lambda: self.thread)
-        rights = Rights(lambda: 0, 1_000, beside)
+        rights = Rights(lambda: 0, 1_000, beside, adopt)
         self.routes = PortRoutes(
             Book(lambda _: None, lambda *_: None), rights.gate, beside, ours=ours, message_bytes_max=1 << 20
         )
@@ -150,6 +151,39 @@ def test_a_request_that_names_thousands_of_groups_holds_up_nobody() -> None:
     ]
     assert {group.group_id for group in response.groups if group.error_code == NOT_ALLOWED} == DENIED
     assert not process.thread.waiting
+
+
+def test_a_group_that_goes_while_a_request_is_made_anew_changes_nothing_of_that() -> None:
+    given_back: list[bool] = []
+
+    def adopt(_groups: list[str], done: Callable[[ErrorCode], None]) -> bool:
+        if given_back:
+            done(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return not given_back
+
+    process = Gate(adopt=adopt)
+    client = process.client()
+    client.send(LONG)
+    process.thread.run_one()  # decoded
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, described(question, DENIED))
+    process.thread.run_one()  # the answer is read
+    process.thread.run_one()  # judged
+    given_back.append(True)
+    process.thread.run_one()  # what is left of it
+    assert not client.outside.client, "an answer"
+    (passed,) = client.sent(COORDINATOR)
+    assert read_request(passed).groups == [name for name in GROUPS if name not in DENIED]
+
+
+def test_what_came_of_other_work_is_not_taken() -> None:
+    thread, memory, session = HandThread(), Known(), Gate().client().session
+    beside = Beside(lambda: thread)
+    assert beside.computed(session, memory, len(LONG), partial(str, 1)) is None
+    thread.run_one()
+    assert beside.computed(session, memory, len(LONG), partial(bytes, 1)) is None
+    thread.run_one()
+    assert beside.computed(session, memory, len(LONG), partial(bytes, 1)) == bytes(1)
 
 
 def test_an_answer_with_thousands_of_groups_holds_up_nobody() -> None:
