@@ -19,6 +19,7 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
@@ -92,7 +93,7 @@ class Supervisor:
         self._data_dir = settings.data_dir.absolute()
         self.store = self._open_catalogue(machine)
         self.feed = TopicFeed(lambda: self.store.catalogue)
-        self.store.on_changed = self.feed.changed
+        self.store.on_changed = self._topics_changed
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
         self.workers: dict[int, WorkerProcess] = {}
@@ -385,6 +386,11 @@ class Supervisor:
             self.loaded[message.partition] = message
 
     # --- topics
+
+    def _topics_changed(self, changes: Changes) -> None:
+        self.feed.changed(changes)
+        if self.topic_looks is not None:
+            self.topic_looks.changed(changes)
 
     def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
         worker = self.workers[node]

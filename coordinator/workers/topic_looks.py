@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
+from coordinator.catalogue.changes import Changes
 from coordinator.telemetry.logs import get_logger
 from coordinator.workers.messages import TopicsSeen
 
@@ -14,6 +15,8 @@ log = get_logger("upstream")
 LOOKS: Final = 3
 """So often the cluster is looked at for a topic: a broker may not know yet what another one has said."""
 WITHIN_S: Final = 2.5
+RECENT_MAX: Final = 20_000
+"""Of so many names and ids it is known in which version they came: two for each topic."""
 
 
 class TopicLooks:
@@ -30,7 +33,18 @@ class TopicLooks:
         self._version = version
         self._look = look
         self._at: dict[int, int] = {}
+        self._made: dict[str | bytes, int] = {}
         self._moved = asyncio.Event()
+
+    def changed(self, changes: Changes) -> None:
+        """The catalogue, and with it the newest version, has these changes: remember the version of what was made."""
+        version = self._version()
+        for topic in changes.created:
+            for key in (topic.name, topic.id):
+                self._made.pop(key, None)  # the oldest come first
+                self._made[key] = version
+        while len(self._made) > RECENT_MAX:
+            del self._made[next(iter(self._made))]
 
     def has(self, node: int, version: int) -> None:
         """A worker has the topics of this version."""
@@ -50,7 +64,7 @@ class TopicLooks:
                     if self._are_known(seen):
                         break
                     await self._look()
-                await self._until_all_have(self._version())
+                await self._until_all_have(self._made_at(seen))
         except TimeoutError:
             log.info(
                 "topics are not known everywhere in time",
@@ -61,6 +75,14 @@ class TopicLooks:
         catalogue = self._catalogue()
         known = all(catalogue.get(name) is not None for name in seen.names)
         return known and all(catalogue.by_id(each) is not None for each in seen.ids)
+
+    def _made_at(self, seen: TopicsSeen) -> int:
+        """The version in which the last of these topics came; 0 where all of them came long ago.
+
+        Not the newest: a worker that is still busy with what came later has these topics.
+        """
+        named: list[str | bytes] = [*seen.names, *seen.ids]
+        return max((self._made.get(key, 0) for key in named), default=0)
 
     async def _until_all_have(self, version: int) -> None:
         while any(at < version for at in self._at.values()):

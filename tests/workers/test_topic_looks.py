@@ -11,7 +11,7 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.workers.messages import TopicsSeen
-from coordinator.workers.topic_looks import LOOKS, TopicLooks
+from coordinator.workers.topic_looks import LOOKS, RECENT_MAX, TopicLooks
 from tests.support.idle import idle
 
 NEW = Topic(name="new", id=b"n" * 16, partitions=1)
@@ -33,8 +33,12 @@ class Played:
         self.finds()
 
     def create(self) -> None:
-        self.catalogue.apply(Changes(created=[NEW]))
+        self.change(Changes(created=[NEW]))
+
+    def change(self, changes: Changes) -> None:
+        self.catalogue.apply(changes)
         self.version += 1
+        self.topics.changed(changes)
 
 
 @pytest.fixture
@@ -68,3 +72,50 @@ async def test_what_is_known_everywhere_costs_no_look(played: Played) -> None:
 async def test_what_is_not_found_is_looked_for_a_few_times(played: Played) -> None:
     await played.topics.find(TopicsSeen(("nowhere",), ()))
     assert played.looks == LOOKS
+
+
+@pytest.mark.parametrize("seen", [TopicsSeen(("new",), ()), TopicsSeen((), (NEW.id,))])
+async def test_a_topic_that_every_worker_has_waits_for_none_that_is_busy_with_later_changes(
+    played: Played, seen: TopicsSeen
+) -> None:
+    other = Topic(name="other", id=b"t" * 16, partitions=1)
+    played.change(Changes(created=[other]))
+    played.create()
+    played.topics.has(1, 2)
+    played.topics.has(2, 2)
+    played.change(Changes(deleted=[other.id]))
+    played.topics.has(2, 3)
+    finding = asyncio.ensure_future(played.topics.find(seen))
+    await idle()
+    assert finding.done()
+    assert played.looks == 0
+
+
+async def test_a_topic_made_anew_is_waited_for(played: Played) -> None:
+    played.create()
+    played.topics.has(1, 1)
+    played.change(Changes(deleted=[NEW.id]))
+    anew = Topic(name="new", id=b"a" * 16, partitions=1)
+    played.change(Changes(created=[anew]))
+    played.topics.has(1, 2)
+    finding = asyncio.ensure_future(played.topics.find(TopicsSeen(("new",), ())))
+    await idle()
+    assert not finding.done()
+    played.topics.has(1, 3)
+    await finding
+
+
+async def test_only_what_was_made_recently_is_kept_in_mind(played: Played) -> None:
+    played.topics.has(1, 0)
+    played.create()
+    made = [
+        Topic(name=f"t{number}", id=number.to_bytes(16, "big"), partitions=1)
+        for number in range(RECENT_MAX // 2)
+    ]
+    played.change(Changes(created=made))
+    await played.topics.find(TopicsSeen(("new",), (NEW.id,)))
+    finding = asyncio.ensure_future(played.topics.find(TopicsSeen(("t0",), ())))
+    await idle()
+    assert not finding.done()
+    played.topics.has(1, 2)
+    await finding
