@@ -60,7 +60,9 @@ class Leadership:
             lambda _partition, _epoch, _failure: None
         )
         """Called with a partition, its epoch, and None or why it could not be loaded."""
-        self.note_dropped: Callable[[Partition], Awaitable[None]] = _noted
+        self.topics_gone: Callable[[Partition], Awaitable[None]] = _at_once
+        """Returns once the deleted topics that a partition is given with take no commits on this node any more."""
+        self.note_dropped: Callable[[Partition], Awaitable[None]] = _at_once
         """Returns once it is kept that a partition, which is about to be served, holds no offsets in deleted topics."""
 
     def become_leader(
@@ -176,6 +178,7 @@ class Leadership:
             steps = manager.drop_before_serving(shard, writer)
             return self._loader.in_slices(steps, lambda: self._is_wanted(shard))
 
+        await self.topics_gone(partition)
         await drop()
         is_noted = False
         while self._is_wanted(shard):
@@ -253,5 +256,5 @@ class Leadership:
         gc.freeze()
 
 
-async def _noted(_: Partition) -> None:
-    """Nothing has to be kept."""
+async def _at_once(_: Partition) -> None:
+    """Nothing has to be waited for."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.catalogue.deletions import Deletions
+from coordinator.catalogue.store import CatalogueStore
 from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
@@ -33,7 +33,7 @@ class Dispatch:
         data_dir: Path,
         assignment: Assignment,
         shared: SharedDirectory,
-        deletions: Deletions,
+        store: CatalogueStore,
         tell: Callable[[int, Any], None],
     ) -> None:
         """`tell` gives a message to the worker of a node, if there is one."""
@@ -43,7 +43,7 @@ class Dispatch:
         self._data_dir = data_dir
         self._assignment = assignment
         self._shared = shared
-        self._deletions = deletions
+        self._store = store
         self._tell = tell
         self.handed = [0] * len(assignment.places)
         """Up to which deleted topic each partition's leader was told with its order what to drop."""
@@ -84,13 +84,14 @@ class Dispatch:
     def _send(self, command: Command) -> None:
         partition = command.partition
         if isinstance(command, LeadOrder):
-            deleted = self._deletions.left(partition)
-            self.handed[partition] = self._deletions.number
+            deletions, version = self._store.deletions, self._store.topics_version()
+            deleted = deletions.left(partition)
+            self.handed[partition] = deletions.number
             for start in range(0, len(deleted), NAMES_PER_MESSAGE):
                 names = deleted[start : start + NAMES_PER_MESSAGE]
                 self._tell(command.node, messages.DeletedMeanwhile(partition, names))
             point, position = self._shared.known(partition)
-            order: Any = messages.Lead(partition, command.epoch, point, position)
+            order: Any = messages.Lead(partition, command.epoch, point, position, version)
         else:
             order = messages.Resign(partition, command.epoch)
         log.debug(

@@ -50,12 +50,17 @@ class Welcome(_Message, frozen=True):
 
 
 class Lead(_Message, frozen=True):
-    """Open this partition and serve it. It is on disk up to `recovery_point`, at `position`."""
+    """Open this partition and serve it once the topics are here as they were when this was sent, or newer.
+
+    It is on disk up to `recovery_point`, at `position`. A worker with older topics would take commits to those that
+    were deleted, which counts as dropped here already.
+    """
 
     partition: Partition
     leader_epoch: LeaderEpoch
     recovery_point: Offset
     position: Position | None
+    topics_version: int
 
 
 class DeletedMeanwhile(_Message, frozen=True):

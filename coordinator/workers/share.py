@@ -37,8 +37,11 @@ class Share:
         self._leads: dict[Partition, Lead] = {}
         self._deleted: dict[Partition, set[str]] = {}
         self._releases: set[asyncio.Task[None]] = set()
+        self._topics_version = -1
+        self._has_more = asyncio.Event()
         file_log.prepare = self._open
         leadership.on_loaded = self._loaded
+        leadership.topics_gone = self._topics_gone
 
     def deleted_meanwhile(self, deleted: DeletedMeanwhile) -> None:
         """No leader of a partition has dropped the offsets in these deleted topics; comes before its Lead."""
@@ -50,6 +53,17 @@ class Share:
         self._leads[lead.partition] = lead
         deleted = frozenset(self._deleted.pop(lead.partition, ()))
         self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
+
+    def has_topics(self, version: int) -> None:
+        """The topics of this version are here: those that it lacks take no commits any more."""
+        self._topics_version = version
+        self._has_more.set()
+
+    async def _topics_gone(self, partition: Partition) -> None:
+        """Return once no topic is here that had gone when the supervisor gave a partition."""
+        while self._topics_version < self._leads[partition].topics_version:
+            self._has_more.clear()
+            await self._has_more.wait()
 
     async def _open(self, partition: Partition) -> None:
         lead = self._leads[partition]

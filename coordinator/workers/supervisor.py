@@ -116,7 +116,7 @@ class Supervisor:
             settings.data_dir,
             self.assignment,
             shared,
-            self.store.deletions,
+            self.store,
             self._tell,
         )
         self._view_changes = False

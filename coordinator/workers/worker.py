@@ -88,16 +88,21 @@ class WorkerApp(App):
         )
         if settings.is_gateway:
             self.catalogue_store.on_missed = MissedTopics(loop.time, send).missed
-            self.catalogue_store.on_version = lambda version: send(messages.HasTopics(version))
             self.door.adoptions.on_given_back = lambda group_id: send(messages.GivenBack(group_id))
         self._send = send
         self.share = Share(self.leadership, self.group_log, self.stats, send)
+        self.catalogue_store.on_version = self._has_topics
         self.drop_notes = DropNotes(send)
         self._dropped_version = UNKNOWN
         """Up to which version of the topics all partitions were told to drop what they hold of those that went."""
         self.ends = RemoteEnds(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = LagWatch(self.lag, partial(all_committed, self.manager), self.clock, send)
+
+    def _has_topics(self, version: int) -> None:
+        self.share.has_topics(version)
+        if self.settings.is_gateway:
+            self._send(messages.HasTopics(version))
 
     def schedule(self) -> None:
         """As of a node that is alone; behind a gateway also the lag of the groups."""

@@ -266,7 +266,7 @@ MUTANTS: Final = (
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.dispatch",
-        "deleted = self._deletions.left(partition)",
+        "deleted = deletions.left(partition)",
         "deleted: list[str] = []",
     ),
     Mutant(

@@ -62,15 +62,16 @@ class Played:
     def _note(self, message: messages.Dropped) -> None:
         self.app.drop_notes.noted(messages.DropsNoted(message.number))
 
-    def lead(self, partition: int, *deleted_topics: str) -> None:
-        """Give a partition that no node has."""
+    def lead(self, partition: int, *deleted_topics: str, topics_version: int = 0) -> None:
+        """Give a partition that no node has; its supervisor has topics of that version."""
         assert partition not in self.led
         self.led.add(partition)
         self.epochs[partition] += 1
         if deleted_topics:
             self.app.share.deleted_meanwhile(messages.DeletedMeanwhile(Partition(partition), deleted_topics))
         known = self.shared.known(Partition(partition))
-        self.app.share.lead(messages.Lead(Partition(partition), LeaderEpoch(self.epochs[partition]), *known))
+        epoch = LeaderEpoch(self.epochs[partition])
+        self.app.share.lead(messages.Lead(Partition(partition), epoch, *known, topics_version))
 
     def resign(self, partition: int) -> None:
         """Take a partition; `released` says when no node has it."""
@@ -267,6 +268,52 @@ async def test_topics_that_came_and_went_unheard_are_known_to_be_dropped(tmp_pat
         assert [
             (each.version, each.partitions) for each in played.said if isinstance(each, messages.Dropped)
         ] == [(6, [1])]
+
+
+async def test_a_partition_that_comes_before_the_news_of_a_deletion_takes_no_commits_until_that_is_here(
+    tmp_path: Path,
+) -> None:
+    """Its supervisor believes that it holds no offsets in that topic, so one committed now would never be dropped."""
+    async with played_worker(tmp_path) as played:
+        client, store = await played.client(), played.app.catalogue_store
+        played.lead(0)
+        played.lead(1)
+        await played.all_loaded()
+        assert await client.commit(group_of(0), 0, 7) is ErrorCode.NONE
+        assert await client.commit(group_of(1), 0, 7) is ErrorCode.NONE
+        played.resign(1)
+        await played.released(1)
+        played.lead(1, requests.TOPIC, topics_version=2)
+        played.lead(2)
+        await eventually(lambda: 2 in played.app.manager.owned_partitions, "the load of another one")
+        assert await client.commit(group_of(1), 0, 8) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        # What comes before it is still busy with dropping.
+        topic = store.catalogue.get(requests.TOPIC)
+        assert topic is not None
+        played.said.clear()
+        played.is_noting = False
+        store.got(messages.TopicsChanged(1, Changes(created=[Topic(name="x", id=b"x" * 16, partitions=1)])))
+        store.got(messages.TopicsChanged(2, Changes(deleted=[topic.id])))
+        await eventually(lambda: bool(played.said), "what it has dropped")
+        assert store.version == 1
+        assert 1 in played.app.manager.loading_partitions
+        played.note_all()
+        await played.all_loaded()
+        assert await client.commit(group_of(1), 0, 8) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await client.fetch(group_of(1)) == {}
+        dropped = [each for each in played.said if isinstance(each, messages.Dropped)]
+        assert [each.version for each in dropped if 1 in each.partitions] == [2]
+
+
+async def test_a_partition_that_waits_for_topics_can_be_lost(tmp_path: Path) -> None:
+    async with played_worker(tmp_path) as played:
+        played.lead(1, topics_version=9)
+        played.lead(2)
+        await eventually(lambda: 2 in played.app.manager.owned_partitions, "the load of another one")
+        assert 1 in played.app.manager.loading_partitions
+        played.resign(1)
+        await played.released(1)
+        played.lead(3, topics_version=9)  # and a node that stops does not wait
 
 
 async def test_commits_to_a_topic_that_was_made_anew_elsewhere_stay(tmp_path: Path) -> None:
