@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.cluster import KafkaCluster
+from tests.kafka.java_shell import java_shell
 from tests.workers.nodes import Nodes
+
+__all__ = ["java_shell"]
 
 
 @pytest.fixture

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lag of groups behind a gateway, as Prometheus sees it."""
 
+import json
+import subprocess
 import urllib.request
 from collections.abc import Iterator
 
 import confluent_kafka as ck
 import pytest
 
+from bench.installed import groupkeeper
 from tests.kafka.cluster import KafkaCluster
+from tests.kafka.java_shell import JavaShell
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
 
@@ -126,6 +130,25 @@ def test_readers_of_what_is_committed_are_not_behind_an_open_transaction(
         },
     )
     producer.abort_transaction(30)
+
+
+def test_the_command_and_kafkas_own_tool_show_the_lag(
+    cluster: KafkaCluster, front: Fronting, java_shell: JavaShell
+) -> None:
+    cluster.create_topic("described", 1)
+    cluster.produce("described", 9)
+    commit(front, "described", "described", {0: 2})
+    (row,) = java_shell.groups(front.bootstrap, "--describe", "--group", "described", "--offsets").table()
+    assert (row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) == ("2", "9", "7")
+    described = subprocess.run(
+        [*groupkeeper(), "groups", "describe", "described", "--json", "--bootstrap", front.bootstrap],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    (offset,) = json.loads(described.stdout)["offsets"]
+    assert (offset["offset"], offset["end"], offset["lag"]) == (2, 9, 7)
 
 
 def test_what_was_known_stays_while_the_cluster_is_away(cluster: KafkaCluster, front: Fronting) -> None:
