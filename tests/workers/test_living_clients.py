@@ -62,7 +62,7 @@ class Living:
             assert value is not None
             self.seen.add(value)
             with suppress(ck.KafkaException):  # the next record's commits it, too
-                self._consumer.commit(message, asynchronous=False)
+                self._consumer.commit(message=message, asynchronous=False)
 
     def close(self) -> None:
         self._ends.set()
