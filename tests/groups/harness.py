@@ -263,6 +263,7 @@ class Cluster:
             deliver=self.deliver,
         )
         self.door = Door(self.manager)
+        self.catalogue = AllTopics()
         self.shard = self.manager.begin_load(Partition(0))
         self.serve(self.shard)
 
@@ -446,6 +447,7 @@ class Cluster:
         self, handle: Callable[..., Any], request: Any, version: int, client_id: str = "client"
     ) -> Call:
         call = Call(client_id=client_id, api_version=version)
+        self.catalogue.make(request)
         response = handle(self, request, call.ctx)
         self.check_hard_state()
         if response is not PARKED:
@@ -457,11 +459,6 @@ class Cluster:
     @property
     def stats(self) -> Stats:
         return self.manager.stats
-
-    @property
-    def catalogue(self) -> "AllTopics":
-        """Every topic exists."""
-        return AllTopics()
 
     # --- shortcuts ---
 
@@ -489,17 +486,13 @@ class Cluster:
         return members
 
 
-class EveryTopic(dict[str, Topic]):
-    """A topic of any name, with more partitions than anybody asks for."""
-
-    def get(self, key: str, default: object = None) -> Topic:
-        return Topic(name=key, id=bytes(16), partitions=2**31 - 1)
-
-
 class AllTopics:
-    """A catalogue that has every topic."""
+    """A catalogue that has every topic that is asked for, with more partitions than anybody asks for."""
 
-    topics_by_name = EveryTopic()
+    def __init__(self) -> None:
+        self.topics_by_name: dict[str, Topic] = {}
 
-    def get(self, name: str) -> Topic:
-        return self.topics_by_name.get(name)
+    def make(self, request: Any) -> None:
+        """Make the topics that a request names: compiled code looks into the dictionary itself."""
+        for topic in getattr(request, "topics", None) or ():
+            self.topics_by_name[topic.name] = Topic(name=topic.name, id=bytes(16), partitions=2**31 - 1)
