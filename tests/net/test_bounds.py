@@ -40,7 +40,7 @@ async def test_the_start_of_a_frame_that_is_too_long_closes_its_connection(
     await settle()
     assert client.transport.closed
     assert (edge.stats.oversized_requests, edge.stats.malformed_requests) == (1, 0)
-    (line,) = lines.of("info")
+    (line,) = (each for each in lines.of("info") if not each.startswith("topics created"))
     assert f"api key {int(api)} of {FRAME_BYTES_MAX[api] + 1} bytes" in line
 
 
