@@ -3,6 +3,7 @@
 
 import argparse
 import threading
+import time
 from typing import Any
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -66,6 +67,9 @@ def main() -> None:
         heartbeat_interval_ms=HEARTBEAT_EVERY_MS,
         isolation_level="read_committed" if options.transactional_id else "read_uncommitted",
     )
+    # Its member stops for good now and then where it joins before it knows the topic, and so has to join again at once.
+    while not consumer.partitions_for_topic(options.topic) and not options.over.exists():
+        time.sleep(0.05)
     while not options.over.exists():
         for records in consumer.poll(timeout_ms=100).values():
             for record in records:
