@@ -133,7 +133,8 @@ def test_no_field_of_a_member_s_message_can_be_set(name: str) -> None:
     message: Value = getattr(hot, name)()
     if protocol.value.__file__.endswith(".py"):  # not compiled: mypy sees to it
         source = inspect.getsource(type(message))
-        assert set(re.findall(r"self\.(\w+): Final = ", source)) == set(fields_of(message))
+        # one with an underscore is read through a property, which compiled refuses to be set as well
+        assert set(re.findall(r"self\._?(\w+): Final = ", source)) == set(fields_of(message))
         return
     for field, value in fields_of(message).items():
         with pytest.raises(AttributeError):
