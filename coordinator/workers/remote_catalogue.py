@@ -118,9 +118,8 @@ class RemoteCatalogueStore(CatalogueKeeper):
             self.coming_version = message.version
             # First, so that a topic that was made anew is not there before the old one's offsets are dropped.
             yield from self._take_over(Changes(deleted=gone))
-            if (
-                not gone
-            ):  # topics may have come and gone unheard: that nothing is left of those is to be known, too
+            if not gone:
+                # Topics may have come and gone unheard: that nothing is left of those is to be known, too.
                 yield from self._drop(())
             self.catalogue.adopt(self._incoming)
             self._incoming = None
