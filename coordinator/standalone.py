@@ -3,7 +3,6 @@
 
 import asyncio
 import gc
-import sys
 from collections.abc import Callable
 
 import uvloop
@@ -14,6 +13,7 @@ from coordinator.machine import real_machine
 from coordinator.opening import CannotStart
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
+from coordinator.telemetry.logs import end_with
 
 
 def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serving: None) -> int:
@@ -25,7 +25,7 @@ def serve(settings: Settings, announce: Callable[[Serving], None] = lambda _serv
     try:
         return uvloop.run(_serve(settings, announce))
     except CannotStart as error:
-        sys.stderr.write(f"groupkeeper: {error}\n")
+        end_with(str(error))
         return 1
 
 

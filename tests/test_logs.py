@@ -303,6 +303,18 @@ def test_the_end_of_a_process_writes_what_is_queued() -> None:
     assert lines[-1]["event"] == "50 more like this"
 
 
+def test_why_a_start_failed_is_the_last_line() -> None:
+    code = (
+        "from coordinator.telemetry import logs; logs.configure('json', queued=True)\n"
+        "for n in range(900): logs.get_logger(str(n)).info('line')\n"
+        "logs.end_with('no such address')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 901
+    assert lines[-1] == "groupkeeper: no such address"
+
+
 def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None:
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"

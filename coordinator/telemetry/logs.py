@@ -159,6 +159,12 @@ def drain(timeout_s: float = DRAIN_S) -> None:
         sink.drain(timeout_s)
 
 
+def end_with(message: str) -> None:
+    """Write `message` as the last line on standard error, after those that still wait to be written."""
+    drain()
+    sys.stderr.write(f"groupkeeper: {message}\n")
+
+
 def is_flooded(logger: str, event: str) -> bool:
     """Whether a line of this event would be summed up with others now; it is counted as one that was.
 

@@ -3,7 +3,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
@@ -13,7 +12,7 @@ from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine, real_machine
 from coordinator.runtime.stop_signals import ignore_stop_signals, on_stop_signal
-from coordinator.telemetry.logs import get_logger
+from coordinator.telemetry.logs import end_with, get_logger
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.gateways import ClusterUnusable, GatewayFailed
 from coordinator.workers.launcher import Launcher
@@ -43,7 +42,7 @@ def serve(settings: Settings, announce: Announce, worker: str = WORKER_MODULE) -
     try:
         return asyncio.run(_open_and_serve(settings, announce, worker))
     except (StorageError, ConfigError, ClusterUnusable, WorkerFailed, GatewayFailed, OSError) as error:
-        sys.stderr.write(f"groupkeeper: {error}\n")
+        end_with(str(error))
         return 1
 
 
