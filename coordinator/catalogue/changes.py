@@ -47,6 +47,12 @@ class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether anything changes."""
         return bool(self.deleted or self.grown or self.configured or self.created)
 
+    def in_two(self) -> tuple["Changes", "Changes"]:
+        """What goes and changes, then what comes; all in the first where nothing goes. In turn they make the same."""
+        if not (self.deleted and self.created):
+            return self, Changes()
+        return msgspec.structs.replace(self, created=()), Changes(created=self.created)
+
     def pieces(self) -> Iterator["Changes"]:
         """These changes in several of bounded size; in order they come to the same."""
         for start in range(0, len(self.deleted), PIECE_TOPICS_MAX):

@@ -50,6 +50,7 @@ class CatalogueStore(CatalogueKeeper):
         """Numbers the topics for nodes that are told of changes."""
         self._on_gone = self._went
         self._notes = self._noted_notes = 0  # how many were begun, and up to which one all are on disk
+        self._coming = Changes()  # what is kept once others have gone
 
     def load(self, offsets_partitions: int) -> Catalogue:
         """Read the catalogue; a new data directory gets one, so that its ids stay. Blocks.
@@ -79,6 +80,12 @@ class CatalogueStore(CatalogueKeeper):
         return catalogue
 
     def _keep(self, changes: Changes) -> None:
+        # A topic that is made anew comes to the disk after the note that the offsets in the old one were dropped, or
+        # with all that there is, should that have failed. Else a start would drop what was committed in the new one.
+        changes, self._coming = changes.in_two()
+        self._write(changes)
+
+    def _write(self, changes: Changes) -> None:
         file, catalogue = self._file, self.catalogue
         # As it is now, for the other thread; a list of all topics, but only after a failure.
         there = catalogue.unsorted() if file.is_doubtful else None
@@ -139,6 +146,10 @@ class CatalogueStore(CatalogueKeeper):
         done(result is None)
 
     def _taken_over(self) -> None:
+        if self._coming:
+            changes, self._coming = self._coming, Changes()
+            self._write(changes)
+            return
         if self._file.is_mostly_changes:
             self._make_anew()
         super()._taken_over()

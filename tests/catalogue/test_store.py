@@ -159,7 +159,7 @@ def test_a_failed_write_changes_nothing_and_tells_everybody(bench: Bench) -> Non
     bench.thread.run_one(error)
     assert bench.told[1:] == [error]
     assert bench.names() == bench.names_on_disk() == ["a"]
-    bench.thread.run_one()
+    bench.thread.run_all()
     assert bench.names() == bench.names_on_disk() == ["c"]
     assert [each.name for each in bench.told[2:]] == ["a", "c"]
 
@@ -258,7 +258,7 @@ def test_nothing_else_changes_while_what_was_committed_in_deleted_topics_is_drop
     assert len(bench.told) == 4
 
 
-def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropped(bench: Bench) -> None:
+def test_a_topic_that_is_made_anew_at_once_finds_the_old_offsets_dropped(bench: Bench) -> None:
     later: list[Callable[[], None]] = []
     bench.store.later = later.append
     dropped: list[int] = []
@@ -271,16 +271,38 @@ def test_a_topic_that_is_made_anew_in_the_same_write_finds_the_old_offsets_dropp
     bench.create("a")
     bench.thread.run_all()
     bench.store.on_topics_deleted = drop
-    bench.create("b")  # the next two share the write after this
+    bench.create("b")  # the next two are tried together after this
     bench.delete("a")
     bench.create("a")
     bench.thread.run_all()
     while later:
-        assert bench.names() == ["b"] or len(dropped) == 10, "nobody can commit to the new one yet"
+        assert bench.names_on_disk() == ["b"], "a start would drop what is committed in the new one"
+        assert bench.names() == ["b"], "nobody can commit to the new one yet"
         later.pop(0)()
     assert len(dropped) == 10
-    assert bench.names() == ["a", "b"]
+    assert len(bench.told) == 2
+    bench.thread.run_all()
+    assert bench.names() == bench.names_on_disk() == ["a", "b"]
     assert len(bench.told) == 4
+
+
+def test_a_topic_that_cannot_be_made_anew_at_once_is_gone_and_may_be_made_later(bench: Bench) -> None:
+    bench.create("a")
+    bench.thread.run_all()
+    bench.create("b")
+    bench.delete("a")
+    bench.create("a")
+    bench.thread.run_one()
+    bench.thread.run_one()
+    error = StorageFull(bench.store.path, "no space")
+    bench.thread.run_one(error)
+    assert bench.names() == bench.names_on_disk() == ["b"]
+    assert bench.told[2:] == [error, error]
+    bench.create("c")
+    bench.create("a")
+    bench.thread.run_all()
+    assert bench.names() == bench.names_on_disk() == ["a", "b", "c"]
+    assert len(bench.told) == 6
 
 
 def dropped_in(bench: Bench, upto: int, *partitions: int) -> list[bool]:

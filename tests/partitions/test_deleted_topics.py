@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node dies when the deletion of a topic is on disk, and before the offsets in it have gone."""
 
+import shutil
 from pathlib import Path
+from typing import Any
 
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.deletions import Deletions
-from coordinator.catalogue.file import CatalogueFile
+from coordinator.catalogue.file import FILE_NAME, CatalogueFile
+from coordinator.catalogue.topic import Topic
 from coordinator.groups.outcome import Instant
 from coordinator.runtime.clock import SystemClock
 from protocol.errors import ErrorCode
 from protocol.names import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from tests.net import requests
-from tests.partitions.running import PARTITIONS, Running, node
+from tests.partitions.disk import WRITES
+from tests.partitions.running import PARTITIONS, Running, eventually, node
 
 
 def keep_deletion(fs: FileSystem, data_dir: Path) -> None:
@@ -103,3 +107,36 @@ async def test_the_next_start_drops_the_offsets_and_no_others(tmp_path: Path) ->
         assert deletions_in(RealFileSystem(), tmp_path).left(Partition(0)) == []
     async with node(tmp_path) as running:
         assert await found_everywhere(running) == [{0: 8, 1: 9}] * PARTITIONS
+
+
+async def make_anew_in_one_go(running: Running) -> None:
+    """Delete the topic and create it again, asked for together; what is noted of its offsets meets a bad disk."""
+    assert running.app.server is not None
+    store = running.app.server.node.catalogue_store
+    told: list[Any] = []
+
+    def fail_next(changes: Changes) -> None:
+        if changes.deleted:
+            running.disk.fail(WRITES, where=FILE_NAME, times=1)
+
+    store.on_changed = fail_next
+    store.change(
+        lambda draft: draft.create("keeps-the-disk-busy", 1, topic_id=store.new_topic_id()), told.append
+    )
+    store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
+    store.change(lambda draft: draft.create(requests.TOPIC, 100, topic_id=store.new_topic_id()), told.append)
+    await eventually(lambda: len(told) == 3, "all three to be answered")
+    assert [type(each) for each in told] == [Topic] * 3
+
+
+async def test_a_drop_that_could_not_be_noted_takes_no_offsets_of_the_topic_made_anew(tmp_path: Path) -> None:
+    data_dir, after_crash = tmp_path / "data", tmp_path / "after-crash"
+    async with node(data_dir) as running:
+        await commit_everywhere(running, 7)
+        await make_anew_in_one_go(running)
+        assert running.disk.failures == 1
+        assert await found_everywhere(running) == [{}] * PARTITIONS
+        await commit_everywhere(running, 8)
+        shutil.copytree(data_dir, after_crash)
+    async with node(after_crash) as running:
+        assert await found_everywhere(running) == [{0: 8}] * PARTITIONS

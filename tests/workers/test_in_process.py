@@ -2,11 +2,14 @@
 """A supervisor and its workers in one process, on simulated time, a disk in memory and a network in memory."""
 
 import asyncio
+import errno
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.file import FILE_NAME
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.config.log_settings import log_settings
@@ -44,13 +47,27 @@ SETTINGS: Final = Settings(
 )
 
 
+class Disk(FaultyFileSystem):
+    """A disk that takes no write to files whose path has `refused` in it, unless that is empty."""
+
+    refused = ""
+    refusals = 0
+
+    def step(self, name: str, part: Callable[[float], None] | None = None, path: str = "") -> None:
+        """Before an operation: a refused one fails, and leaves nothing."""
+        if self.refused and self.refused in path and name in ("create", "pwrite"):
+            self.refusals += 1
+            raise OSError(errno.EIO, "Input/output error")
+        super().step(name, part, path)
+
+
 class Host:
     """One host: its disk, its network, and who runs on it."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.loop = loop
         self.network = loop.network = Network(loop, 0)
-        self.fs = FaultyFileSystem(ROOT, random.Random(0))
+        self.fs = Disk(ROOT, random.Random(0))
         self.clock = SimulatedClock(loop)
         self.launch = InProcess(loop, self._machine, lambda node: self.network.cut_all(port_of(node)))
         self.supervisor: Supervisor
@@ -98,6 +115,12 @@ class Host:
             place.leads and number in loaded and loaded[Partition(number)].leader_epoch == place.epoch
             for number, place in enumerate(places)
         )
+
+    def all_have_the_topics(self) -> bool:
+        """Whether the workers have what is on disk."""
+        apps = [each.worker.app for each in self.launch.running.values()]
+        version = self.supervisor.feed.version
+        return all(app is not None and app.catalogue_store.version == version for app in apps)
 
     def leader(self, partition: int) -> int:
         owner = self.supervisor.assignment.places[partition].owner
@@ -225,6 +248,42 @@ def test_a_deletion_that_was_kept_before_all_died_takes_the_offsets_at_the_next_
             assert await host.fetch(partition) == {}
             assert await host.commit(partition, 8) is ErrorCode.NONE
         assert len(deletions_in(host.fs, ROOT)) == 0
+        await host.stop()
+        await host.start()
+        for partition in range(PARTITIONS):
+            assert await host.fetch(partition) == {0: 8}
+
+    simulate(story)
+
+
+def test_a_topic_made_anew_takes_no_commit_before_it_is_noted_that_the_old_ones_offsets_are_dropped() -> None:
+    """Else a crash before that would have the next leaders drop what was committed in the new one."""
+
+    async def story(host: Host) -> None:
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 7) is ErrorCode.NONE
+        store = host.supervisor.store
+        told: list[Any] = []
+        hand_on = store.on_changed
+
+        def refuse_from_now_on(changes: Changes) -> None:
+            hand_on(changes)
+            if changes.created:
+                host.fs.refused = FILE_NAME
+
+        store.on_changed = refuse_from_now_on
+        store.change(lambda draft: draft.delete(requests.TOPIC), told.append)
+        store.change(lambda draft: draft.create(requests.TOPIC, 100, topic_id=b"n" * 16), told.append)
+        await host.until(lambda: len(told) == 2 and host.fs.refusals > 3, "the disk to refuse the notes")
+        assert requests.TOPIC in store.catalogue
+        assert len(deletions_in(host.fs, ROOT)) == 1
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 8) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        host.fs.refused = ""
+        await host.until(lambda: len(deletions_in(host.fs, ROOT)) == 0, "the notes")
+        await host.until(host.all_have_the_topics, "the new topic")
+        for partition in range(PARTITIONS):
+            assert await host.commit(partition, 8) is ErrorCode.NONE
         await host.stop()
         await host.start()
         for partition in range(PARTITIONS):
