@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kafka's protocol from the other end: requests of our own as frames, and what is answered to them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from protocol.codec import Codec
@@ -14,8 +15,14 @@ CORRELATION_ID_BYTES = 4
 
 def encode_request(codec: Codec[Any, Any], header: RequestHeader, request: Any) -> bytes:
     """The whole frame of a request, with its length; `codec` is that of the header's API and version."""
-    body = encode_request_header(header, flexible=codec.flexible) + codec.encode_request(request)
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+    return b"".join(framed(codec, header, [codec.encode_request(request)]))
+
+
+def framed(codec: Codec[Any, Any], header: RequestHeader, body: Sequence[bytes]) -> list[bytes]:
+    """The pieces of a request's frame, of those of its body."""
+    head = encode_request_header(header, flexible=codec.flexible)
+    length = len(head) + sum(map(len, body))
+    return [length.to_bytes(LENGTH_BYTES, "big") + head, *body]
 
 
 def decode_answer(codec: Codec[Any, Any], api_key: int, frame: bytes, start: int = 0) -> Any:

@@ -109,6 +109,18 @@ def encode_response_in_steps(
     return writer.write(cls._struct, message)
 
 
+def encode_request_in_steps(api_key: int, version: int, message: Any) -> Generator[None, None, list[bytes]]:
+    """Write the body of a request in steps (see `protocol.writer`); returns its pieces, to be sent in order.
+
+    Of a hot api the request is kafka-python's, too. Raises MessageTooLarge beyond 2 GiB.
+    """
+    cls = classes(api_key)[0]
+    _check(cls, message)
+    flexible = cls.flexible_version_q(version)
+    writer = Writer(version, flexible=flexible, bytes_max=MAX_INT32, errors=Counter())
+    return writer.write(cls._struct, message)
+
+
 def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) -> Generator[None, None, Any]:
     """Read the body of a response in steps of some hundred microseconds; returns kafka-python's message.
 

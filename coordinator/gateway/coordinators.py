@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialer
+from coordinator.runtime.turns import in_turns
 from coordinator.upstream.adoption import Mark, Reading, Stored
 from coordinator.upstream.private import adopt_request, mark_of, stored_of
 from protocol.apis import ApiKey
-from protocol.asking import LENGTH_BYTES, decode_answer, encode_request
+from protocol.asking import LENGTH_BYTES, decode_answer, framed
 from protocol.codec import Codec
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
@@ -55,10 +56,13 @@ class Coordinators:
 
     async def _adopt(self, group: GroupId, reading: Reading | None) -> Any:
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
+        from protocol.messages import encode_request_in_steps
 
-        request = adopt_request(AdoptGroupRequest, group, reading)
-        codec = API.schema.codecs[0]
-        return await self._ask(await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, codec, request)
+        request = adopt_request(AdoptGroupRequest, group, reading, iter)
+        body = await in_turns(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
+        return await self._ask(
+            await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, API.schema.codecs[0], body
+        )
 
     async def _coordinator(self, group: GroupId) -> OurNode:
         from protocol.messages import FindCoordinatorRequest
@@ -69,7 +73,8 @@ class Coordinators:
         version = FIND_COORDINATOR_VERSION
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
         codec = codec_for(ApiKey.FIND_COORDINATOR, version)
-        answer = await self._ask(nodes[0], ApiKey.FIND_COORDINATOR, version, codec, request)
+        body = [codec.encode_request(request)]
+        answer = await self._ask(nodes[0], ApiKey.FIND_COORDINATOR, version, codec, body)
         (found,) = answer.coordinators
         _check(found.error_code)
         node = self._book.nodes.get(found.node_id)
@@ -78,13 +83,15 @@ class Coordinators:
         return node
 
     async def _ask(
-        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Any, Any], request: Any
+        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Any, Any], body: list[bytes]
     ) -> Any:
-        asked = encode_request(codec, RequestHeader(api, version, 1, CLIENT_ID), request)
+        """The answer to a request whose body is in pieces."""
+        asked = framed(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
             dialed = await self._dialer.coordinator(node, None, None)
             with dialed.sock as sock:
-                await self._loop.sock_sendall(sock, dialed.preface + asked)
+                for piece in (dialed.preface + asked[0], *asked[1:]):
+                    await self._loop.sock_sendall(sock, piece)
                 length = int.from_bytes(await self._read(sock, LENGTH_BYTES), "big")
                 if length > ANSWER_BYTES_MAX:
                     raise FrameTooLarge(f"an answer of {length} bytes from our own node {node.node_id}")

@@ -36,10 +36,10 @@ An attempt that is stopped before step 4 has only written offsets at the cluster
 Two at once could write older ones after newer ones, so there must be one at a time.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from protocol.names import GroupId
@@ -47,6 +47,8 @@ from protocol.names import GroupId
 ATTEMPTS_MAX: Final = 10
 """How often a group that goes on committing is given back anew before that is called off, or one taken over anew that
 comes and goes."""
+ROWS_AT_ONCE: Final = 50
+"""So many offsets of a request are made together."""
 
 
 class TopicPartition(NamedTuple):
@@ -67,19 +69,23 @@ class Offset(NamedTuple):
 Offsets = Mapping[TopicPartition, Offset]
 
 
-def as_topics(offsets: Offsets, kind: Any, row: Any) -> list[Any]:
-    """Return offsets in order, as AdoptGroup and GiveBackGroup have them: a `kind` a topic, a `row` a partition."""
-    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
-    for place, offset in sorted(offsets.items()):
-        by_topic[place.topic].append(
-            row(
-                partition_index=place.partition,
-                committed_offset=offset.offset,
-                committed_leader_epoch=offset.leader_epoch,
-                committed_metadata=offset.metadata,
-            )
+def as_topics(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
+    """Make offsets one by one as AdoptGroup and GiveBackGroup have them: a `row` for each, in `kind`s of one topic.
+
+    A topic stands there several times where it has many rows, or where these are apart in `offsets`.
+    """
+
+    def made(place: TopicPartition, offset: Offset) -> Any:
+        return row(
+            partition_index=place.partition,
+            committed_offset=offset.offset,
+            committed_leader_epoch=offset.leader_epoch,
+            committed_metadata=offset.metadata,
         )
-    return [kind(topic=topic, partitions=rows) for topic, rows in by_topic.items()]
+
+    for topic, its in groupby(offsets.items(), lambda item: item[0].topic):
+        while rows := [made(*item) for item in islice(its, ROWS_AT_ONCE)]:
+            yield kind(topic=topic, partitions=rows)
 
 
 @dataclass(frozen=True, slots=True)

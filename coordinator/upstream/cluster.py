@@ -17,7 +17,7 @@ from coordinator.upstream.errors import (
     Unreachable,
     UpstreamError,
 )
-from coordinator.upstream.link import Keys, Link, decoded
+from coordinator.upstream.link import Keys, Link, decoded, decoded_in_turns
 from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -171,7 +171,7 @@ class UpstreamCluster:
 
     async def call(self, question: UpstreamQuestion, *, node_id: int | None = None) -> Any:
         """As `ask`, with the answer decoded."""
-        return decoded(await self.ask(question, node_id=node_id), self.name)
+        return await decoded_in_turns(await self.ask(question, node_id=node_id), self.name)
 
     async def call_coordinator(self, group: str, question: UpstreamQuestion) -> Any:
         """Ask the coordinator of a group. Raises UpstreamError, and Patience while there is none."""

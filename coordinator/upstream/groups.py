@@ -25,6 +25,8 @@ from protocol.names import GroupId
 
 OFFSETS_PER_COMMIT: Final = 1_000
 """Kafka appends what one request commits as one batch, which must not be longer than its log allows."""
+OFFSETS_PER_TURN: Final = 500
+"""Of an answer so many are taken before others have their turn."""
 NO_GENERATION: Final = -1
 _REFUSED_IN_FULL: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
@@ -158,13 +160,15 @@ class UpstreamGroups:
         doing = f"reading the offsets of group {group}"
         self._check(group, answer.error_code, None, doing)
         offsets: dict[TopicPartition, Offset] = {}
-        for topic in answer.topics:
-            for part in topic.partitions:
-                self._check(group, part.error_code, f"{topic.name}-{part.partition_index}", doing)
-                if part.committed_offset >= 0:
-                    offsets[TopicPartition(topic.name, part.partition_index)] = Offset(
-                        part.committed_offset, part.committed_leader_epoch, part.metadata or ""
-                    )
+        rows = ((topic.name, part) for topic in answer.topics for part in topic.partitions)
+        for number, (topic, part) in enumerate(rows, 1):
+            if number % OFFSETS_PER_TURN == 0:
+                await asyncio.sleep(0)
+            self._check(group, part.error_code, f"{topic}-{part.partition_index}", doing)
+            if part.committed_offset >= 0:
+                offsets[TopicPartition(topic, part.partition_index)] = Offset(
+                    part.committed_offset, part.committed_leader_epoch, part.metadata or ""
+                )
         return offsets
 
     async def _commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:

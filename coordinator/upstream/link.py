@@ -16,6 +16,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
 from coordinator.config import Address, ConfigError
+from coordinator.runtime.turns import in_turns
 from coordinator.upstream.config import ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
     CA,
@@ -37,6 +38,8 @@ CLIENT_ID: Final = "groupkeeper"
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
 """A connection that is not there after this long is not waited for, whatever `upstream.request.timeout.ms` is."""
 CLOSE_TIMEOUT_S: Final = 1.0
+LONG_BYTES: Final = 64 * 1024
+"""An answer that is shorter is decoded at once: some milliseconds at most."""
 
 # Its lines go nowhere: what is worth saying is in the errors here, and comes to the log once.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
@@ -160,6 +163,23 @@ def decoded(answer: UpstreamAnswer, address: Address | str) -> Any:
     """Return the message of an answer; raises NotKafka for bytes that are none."""
     try:
         return codec_for(answer.api, answer.version).decode_response(answer.frame, answer.start)
+    except ProtocolError as error:
+        raise not_kafka(answer, address, error) from None
+
+
+async def decoded_in_turns(answer: UpstreamAnswer, address: Address | str) -> Any:
+    """Return the message of an answer, a long one in steps with others between them. Raises NotKafka.
+
+    A cluster may have a hundred thousand partitions, and a group offsets in all of them.
+    """
+    if len(answer.frame) <= LONG_BYTES:
+        return decoded(answer, address)
+    from protocol.messages import decode_response_in_steps
+
+    try:
+        return await in_turns(
+            decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
+        )
     except ProtocolError as error:
         raise not_kafka(answer, address, error) from None
 

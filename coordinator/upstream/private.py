@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdoptGroup as those who move groups speak it: a gateway and the command. Its classes are of the api's module."""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from coordinator.upstream.adoption import Mark, Reading, Stored, as_topics
@@ -10,8 +11,16 @@ from protocol.names import GroupId
 NOTHING_READ = Reading({}, Mark(is_adopted=False))
 
 
-def adopt_request(make: Any, group: GroupId, reading: Reading | None) -> Any:
-    """The request, of class `make`; without a reading it only asks."""
+def adopt_request(
+    make: Any,
+    group: GroupId,
+    reading: Reading | None,
+    collect: Callable[[Iterator[Any]], Iterable[Any]] = list,
+) -> Any:
+    """The request, of class `make`; without a reading it only asks.
+
+    `collect` makes of the topics what its writer takes: all of them, or an iterator, for one that writes in steps.
+    """
     kind = make.AdoptedTopic
     offsets, mark, is_unknown = reading or NOTHING_READ
     return make(
@@ -20,7 +29,7 @@ def adopt_request(make: Any, group: GroupId, reading: Reading | None) -> Any:
         epoch=mark.epoch,
         asked_ms=mark.asked_ms,
         unknown=is_unknown,
-        offsets=None if reading is None else as_topics(offsets, kind, kind.AdoptedPartition),
+        offsets=None if reading is None else collect(as_topics(offsets, kind, kind.AdoptedPartition)),
     )
 
 

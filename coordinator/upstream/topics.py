@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cluster's topics: names, ids and partition counts, as one look at all of them and as questions by name."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
-from coordinator.upstream.link import not_kafka
-from coordinator.upstream.questions import UpstreamAnswer
-from protocol.errors import ErrorCode, ProtocolError
+from coordinator.upstream.link import decoded_in_turns
+from protocol.errors import ErrorCode
 
 NAMES_PER_QUESTION: Final = 500
 
@@ -36,7 +34,7 @@ class UpstreamTopics:
         last = self._last
         if last is not None and answer.body == last.body:
             return last.look
-        response = await self._decoded(answer)
+        response = await decoded_in_turns(answer, self._cluster.name)
         self._cluster.note_brokers(response)
         look = Look(
             {topic.name: _seen(topic) for topic in response.topics if topic.error_code == ErrorCode.NONE}
@@ -56,20 +54,6 @@ class UpstreamTopics:
             response = await self._cluster.metadata(part, node_id=node_id)
             found |= {topic.name: _verdict(topic) for topic in response.topics}
         return {name: found.get(name, UNSURE) for name in names}
-
-    async def _decoded(self, answer: UpstreamAnswer) -> Any:
-        """In steps, with others between them: a cluster may have a hundred thousand partitions."""
-        from protocol.messages import decode_response_in_steps
-
-        steps = decode_response_in_steps(answer.api, answer.version, answer.frame, answer.start)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                return done.value
-            except ProtocolError as error:
-                raise not_kafka(answer, self._cluster.name, error) from None
-            await asyncio.sleep(0)
 
 
 def _seen(topic: Any) -> SeenTopic:

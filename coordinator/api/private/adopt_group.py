@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AdoptGroup v0, one of our own: whether a group was taken over from the cluster, and taking it over."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from kafka.protocol.api_message import ApiMessage
@@ -67,27 +67,36 @@ def _adopt(
 
 
 def offsets_of(topics: list[Any]) -> Generator[None, None, list[Offset] | None]:
-    """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice."""
+    """The offsets in a request, in steps; None where there is one that cannot be, or a partition stands in it twice.
+
+    A topic may stand in it several times.
+    """
     offsets: list[Offset] = []
     places: set[tuple[str, int]] = set()
-    for topic in topics:
-        for row in moments(topic.partitions):
-            if row is None:
-                yield
-            elif row.partition_index < 0 or row.committed_offset < 0:
-                return None
-            else:
-                places.add((topic.topic, row.partition_index))
-                offsets.append(
-                    Offset(
-                        topic.topic,
-                        row.partition_index,
-                        row.committed_offset,
-                        row.committed_leader_epoch,
-                        row.committed_metadata or "",
-                    )
-                )
+    for found in moments(_rows(topics)):
+        if found is None:
+            yield
+            continue
+        topic, row = found
+        if row is None:
+            continue
+        if row.partition_index < 0 or row.committed_offset < 0:
+            return None
+        places.add((topic, row.partition_index))
+        metadata = row.committed_metadata or ""
+        offset = Offset(
+            topic, row.partition_index, row.committed_offset, row.committed_leader_epoch, metadata
+        )
+        offsets.append(offset)
     return offsets if len(places) == len(offsets) else None
+
+
+def _rows(topics: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Each topic with None, as one without rows costs a little, too, and then with each of its rows."""
+    for topic in topics:
+        yield topic.topic, None
+        for row in topic.partitions:
+            yield topic.topic, row
 
 
 def _response(adopted: Adopted, version: int) -> AdoptGroupResponse:

@@ -145,7 +145,7 @@ class PrivateNodes:
 
         make: Any = GiveBackGroupRequest
         kind = make.GivenTopic
-        request = make(group_id=group, offsets=as_topics(offsets, kind, kind.GivenPartition))
+        request = make(group_id=group, offsets=list(as_topics(offsets, kind, kind.GivenPartition)))
 
         def ask(connection: ClusterConnection) -> GiveBackAnswer:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway asks our coordinators for itself: what is long gives way to all that the gateway forwards."""
+
+import asyncio
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing
+from typing import Any, TypeVar
+
+from coordinator.api.private.adopt_group import API, offsets_of
+from coordinator.api.slices import ITEMS_PER_SLICE
+from coordinator.config import Address
+from coordinator.gateway.book import Book, OurNode
+from coordinator.gateway.config import GatewayConfig
+from coordinator.gateway.coordinators import FIND_COORDINATOR_VERSION, Coordinators
+from coordinator.gateway.dialing import Dialer
+from coordinator.partitions import adoption
+from coordinator.runtime.sockets import unconnected
+from coordinator.upstream.adoption import ROWS_AT_ONCE, Mark, Offset, Reading, Stored, TopicPartition
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.headers import decode_request_header, encode_response
+from protocol.messages import FindCoordinatorResponse
+from protocol.names import GroupId
+from protocol.writer import ITEMS_PER_STEP
+
+T = TypeVar("T")
+
+NODE_ID = 1_000_000
+COUNT = 5_000
+GROUP = GroupId("large")
+CONFIG = GatewayConfig(
+    host="127.0.0.1",
+    port_base=20_000,
+    max_connections=10,
+    max_connections_per_ip=10,
+    idle_ms=600_000,
+    request_bytes_max=100 * 1024 * 1024,
+)
+
+
+class CountedOffsets(Mapping[TopicPartition, Offset]):
+    """Offsets that count how many of them were taken."""
+
+    def __init__(self, offsets: dict[TopicPartition, Offset]) -> None:
+        self.all = offsets
+        self.taken = 0
+
+    def __getitem__(self, place: TopicPartition) -> Offset:
+        return self.all[place]
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        for place in self.all:
+            self.taken += 1
+            yield place
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+
+def many(count: int, partitions: int) -> CountedOffsets:
+    """So many offsets, in topics of so many partitions."""
+    places = (TopicPartition(f"topic-{n // partitions}", n % partitions) for n in range(count))
+    return CountedOffsets({place: Offset(n, n % 7, "m" * (n % 3)) for n, place in enumerate(places)})
+
+
+class Turns:
+    """How many offsets were taken in one turn of the loop, at most."""
+
+    def __init__(self, offsets: CountedOffsets) -> None:
+        self._offsets = offsets
+        self._before = 0
+        self.most = 0
+        self._next: asyncio.Handle = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        taken = self._offsets.taken
+        self.most = max(self.most, taken - self._before)
+        self._before = taken
+        self._next = asyncio.get_running_loop().call_soon(self._turn)
+
+    def close(self) -> None:
+        self._next.cancel()
+
+
+def at_once(steps: Generator[None, None, T]) -> tuple[T, int]:
+    """What the steps come to, and how many there were."""
+    count = 1
+    while True:
+        try:
+            next(steps)
+            count += 1
+        except StopIteration as end:
+            result: T = end.value
+            return result, count
+
+
+class PlayedNode:
+    """A coordinator that takes over whatever it is given."""
+
+    def __init__(self) -> None:
+        self.got: list[Any] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        header, pos = decode_request_header(frame, True)
+        writer.write(encode_response(header.correlation_id, self._answer(header.api_key, frame, pos), True))
+        await writer.drain()
+        writer.close()
+
+    def _answer(self, api_key: int, frame: bytes, pos: int) -> bytes:
+        if api_key == ApiKey.FIND_COORDINATOR:
+            kind = FindCoordinatorResponse.Coordinator
+            found = kind(version=FIND_COORDINATOR_VERSION, key=GROUP, node_id=NODE_ID, error_code=0)
+            response = FindCoordinatorResponse(version=FIND_COORDINATOR_VERSION, coordinators=[found])
+            return codec_for(ApiKey.FIND_COORDINATOR, FIND_COORDINATOR_VERSION).encode_response(response)
+        codec = API.schema.codecs[0]
+        request = codec.decode_request(frame, pos)
+        self.got.append(request)
+        make: Any = API.schema.response
+        return codec.encode_response(make(version=0, error_code=0, adopted=True, taken=1))
+
+
+@asynccontextmanager
+async def coordinators(node: PlayedNode) -> AsyncIterator[Coordinators]:
+    """The way to a coordinator that is played."""
+    loop = asyncio.get_running_loop()
+    server = await asyncio.start_server(node.serve, "127.0.0.1", 0)
+    async with server:
+        address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+        book = Book(CONFIG.place, lambda _id, _address: None)
+        book.set_nodes({NODE_ID: OurNode(NODE_ID, address, address)})
+        yield Coordinators(loop, book, Dialer(loop, CONFIG, unconnected), 30.0)
+
+
+async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
+    for partitions in (1, 3, COUNT):
+        node = PlayedNode()
+        offsets = many(COUNT, partitions)
+        async with coordinators(node) as here:
+            with closing(Turns(offsets)) as turns:
+                stored = await here.adopt(GROUP, Reading(offsets, Mark(is_adopted=False)))
+        assert stored is Stored.TAKEN
+        assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
+        found, steps = at_once(offsets_of(node.got[0].offsets))
+        assert found == [
+            adoption.Offset(*place, each.offset, each.leader_epoch, each.metadata)
+            for place, each in offsets.all.items()
+        ]
+        assert steps >= len(offsets) // ITEMS_PER_SLICE
+
+
+def test_topics_without_partitions_take_steps_too() -> None:
+    kind: Any = API.schema.request
+    topics = [kind.AdoptedTopic(topic=f"t{n}", partitions=[]) for n in range(1_000)]
+    found, steps = at_once(offsets_of(topics))
+    assert found == []
+    assert steps >= len(topics) // ITEMS_PER_SLICE

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The offsets of a very large group are read with others having their turns."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from coordinator.config import Address
+from coordinator.upstream.adoption import Offset, TopicPartition
+from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
+from coordinator.upstream.config import UpstreamConfig
+from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
+from coordinator.upstream.link import LONG_BYTES
+from coordinator.upstream.questions import NEEDED, UpstreamAnswer, UpstreamQuestion
+from protocol import names
+from protocol.apis import ApiKey
+from protocol.codecs import codec_for
+from protocol.hot.offset_fetch import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from protocol.messages import FindCoordinatorResponse
+from protocol.names import GroupId
+from protocol.reader import ITEMS_PER_STEP
+
+COUNT = 10_000
+PER_TOPIC = 10
+GROUP = GroupId("large")
+
+
+class Large(UpstreamCluster):
+    """A cluster whose group has very many offsets; every second partition has none."""
+
+    def __init__(self) -> None:
+        super().__init__(UpstreamConfig((Address("127.0.0.1", 1),)), read=_read)
+        self.brokers = {1: UpstreamBroker(1, "h", 1, None)}
+
+    async def ask(self, question: UpstreamQuestion, *, node_id: int | None = None) -> UpstreamAnswer:
+        """The answer of its only broker."""
+        version = NEEDED[question.api].max
+        messages: dict[ApiKey, Any] = {
+            ApiKey.FIND_COORDINATOR: _coordinator,
+            ApiKey.OFFSET_FETCH: _offsets,
+        }
+        response = messages[question.api](version)
+        body = codec_for(question.api, version).encode_response(response)
+        return UpstreamAnswer(question.api, version, body, 0)
+
+
+def _read(path: Path) -> bytes:
+    raise AssertionError(f"{path} is not read")
+
+
+def _coordinator(version: int) -> Any:
+    kind = FindCoordinatorResponse.Coordinator
+    found = kind(version=version, key=GROUP, node_id=1, host="h", port=1, error_code=0)
+    return FindCoordinatorResponse(version=version, coordinators=[found])
+
+
+def _offsets(_version: int) -> OffsetFetchResponse:
+    topics = [
+        OffsetFetchResponseTopics(
+            name=f"topic-{number}",
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=each,
+                    committed_offset=names.Offset(number if each % 2 else -1),
+                    committed_leader_epoch=each,
+                    metadata="m" if each % 3 else None,
+                )
+                for each in range(PER_TOPIC)
+            ],
+        )
+        for number in range(COUNT // PER_TOPIC)
+    ]
+    return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id=GROUP, topics=topics)])
+
+
+async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> None:
+    cluster = Large()
+    answer = await cluster.ask(UpstreamQuestion.of(ApiKey.OFFSET_FETCH, None))
+    assert len(answer.frame) > LONG_BYTES
+    turns = 0
+    reading = asyncio.create_task(UpstreamGroups(cluster).committed(GROUP))
+    while not reading.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert reading.result() == {
+        TopicPartition(f"topic-{number}", each): Offset(number, each, "m" if each % 3 else "")
+        for number in range(COUNT // PER_TOPIC)
+        for each in range(1, PER_TOPIC, 2)
+    }
+    assert turns >= COUNT // ITEMS_PER_STEP + COUNT // OFFSETS_PER_TURN
