@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from coordinator.groups.limits import new_group, new_offsets
+from coordinator.groups.offsets.expiry import is_no_group
 from coordinator.partitions.append_errors import append_error
 from coordinator.partitions.book import ADOPTED, BEGUN, OURS, UNDER_WAY, is_book
 from coordinator.partitions.manager import GroupMetadataManager
@@ -107,7 +108,7 @@ class Adoptions:
         return Adopted(
             ErrorCode.NONE,
             shard.mark_of(group_id) in OURS,
-            is_vacant=self._is_vacant(shard, group_id),
+            is_vacant=shard.is_vacant(group_id, self._manager.clock.mono_ms()),
             epoch=shard.taken_away,
             asked_ms=self._manager.clock.mono_ms(),
         )
@@ -115,10 +116,6 @@ class Adoptions:
     def _is_new(self, reading: Reading) -> bool:
         """Whether there was hardly time for a client to join at the cluster, and commit there what was not read."""
         return 0 <= self._manager.clock.mono_ms() - reading.asked_ms <= READING_MS
-
-    def _is_vacant(self, shard: Shard, group_id: GroupId) -> bool:
-        until_ms = shard.vacant.get(group_id)
-        return until_ms is not None and (group_id in shard.groups or until_ms > self._manager.clock.mono_ms())
 
     def adopt(self, waiting: Waiting, group_id: GroupId, reading: Reading) -> Steps:
         """Take a group over as the cluster has it, giving way now and then, unless it was taken over before.
@@ -158,6 +155,9 @@ class Adoptions:
         if reading.is_unknown and self._leave_vacant(shard, group_id):
             return Adopted(ErrorCode.NONE, is_vacant=True)
         shard.vacant.pop(group_id, None)
+        kept = shard.groups.get(group_id)
+        if kept is not None and is_no_group(kept.group, kept.offsets):
+            shard.remove(kept)  # somebody wanted to join, and never came: it has nothing that it could keep
         if not (yield from self._clear(shard, group_id)):
             return Adopted(ErrorCode.NOT_COORDINATOR)
         if group_id in shard.groups:

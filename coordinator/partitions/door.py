@@ -73,7 +73,9 @@ class Door:
             return shard
         kept = shard.groups.get(group_id)
         if kept is None:
-            if not shard.may_begin(group_id, needs_mark=self._manager.needs_marks) and not is_book(group_id):
+            needs_mark = self._manager.needs_marks
+            may_begin = shard.may_begin(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
+            if not may_begin and not is_book(group_id):
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS  # of a cluster, perhaps
             waiting.wait_for(shard.absence_ticket)
             return Absent(group_id, shard)

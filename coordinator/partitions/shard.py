@@ -223,12 +223,23 @@ class Shard:
         mark = self.book.offsets.of(group_id).get(0)
         return None if mark is None else mark.offset
 
-    def may_begin(self, group_id: GroupId, *, needs_mark: bool) -> bool:
+    def may_begin(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
         """Whether a group that is not here is known not to be anywhere: it may be looked up, and made."""
         mark = self.mark_of(group_id)
         if mark is None:
-            return group_id in self.vacant or (not needs_mark and group_id not in self.moving)
+            return self.is_vacant(group_id, now_ms) or (not needs_mark and group_id not in self.moving)
         return mark in OURS
+
+    def is_vacant(self, group_id: GroupId, now_ms: int) -> bool:
+        """Whether a group is nowhere, as the cluster has said a moment ago, or is just about to begin here.
+
+        What nobody is in any more, and never was stored, has not begun: it may have begun at the cluster.
+        """
+        until_ms = self.vacant.get(group_id)
+        if until_ms is None:
+            return False
+        kept = self.groups.get(group_id)
+        return until_ms > now_ms or (kept is not None and kept.group.is_worth_keeping)
 
     @property
     def taken_away(self) -> int:

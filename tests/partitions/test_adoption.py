@@ -23,7 +23,7 @@ from coordinator.partitions.adoption import (
     Reading,
 )
 from coordinator.partitions.book import book_of, is_book
-from coordinator.partitions.shard import VACANT_MAX, Shard
+from coordinator.partitions.shard import VACANT_MAX
 from coordinator.tickets import Waiting
 from protocol.apis import ApiKey
 from protocol.asking import encode_request
@@ -376,6 +376,39 @@ async def test_a_group_whose_members_are_still_joining_stays_nowhere_until_it_is
     assert await gateway.commit(group, {0: 1}) is not LOADING
 
 
+async def test_a_request_that_comes_late_does_not_begin_what_was_nowhere(
+    gateway: Gateway, group: str
+) -> None:
+    """A gateway, or this node, stood still, and the group has begun at the cluster meanwhile."""
+    await gateway.adopt_unknown(group)
+    gateway.led.edge.clock.passed_ms += VACANT_MS
+    assert await gateway.commit(group, {0: 1}) is LOADING
+    assert await gateway.adopt(group, {0: 500}) == (NONE, True, 1)
+    assert await gateway.fetch(group) == {0: 500}
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+async def test_who_wanted_to_join_and_never_came_keeps_no_group_from_the_cluster(
+    gateway: Gateway, group: str, is_dead: bool
+) -> None:
+    await gateway.adopt_unknown(group)
+    await gateway.ask(requests.join(group, version=4))
+    assert (await gateway.mark(group)).vacant
+    kept = gateway.led.manager.find(GroupId(group))
+    assert kept is not None
+    assert kept.group.is_worth_keeping, "the member id that was given out"
+    clock = gateway.led.edge.clock
+    clock.passed_ms += VACANT_MS
+    gateway.led.manager.run(kept, kept.group.expire(gateway.led.manager.env, clock.now(), clock.mono_ms()))
+    if is_dead:
+        await delete_expired_offsets(gateway.led.manager, clock)
+    assert not (await gateway.mark(group)).vacant
+    assert await gateway.adopt(group, {0: 500}) == (NONE, True, 1)
+    assert await gateway.fetch(group) == {0: 500}
+    await gateway.reload(1)
+    assert await gateway.fetch(group) == {0: 500}
+
+
 async def expire(gateway: Gateway) -> list[GroupId]:
     """Let the periodic job run; returns the groups of which the gateways are told that they are the cluster's."""
     manager, clock = gateway.led.manager, gateway.led.edge.clock
@@ -621,9 +654,6 @@ class Story:
             await self.commit()
         else:
             self.gateway.led.edge.clock.passed_ms += VACANT_MS
-            shard = self.gateway.led.manager.shard_for(self.group)
-            assert isinstance(shard, Shard)
-            shard.vacant.clear()
 
     async def heard(self) -> tuple[int, int]:
         mark = await self.gateway.mark(self.group)
