@@ -28,15 +28,16 @@ Moving out (`give_back_group`):
 
 1. the offsets here are read;
 2. the cluster is asked what the group is there, as it takes no offsets for one with members;
-3. the offsets are committed there;
+3. the offsets are committed there, and what else the cluster has of a group that was taken over is deleted there: it
+   was deleted here, or has expired, and would count again;
 4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
    has no members; if they changed, all begins anew.
 
-An attempt that is stopped before step 4 has only written offsets at the cluster; the next attempt writes newer ones.
+An attempt that is stopped before step 4 has only changed offsets at the cluster; the next attempt writes newer ones.
 Two at once could write older ones after newer ones, so there must be one at a time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby, islice
@@ -219,6 +220,9 @@ class There(Protocol):
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Commit for a group without members; return the error codes of partitions that were refused."""
 
+    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Delete offsets of a group without members; return the error codes of partitions that were refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class AdoptResult:
@@ -303,21 +307,30 @@ async def give_back_group(
     offsets: Offsets = {}
     for _ in range(ATTEMPTS_MAX):
         offsets = await here.offsets(group)
-        result = await _give_back_once(here, there, group, offsets, dry_run)
+        if dry_run:
+            return await _would_give_back(there, group, offsets)
+        result = await _give_back_once(here, there, group, offsets)
         if result is not None:
             return result
     return GiveBackResult(group, GivenBack.BUSY, offsets)
 
 
+async def _would_give_back(there: There, group: GroupId, offsets: Offsets) -> GiveBackResult:
+    is_live = (await there.state(group)).is_live
+    return GiveBackResult(group, GivenBack.LIVE_THERE if is_live else GivenBack.GIVEN, offsets)
+
+
 async def _give_back_once(
-    here: Here, there: There, group: GroupId, offsets: Offsets, dry_run: bool
+    here: Here, there: There, group: GroupId, offsets: Offsets
 ) -> GiveBackResult | None:
     """Write these offsets there and remove them here; None where they have changed meanwhile."""
     if (await there.state(group)).is_live:
         return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
-    if dry_run:
-        return GiveBackResult(group, GivenBack.GIVEN, offsets)
     refused = await there.commit(group, offsets) if offsets else {}
+    # Of a group that never was taken over, what the cluster has beside that may be of consumers of its own.
+    if not refused and (await here.mark(group)).is_adopted:
+        gone = sorted(set(await there.committed(group)) - set(offsets))
+        refused = await there.remove(group, gone) if gone else {}
     if refused:
         return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
     outcome = _OUTCOMES[await here.give_back(group, offsets)]

@@ -97,6 +97,19 @@ class UpstreamGroups:
             )
         return refused
 
+    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Delete offsets of a group without members, and return the partitions that were refused, with their errors.
+
+        What is not there is no error. Raises UpstreamError: Denied where the group has members or the user no right.
+        """
+        refused: dict[TopicPartition, int] = {}
+        for start in range(0, len(places), self._offsets_per_commit):
+            part = places[start : start + self._offsets_per_commit]
+            refused |= await self._cluster.patiently(
+                f"deleting offsets of group {group}", partial(self._remove, group, part)
+            )
+        return refused
+
     # --- one attempt each ---
 
     async def _list_at(self, node_id: int) -> list[ListedGroup]:
@@ -188,6 +201,25 @@ class UpstreamGroups:
                 )
         return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
 
+    async def _remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        from protocol.messages import OffsetDeleteRequest
+
+        kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+        topics: dict[str, Any] = {}
+        for place in places:
+            topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
+            topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
+        request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
+        response = await self._ask(group, ApiKey.OFFSET_DELETE, request)
+        if response.error_code != ErrorCode.GROUP_ID_NOT_FOUND:  # else they have expired since they were read
+            self._check(group, response.error_code, None, f"deleting offsets of group {group}")
+        return {
+            TopicPartition(topic.name, part.partition_index): part.error_code
+            for topic in response.topics
+            for part in topic.partitions
+            if part.error_code not in _REMOVED
+        }
+
     async def _ask(self, group: GroupId, api: ApiKey, request: Any) -> Any:
         return await self._cluster.call_coordinator(group, UpstreamQuestion.of(api, request))
 
@@ -197,6 +229,8 @@ class UpstreamGroups:
         check(code, message, doing)
 
 
+_REMOVED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""The second of a topic that the cluster has deleted: its offsets go with it."""
 _WHOLE_GROUP: Final = frozenset(
     {
         *_REFUSED_IN_FULL,

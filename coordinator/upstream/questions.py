@@ -21,8 +21,11 @@ NEEDED: Final = {
     ApiKey.OFFSET_COMMIT: VersionRange(8, 9),
 }
 """The versions that this room asks with: Kafka 3.0 has the oldest of all of them."""
-OPTIONAL: Final = {ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1)}
-"""What newer brokers have, and older ones have nothing to say about: KIP-848."""
+OPTIONAL: Final = {
+    ApiKey.CONSUMER_GROUP_DESCRIBE: VersionRange(0, 1),
+    ApiKey.OFFSET_DELETE: VersionRange(0, 0),
+}
+"""What newer brokers have, and older ones have nothing to say about (KIP-848); and what is seldom asked."""
 
 
 @dataclass(frozen=True, slots=True)

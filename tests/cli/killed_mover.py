@@ -19,7 +19,7 @@ from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups
 
-QUESTIONS = ("mark", "has", "adopt", "offsets", "give_back", "state", "committed", "commit")
+QUESTIONS = ("mark", "has", "adopt", "offsets", "give_back", "state", "committed", "commit", "remove")
 
 
 class Asked:

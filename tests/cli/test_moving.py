@@ -114,6 +114,19 @@ def test_there_and_back(gateway: Gateway) -> None:
     assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
 
 
+def test_what_is_deleted_here_is_not_given_back(gateway: Gateway) -> None:
+    gateway.commit("shrunk", {0: 3, 1: 5})
+    gateway.moved("adopt", "--group", "shrunk")
+    base = int(gateway.service.settings["gateway.port.base"])
+    at = ("--bootstrap", f"127.0.0.1:{base + 1}")
+    delete = [*groupkeeper(), "groups", "delete-offsets", "shrunk", "--topic", "t:1", "--execute", *at]
+    done = subprocess.run(delete, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    left = {("t", 0): 3}
+    assert gateway.moved("give-back", "--group", "shrunk") == {"shrunk": ("given back", left)}
+    assert gateway.there("shrunk") == left
+
+
 def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
     consumer = ck.Consumer(
         {"bootstrap.servers": gateway.kafka.bootstrap(), "group.id": "live", "auto.offset.reset": "earliest"}

@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -86,6 +86,9 @@ class Played:
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is written to the cluster")
+
+    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        raise AssertionError("nothing is deleted there")
 
 
 class Process:

@@ -8,7 +8,7 @@ move it out there is one at a time, for which the command holds a lock.
 
 import random
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -122,6 +122,15 @@ class World:
 
         return await self._asked(store)
 
+    async def remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        def forget() -> dict[TopicPartition, int]:
+            for place in places:
+                if place not in self.refused:
+                    self.there.pop(place, None)
+            return {place: self.refused[place] for place in places if place in self.refused}
+
+        return await self._asked(forget)
+
     async def _asked(self, effect: Callable[[], T]) -> T:
         await turn()
         answer = effect()
@@ -189,6 +198,13 @@ class Play:
         self._begin()
         if self.world.marked:
             self._commit(self.world.here, number)
+
+    def delete_here(self, number: int) -> None:
+        """One offset, or the group."""
+        if self.world.marked:
+            for place in PLACES[number % 2 :]:
+                self.world.here.pop(place, None)
+                self.truth.pop(place, None)
 
     def _begin(self) -> None:
         """What is nowhere begins here."""
@@ -259,7 +275,7 @@ class Play:
 
 ACTIONS = [
     *("join_there", "commit_there", "leave_there", "join_here", "commit_here", "leave_here", "leave_here"),
-    *("start_adopting", "start_adopting", "start_giving", "kill", "expire"),
+    *("start_adopting", "start_adopting", "start_giving", "kill", "expire", "delete_here"),
     *["step"] * 20,
 ]
 PLAYS = 200
@@ -385,3 +401,23 @@ def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:
 
 def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
     assert finish(give_back_group(World(), World(), GROUP)).outcome is GivenBack.NOTHING
+
+
+def test_what_was_deleted_here_is_gone_at_the_cluster_as_well() -> None:
+    world = World(there={place: Offset(5) for place in PLACES}, here={PLACES[0]: Offset(9)}, marked=True)
+    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
+    assert world.there == {PLACES[0]: Offset(9)}
+
+
+def test_a_deletion_that_the_cluster_refuses_keeps_the_group_here() -> None:
+    refused: dict[TopicPartition, int] = {PLACES[1]: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True, refused=refused)
+    result = finish(give_back_group(world, world, GROUP))
+    assert (result.outcome, result.refused) == (GivenBack.REFUSED, refused)
+    assert world.marked
+
+
+def test_what_the_cluster_has_of_a_group_that_never_was_taken_over_stays_there() -> None:
+    world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)})
+    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
+    assert world.there == {PLACES[0]: Offset(9), PLACES[1]: Offset(5)}
