@@ -108,8 +108,8 @@ def handle_in_steps(
     return response
 
 
-Decided = list[tuple[Decision, list[int]]]
-"""The parts of a long commit, each with the places in the request of what it takes."""
+Decided = list[tuple[Decision, list[int], list[Topic]]]
+"""The parts of a long commit: what each takes, the places of that in the request, and the topics of what it stores."""
 
 
 def _decide_parts(node: Node, request: OffsetCommitRequest, version: int) -> Generator[None, None, Decided]:
@@ -123,7 +123,8 @@ def _decide_parts(node: Node, request: OffsetCommitRequest, version: int) -> Gen
             _decide(node, request, topic, version, now, decided)
             if len(decided.taken) > taken:
                 places.append(place)
-        decisions.append((decided, places))
+        topics = [node.catalogue.topics_by_name[commits.topic] for commits in decided.stored]
+        decisions.append((decided, places, topics))
         yield
     return decisions
 
@@ -135,11 +136,11 @@ def _commit_parts(
     found = _find_group(node, request, ctx)
     error = _NONE if isinstance(found, KeptGroup) else found
     if error is _NONE:
-        error = yield from fit_together(node.settings, [decided.stored for decided, _ in decisions])
+        error = yield from fit_together(node.settings, [decided.stored for decided, _, _ in decisions])
     answers = Answers()
-    for decided, places in decisions:
+    for decided, places, topics in decisions:
         if error is _NONE:
-            _drop_deleted(node, decided)
+            _drop_deleted(node, decided, topics)
             # The session counts from now: a heartbeat of the member may have come since the last part.
             error = _commit(node, request, ctx, decided, node.door.clock.now())
         if error is not _NONE:
@@ -149,9 +150,12 @@ def _commit_parts(
     return answers
 
 
-def _drop_deleted(node: Node, decided: Decision) -> None:
-    """Topics that were deleted meanwhile are as if they had been deleted after the commit."""
-    there = [commits.topic in node.catalogue for commits in decided.stored]
+def _drop_deleted(node: Node, decided: Decision, topics: list[Topic]) -> None:
+    """Topics that were deleted meanwhile are as if they had been deleted after the commit.
+
+    Others of their names have nothing to do with it.
+    """
+    there = [topic.id in node.catalogue.topics_by_id for topic in topics]
     decided.stored = list(compress(decided.stored, there))
     decided.answers = list(compress(decided.answers, there))
 

@@ -265,13 +265,16 @@ async def test_what_a_failed_flush_refuses_is_refused_in_turns(tmp_path: Path) -
     assert edge.unsent.total_bytes == 0
 
 
-async def test_a_topic_that_is_deleted_between_the_parts_gets_no_offsets(edge: Edge) -> None:
+@pytest.mark.parametrize("made_anew", [False, True])
+async def test_a_topic_that_is_deleted_between_the_parts_gets_no_offsets(edge: Edge, made_anew: bool) -> None:
     client = edge.connect()
     topics = [*wide(1_000), hot.OffsetCommitRequestTopic(name="narrow-1", partitions=rows(1))]
     client.send(request(topics))
     await until_stored(edge, 100)
     edge.node.catalogue_store.change(lambda draft: draft.delete("narrow-1"), lambda _outcome: None)
     edge.thread.run_all()
+    if made_anew:
+        create(edge, {"narrow-1": 1})
     answered = (await answer(client)).topics
     assert {part.error_code for topic in answered for part in topic.partitions} == {0}
     assert ("narrow-1", 0) not in committed(edge)
