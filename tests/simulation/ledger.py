@@ -176,13 +176,15 @@ class Ledger:
                 "an offset is given once",
                 f"partition {partition}: {batch.base_offset} after {book.end_offset}",
             )
-        # A node that is alone has no others beside it: its partitions move in simulations only.
-        if batch.leader_epoch < book.leader_epoch and not self._world.is_alone:
+        if batch.leader_epoch < book.leader_epoch:
             raise Broken(
                 "a leader epoch never goes back",
                 f"partition {partition}: {batch.leader_epoch} after {book.leader_epoch}",
             )
-        book.end_offset, book.leader_epoch = batch.end_offset, batch.leader_epoch
+        book.end_offset = batch.end_offset
+        # A node that is alone has no others beside it: its partitions move in simulations only, which nothing notes.
+        if not self._world.is_alone:
+            book.leader_epoch = batch.leader_epoch
         for key, value in batch.records:
             if isinstance(key, OffsetKey):
                 self._offset(book, key, value, batch)

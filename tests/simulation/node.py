@@ -27,7 +27,15 @@ from storage.settings import LogSettings
 from tests.simulation.disk import ProcessDisk
 from tests.simulation.loop import Process
 from tests.simulation.machine import SimulatedThread
-from tests.simulation.settings import CLUSTER_ID, JOURNAL_STEP_BYTES, PARTITIONS, ROOT, TOPIC
+from tests.simulation.settings import (
+    CLUSTER_ID,
+    JOURNAL_STEP_BYTES,
+    PARTITIONS,
+    ROOT,
+    TOPIC,
+    WIDE_PARTITIONS,
+    WIDE_TOPIC,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -163,7 +171,7 @@ class Host:
             await app.start()
             await unwatched(app)
             assert app.server is not None
-            await create_topic(app.server.node.catalogue_store, body.machine)
+            await create_topics(app.server.node.catalogue_store, body.machine, wide=world.is_wide)
         except (CannotStart, StorageError) as error:
             world.note(f"{body.name} cannot start: {error}")
             body.end()
@@ -185,7 +193,7 @@ class Host:
     def ended(self, body: Body) -> None:
         """A process has ended by itself or was killed, and something may have to start it again."""
         self.node.app = None
-        self.world.later(self.world.rng.expovariate(1), self.boot)
+        self.world.later(self.world.rng.expovariate(1), self.world.boot)
 
     def end_all(self) -> None:
         """Everything ends at once."""
@@ -234,8 +242,8 @@ def small(settings: LogSettings) -> LogSettings:
     return msgspec.structs.replace(settings, journal_step_bytes=JOURNAL_STEP_BYTES)
 
 
-async def create_topic(store: CatalogueKeeper, machine: Machine) -> None:
-    """The topic that members consume, where it is missing. Raises StorageError."""
+async def create_topics(store: CatalogueKeeper, machine: Machine, *, wide: bool) -> None:
+    """The topics that stay, where they are missing. Raises StorageError."""
     if TOPIC in store.catalogue:
         return
     loop_done = Waiter()
@@ -243,6 +251,8 @@ async def create_topic(store: CatalogueKeeper, machine: Machine) -> None:
     def create(draft: Draft) -> None:
         if TOPIC not in draft:
             draft.create(TOPIC, PARTITIONS, topic_id=machine.new_topic_id())
+            if wide:
+                draft.create(WIDE_TOPIC, WIDE_PARTITIONS, topic_id=machine.new_topic_id())
 
     store.change(create, loop_done.settle)
     await loop_done.wait()

@@ -18,6 +18,9 @@ TOPIC: Final = "work"
 PARTITIONS: Final = 6
 SIDE_TOPIC: Final = "aside"
 """Comes and goes, and no member subscribes to it."""
+WIDE_TOPIC: Final = "wide"
+WIDE_PARTITIONS: Final = 950
+"""So many that a commit to all of them is handled in slices."""
 SESSION_MS: Final = 10_000
 REBALANCE_MS: Final = 15_000
 HEARTBEAT_S: Final = 3.0
@@ -51,8 +54,13 @@ NODES: Final = (1, 1, 2, 3)
 def chosen(rng: Random, **fixed: Any) -> Settings:
     """The settings of a world."""
     flush = rng.choice(["always", "always", "os"])
-    workers = rng.choice(NODES)
+    workers = chosen_workers(rng)
     if workers == 1 and rng.random() < PRIVATE_SHARE:
         # As behind a gateway, whose cluster nobody asks for anything: groups may begin without a mark.
         fixed |= {"upstream_bootstrap_servers": (Address("10.9.9.9", 9092),), "gateway_adopt": "off"}
     return msgspec.structs.replace(SETTINGS, log_flush=flush, workers=workers, **fixed)
+
+
+def chosen_workers(rng: Random) -> int:
+    """How many nodes a world has, from some start on."""
+    return rng.choice(NODES)

@@ -21,7 +21,7 @@ from storage.errors import StorageError
 from storage.recovery.shared import SharedDirectory
 from tests.simulation.history import Broken
 from tests.simulation.lines import Line, connect
-from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topic, small, unwatched
+from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topics, small, unwatched
 from tests.simulation.settings import CLUSTER_ID, ROOT
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class SupervisedHost:
             supervisor = Supervisor(settings, world.loop, body.machine, launch, shared, meta.cluster_id)
             self._supervisor = supervisor
             await supervisor.start()
-            await create_topic(supervisor.store, body.machine)
+            await create_topics(supervisor.store, body.machine, wide=world.is_wide)
         except (StorageError, WorkerFailed) as error:
             world.note(f"{body.name} cannot start: {error}")
             self.end_all()
@@ -177,7 +177,7 @@ class SupervisedHost:
         """A worker's end is its supervisor's business; without a supervisor the kernel ends the workers, too."""
         if body is self.body:
             self.end_all()
-            self.world.later(self.world.rng.expovariate(1), self.boot)
+            self.world.later(self.world.rng.expovariate(1), self.world.boot)
 
     def end_all(self) -> None:
         """Everything ends at once."""

@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from coordinator.config import Settings
 from protocol.names import Partition
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
@@ -30,9 +32,10 @@ from tests.simulation.machine import SimulatedClock, Slowness
 from tests.simulation.members import Member
 from tests.simulation.network import OUTSIDE, Network
 from tests.simulation.node import Body, Host, SimulatedNode
-from tests.simulation.settings import ROOT, chosen
+from tests.simulation.settings import ROOT, chosen, chosen_workers
 from tests.simulation.troubles import Troubles
 from tests.simulation.vandals import Vandal
+from tests.simulation.wide import WideCommitter
 from tests.simulation.workers import SupervisedHost
 from tests.storage.faulty import Crash
 
@@ -41,6 +44,11 @@ POWER_SHARE = 0.7
 """How many of the crashes take the power along, where that may lose nothing."""
 HEARD_S = 30.0
 """After so long the first workers have heard of the topic that stays, and what was answered before has arrived."""
+CHANGING_SHARE = 0.4
+CHANGE_SHARE = 0.4
+"""In how many worlds, and at how many starts of them, `workers` is another number than before."""
+WIDE_SHARE = 0.25
+"""In how many worlds many offsets are committed at once, which takes time."""
 CALM_S = 45.0
 """After the last trouble; by its end everything must be served again."""
 LOOK_S = 0.5
@@ -84,13 +92,21 @@ class World:
         self.late_commits = 0
         self.has_topic = False
         """Whether the topic that all consume was made once: it stays from then on."""
-        self.host: Host | SupervisedHost = Host(self) if self.is_alone else SupervisedHost(self)
+        self.host = self._new_host()
         self.troubles = Troubles(self)
         self._checks = random.Random(f"{seed}/checks")
+        self._setups = random.Random(f"{seed}/setups")
+        changes, is_wide = (self._setups.random() < share for share in (CHANGING_SHARE, WIDE_SHARE))
+        self._changes = changes and not self.settings.is_gateway
+        self.is_wide = is_wide
+        """Whether there is a topic of many partitions, and who commits to all of them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._failed_starts = 0
         self._closing = self._closed = False
+
+    def _new_host(self) -> Host | SupervisedHost:
+        return Host(self) if self.is_alone else SupervisedHost(self)
 
     # --- what clients ask ---
 
@@ -138,6 +154,17 @@ class World:
         """Something is broken: the run ends."""
         self._failure = self._failure or error
 
+    def boot(self) -> None:
+        """Start what runs on the machine, where nothing does; perhaps with another number of workers."""
+        if self._changes and self._setups.random() < CHANGE_SHARE:
+            workers = chosen_workers(self._setups)
+            if workers != self.settings.workers:
+                self.note(f"workers = {workers}")
+                self.history.counts["changes of workers"] += 1
+                self.settings = msgspec.structs.replace(self.settings, workers=workers)
+                self.host = self._new_host()
+        self.host.boot()
+
     def outside(self, call: Callable[..., None], *arguments: Any) -> None:
         """Call soon, on behalf of no node."""
         self.loop.call_soon(call, *arguments, context=OUTSIDE)
@@ -156,7 +183,7 @@ class World:
         if lost_power:
             self.host.end_all()
             self.disk.lose_power()
-            self.later(self.rng.expovariate(1), self.host.boot)
+            self.later(self.rng.expovariate(1), self.boot)
         else:
             self.host.ended(body)
 
@@ -168,7 +195,7 @@ class World:
         if self._closing:
             self._closed = True
             return
-        self.later(self.rng.expovariate(1), self.host.boot)
+        self.later(self.rng.expovariate(1), self.boot)
 
     def could_not_start(self, error: Exception) -> None:
         """The host gave up starting: it may be the disk's fault, for a while."""
@@ -275,6 +302,8 @@ class World:
             clients += [Committer(self, f"committer-{number}-{i}", f"simple-{number}") for i in range(2)]
         if self.settings.is_gateway:
             clients += [Adopter(self, "adopter", "moved"), Mover(self, "mover", "moved")]
+        if self.is_wide:
+            clients += [WideCommitter(self, f"wide-{i}", "wide") for i in range(2)]
         clients += [Deleter(self, f"deleter-{i}", "deleted") for i in range(2)]
         for number, static in ((0, False), (1, True), (2, False)):
             clients += [
