@@ -3,7 +3,7 @@
 
 from msgspec.structs import asdict
 
-from coordinator.catalogue.fitting import refuse_half_done
+from coordinator.catalogue.fitting import refuse_unfit
 from coordinator.config import Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
@@ -23,7 +23,7 @@ def open_log(settings: Settings, machine: Machine) -> tuple[LogManager, MetaProp
     """Open the data directory: lock it and recover what a crash has left. Raises CannotStart."""
     fs = machine.fs
     try:
-        refuse_half_done(fs, settings.data_dir)
+        refuse_unfit(fs, settings)
         log_manager = LogManager.open(settings.data_dir, log_settings(settings), fs)
     except StorageError as error:
         raise CannotStart(str(error)) from error

@@ -140,7 +140,9 @@ class NodeCollector(Collector):
             yield log.DISK_SIZE.family(space.size)
 
     def _upstream_metrics(self) -> Iterator[Metric]:
-        """In front of a Kafka cluster: which of its brokers answer; how many there are bounds the label."""
+        """In front of a Kafka cluster: whether it answers, and which brokers; how many there are bounds the label."""
+        if self.stats.upstream_up is not None:
+            yield node.UPSTREAM_UP.family(self.stats.upstream_up)
         if self.stats.upstream_brokers:
             up = node.UPSTREAM_BROKER_UP.family()
             for broker, answers in self.stats.upstream_brokers.items():

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue import file_format
+from coordinator.catalogue import file_format, known_cluster
 from coordinator.catalogue.file import FILE_NAME
 from coordinator.config import Settings
 from coordinator.telemetry.logs import get_logger
@@ -35,6 +35,22 @@ def fit_to_data(fs: FileSystem, settings: Settings) -> Settings:
         return settings
     log.info("the number of partitions is taken from the data directory", partitions=there, default=given)
     return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
+
+
+def refuse_unfit(fs: FileSystem, settings: Settings) -> None:
+    """Raise StorageError where an import was interrupted, or where a gateway's groups would lose their cluster.
+
+    Without the cluster there are neither its logins nor its rights, and topics that clients make or delete meanwhile
+    would take the offsets of the cluster's with them at the next start as a gateway.
+    """
+    refuse_half_done(fs, settings.data_dir)
+    if settings.is_gateway or not fs.exists(settings.data_dir / known_cluster.FILE_NAME):
+        return
+    reason = (
+        "the groups here are those of a Kafka cluster, and upstream.bootstrap.servers is not set: set it, "
+        "or name another data.dir (docs/gateway.md says how to go on without the cluster)"
+    )
+    raise StorageError(settings.data_dir / known_cluster.FILE_NAME, reason)
 
 
 def refuse_half_done(fs: FileSystem, data_dir: Path) -> None:

@@ -12,6 +12,9 @@ BROKERS: Final = 1_000
 """Ports from `gateway.port.base` on that are kept for brokers; a cluster whose ids are higher uses more."""
 
 
+_DEFAULTS: Final = Settings()
+
+
 def check_together(settings: Settings, origins: Mapping[str, str]) -> None:
     """Raise ConfigError for the first mistake; `origins` says where each setting that is no default was written."""
     _Checks(settings, origins).all()
@@ -36,6 +39,7 @@ class _Checks:
             self._gateway_addresses()
             self._gateway_tls()
         else:
+            self._no_gateway()
             self._told_address()
 
     def _session_timeouts(self) -> None:
@@ -66,6 +70,14 @@ class _Checks:
         if (settings.advertise or settings.listen).is_wildcard:
             shown = self._shown(setting)
             raise ConfigError(f"clients cannot connect to {shown}: set advertise to the HOST:PORT they use")
+
+    def _no_gateway(self) -> None:
+        """A gateway that lost its cluster's address must not become a node by itself, open to everybody."""
+        for key in self._origins:
+            of_gateway = key.startswith(("gateway.", "upstream."))
+            attribute = key.replace(".", "_")
+            if of_gateway and getattr(self._settings, attribute) != getattr(_DEFAULTS, attribute):
+                raise ConfigError(f"{self._shown(key)} needs upstream.bootstrap.servers")
 
     def _login(self) -> None:
         settings = self._settings

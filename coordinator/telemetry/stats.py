@@ -122,6 +122,9 @@ class Stats:
         self.partitions_gained = 0
         self.partitions_lost = 0
         self.worker_restarts = 0
+        self.upstream_up: bool | None = (
+            None  # whether the newest look at the cluster succeeded; None without one
+        )
         self.upstream_brokers: dict[int, bool] = {}  # by id, whether it answers
         self.partition_loads = 0
         self.partition_load_failures = 0

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from coordinator.catalogue import known_cluster
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
@@ -25,7 +26,6 @@ from coordinator.upstream.differences import Difference, SeenTopic
 from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
-from coordinator.workers import known_cluster
 from coordinator.workers.cluster_changes import again, changes_of
 from coordinator.workers.gateways import ClusterUnusable
 from coordinator.workers.topic_changes import apply_changes

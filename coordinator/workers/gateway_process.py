@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coordinator.catalogue import known_cluster
 from coordinator.config import Address, Settings
 from coordinator.gateway.adoption import Adoption
 from coordinator.gateway.book import OurNode
@@ -15,7 +16,7 @@ from coordinator.gateway.gateway import Gateway
 from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
-from coordinator.workers import known_cluster, messages
+from coordinator.workers import messages
 from coordinator.workers.own_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, Surroundings
 from protocol.errors import ErrorCode

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from coordinator.catalogue.fitting import refuse_half_done
+from coordinator.catalogue.fitting import refuse_unfit
 from coordinator.config import ConfigError, Settings
 from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine, real_machine
@@ -59,7 +59,7 @@ async def open_directory(settings: Settings, machine: Machine) -> tuple[SharedDi
     deadline = loop.time() + ORPHANS_WAIT_S
     while True:
         try:
-            refuse_half_done(fs, settings.data_dir)
+            refuse_unfit(fs, settings)
             shared, settled = SharedDirectory.open(settings.data_dir, log_settings(settings), fs)
             break
         except DirectoryLocked as locked:

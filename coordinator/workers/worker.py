@@ -130,6 +130,7 @@ class WorkerApp(App):
     def see_upstream(self, state: UpstreamState) -> None:
         """This is how the cluster is."""
         self.upstream = state
+        self.stats.upstream_up = state.cluster_id is not None and state.error is None
         if state.offsets_topic is not None:
             self.catalogue_store.take_offsets_topic(*state.offsets_topic)
         self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}

@@ -126,6 +126,7 @@ def test_the_page_explains_exactly_what_is_shown(service: Service) -> None:
         # and these only where they are asked for
         "groupkeeper_group_offset_commits_total",
         "groupkeeper_group_rebalances_total",
+        "groupkeeper_upstream_up",
         "groupkeeper_upstream_broker_up",
     }
     assert shown - explained == set()

@@ -273,7 +273,7 @@ async def test_every_metric_is_explained_and_in_base_units(running: Running) -> 
 
 async def test_the_page_has_the_right_type_and_labels(naming: Running) -> None:
     assert not await (await naming.client()).commit("committer", 0, 1)
-    naming.app.stats.upstream_brokers = {1: True}  # as behind a gateway
+    naming.app.stats.upstream_up, naming.app.stats.upstream_brokers = True, {1: True}  # as behind a gateway
     explained = {
         name: (kind, set(re.findall(r"`(\w+)`", labels)))
         for name, kind, labels in re.findall(

@@ -29,6 +29,17 @@ def test_without_brokers_there_is_no_gateway() -> None:
     assert not load(assignments=["upstream.bootstrap.servers="]).is_gateway
 
 
+@pytest.mark.parametrize("setting", ["gateway.port.base=20000", *LOGIN])
+def test_a_gateways_settings_without_its_cluster_are_refused(setting: str) -> None:
+    """A lost address of the cluster must not make a node by itself, which asks nobody for a password."""
+    with pytest.raises(ConfigError, match=r"\(--set\) needs upstream\.bootstrap\.servers$"):
+        load(assignments=[setting])
+
+
+def test_a_gateways_settings_that_are_the_defaults_need_no_cluster() -> None:
+    assert not load(assignments=["gateway.workers=1", "upstream.bootstrap.servers="]).is_gateway
+
+
 @pytest.mark.parametrize("written", ["h", "h:0", ":9092", "h:1,h", "h:1;g:2", ","])
 def test_what_is_no_list_of_brokers_is_refused(written: str) -> None:
     with pytest.raises(ConfigError, match="expected HOST:PORT,HOST:PORT"):
@@ -112,4 +123,4 @@ def test_our_own_ids_stay_numbers_that_kafka_has() -> None:
 
 
 def test_what_only_a_gateway_minds_is_no_mistake_without_one() -> None:
-    assert load(assignments=["listen=127.0.0.1:10000", *LOGIN]).listen.port == 10_000
+    assert load(assignments=["listen=127.0.0.1:10000"]).listen.port == 10_000

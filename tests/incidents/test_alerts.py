@@ -79,6 +79,22 @@ BY_HAND: Final[Mapping[str, ByHand]] = {
     "GroupkeeperWorkerDies": ByHand(
         {"groupkeeper_worker_restarts_total": "0+0x9 1+1x4 5+0x30"}, ["14m"], ["9m", "30m"]
     ),
+    "GroupkeeperDown": ByHand(
+        {'up{job="groupkeeper"}': "1+0x9 0+0x9 1+0x9", 'up{job="node"}': "0+0x30"},
+        ["11m", "19m"],
+        ["9m", "10m", "20m"],
+    ),
+    "GroupkeeperClusterAway": ByHand(
+        {"groupkeeper_upstream_up": "1+0x9 0+0x9 1+0x9"}, ["12m", "19m"], ["9m", "11m", "20m"]
+    ),
+    "GroupkeeperGroupsNotTakenOver": ByHand(
+        {
+            'groupkeeper_gateway_adoptions_total{outcome="live"}': "0+0x9 0+5x20 100+0x30",
+            'groupkeeper_gateway_adoptions_total{outcome="adopted"}': "0+5x60",
+        },
+        ["16m", "30m"],
+        ["9m", "14m", "40m"],
+    ),
     "GroupkeeperBrokerAway": ByHand(
         {'groupkeeper_upstream_broker_up{broker="1"}': "1+0x9 0+0x9 1+0x9"},
         ["12m", "19m"],

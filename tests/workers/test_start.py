@@ -64,3 +64,17 @@ def test_a_damaged_file_of_leaders_stops_the_start(tmp_path: Path) -> None:
     ended = serve("data", "127.0.0.1:0", cwd=tmp_path)
     assert ended.returncode == 1
     assert last_line(ended).startswith("groupkeeper: data/leaders.json: ")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_gateways_directory_is_not_served_without_its_cluster(tmp_path: Path, workers: int) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "upstream.json").write_text('{"version": 1, "cluster_id": "5L6g3nShT-eMCtK--X86sw"}')
+    ended = serve("data", "127.0.0.1:0", f"workers={workers}", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert last_line(ended) == (
+        "groupkeeper: data/upstream.json: the groups here are those of a Kafka cluster, and upstream.bootstrap.servers "
+        "is not set: set it, or name another data.dir (docs/gateway.md says how to go on without the cluster)"
+    )
+    assert {file.name for file in data.iterdir()} <= {"upstream.json", ".lock"}

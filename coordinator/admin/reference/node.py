@@ -89,6 +89,13 @@ LOOP_STALLS: Final = Counter(
     "times",
     more="The worker is not killed for that. " + SUPERVISED,
 )
+UPSTREAM_UP: Final = Gauge(
+    "groupkeeper_upstream_up",
+    "Whether the cluster has answered the newest look at it.",
+    "1 or 0",
+    since=NOW,
+    more="Only in front of a Kafka cluster. It is 0 from the start on until the cluster answers; `/ready` says why.",
+)
 UPSTREAM_BROKER_UP: Final = Gauge(
     "groupkeeper_upstream_broker_up",
     "Whether a broker of the cluster answers the gateway.",

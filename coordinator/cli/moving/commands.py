@@ -129,11 +129,11 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
 
 
 async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[Moved]") -> None:
+    from coordinator.catalogue import known_cluster
     from coordinator.cli.moving.private import PrivateNodes
     from coordinator.upstream.cluster import UpstreamCluster
     from coordinator.upstream.config import config_from
     from coordinator.upstream.groups import UpstreamGroups
-    from coordinator.workers import known_cluster
     from storage.disk.filesystem import RealFileSystem
 
     with PrivateNodes(settings.data_dir, timeout_s) as here:
