@@ -4,7 +4,7 @@
 import errno
 from pathlib import Path
 
-from coordinator.telemetry.incidents import REMIND_MS, Incidents
+from coordinator.telemetry.incidents import OPEN_MAX, REMIND_MS, Incidents
 from coordinator.telemetry.logs import get_logger
 from storage.cleaner.work import Job, Result, clean
 from storage.disk.filesystem import RealFileSystem
@@ -37,6 +37,16 @@ def test_a_reminder_comes_each_minute_with_how_long_and_how_often() -> None:
         ("info", "fine again", {"seconds": 129, "times": 130}),
         ("error", "bad", {"reason": "anew"}),
     ]
+
+
+def test_of_very_many_incidents_the_oldest_are_forgotten() -> None:
+    with captured() as lines:
+        incidents = Incidents(get_logger("test"), lambda: 0, "warning")
+        for number in range(OPEN_MAX + 1):
+            incidents.fails(number, "bad")
+        for number in (OPEN_MAX, 0):
+            incidents.fails(number, "bad", number=number)
+    assert lines.lines[OPEN_MAX + 1 :] == [("warning", "bad", {"number": 0})]
 
 
 def errors(lines: LogLines) -> list[str]:

@@ -15,8 +15,10 @@ from rich.text import Text
 from coordinator.telemetry.escaping import escape_unprintable, escape_unseen
 from coordinator.workers.orders import Answer
 
-WIDTH_WITHOUT_TERMINAL: Final = 100_000
-"""A pipe has no width: nothing is wrapped, so that grep and awk see whole lines."""
+PADDED_MAX: Final = 100
+"""Into a pipe no column is padded further than this: one name of 30 KB must not make each line as long."""
+LINES_MAX: Final = 3
+"""A row with a value of more lines than these does not decide how a terminal shows the other rows."""
 ABSENT: Final = "-"
 GAP: Final = 3
 """How many spaces stand between columns."""
@@ -52,23 +54,47 @@ Cell = str | int | None
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows below their columns' names, without lines between them.
 
-    Where the terminal is too narrow for a row, each value has a line of its own, and nothing is cut or folded.
+    Where the terminal is too narrow for a row, each value has a line of its own, and nothing is cut or folded. Rows
+    with a value of several lines stand so behind the others, which may still be a table. Into a pipe each row is a
+    line, however long.
     """
-    console = Console(file=sys.stdout)
-    width = console.width if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
     cells = [[shown(value) for value in row] for row in rows]
-    if not _fits(columns, cells, width):
-        sys.stdout.write(as_records(columns, cells))
+    if not sys.stdout.isatty():
+        sys.stdout.write(_as_lines(columns, cells))
         return
-    console.width = width
+    console = Console(file=sys.stdout)
+    too_wide: list[list[str]] = []
+    rest: list[list[str]] = []
+    for row in cells:
+        (too_wide if max(map(cell_len, row)) > LINES_MAX * console.width else rest).append(row)
+    if rest or not too_wide:
+        fits = _fits(columns, rest, console.width)
+        sys.stdout.write(_as_table(console, columns, rest) if fits else as_records(columns, rest))
+    _gap(bool(rest and too_wide))
+    sys.stdout.write(as_records(columns, too_wide))
+
+
+def _as_lines(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A line for each row, for grep and awk; what is longer than its column pushes the rest of its line alone."""
+    widest = [min(max(map(cell_len, column)), PADDED_MAX) for column in zip(columns, *rows, strict=True)]
+    return "".join(
+        "".join(
+            cell + " " * (max(0, wide - cell_len(cell)) + GAP) for cell, wide in zip(row, widest, strict=True)
+        ).rstrip()
+        + "\n"
+        for row in (columns, *rows)
+    )
+
+
+def _as_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
-    for row in cells:
+    for row in rows:
         table.add_row(*map(Text, row))
     with console.capture() as captured:
         console.print(table)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
 def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> bool:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final
 
 from coordinator.gateway.coordinators import NotServed
+from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from coordinator.upstream.adoption import Adopted, Adopting, AdoptResult, There, adopt_group
 from coordinator.upstream.errors import UpstreamError
@@ -61,6 +62,7 @@ class Adoption:
         self._given_back: set[GroupId] = set()  # while they were being asked about
         self._refused: dict[GroupId, tuple[ErrorCode, int]] = {}  # with the millisecond until which it counts
         self._places = asyncio.Semaphore(AT_A_TIME)
+        self._incidents = Incidents(log, mono_ms, "warning")
 
     def adopt(self, groups: list[str], done: Done) -> bool:
         """Whether all of these are ours; else `done` is called, now or later, with NONE once they are, or why not."""
@@ -148,14 +150,14 @@ class Adoption:
             result = await adopt_group(self._here, self._there, group, take_live=self._take_live)
         except UpstreamError as error:
             self.counts["failed"] += 1
-            log.warning("a group cannot be taken over now", group=group, reason=str(error))
+            self._incidents.fails(group, "a group cannot be taken over now", group=group, reason=str(error))
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, None
         except NotServed as error:
             # Of an id that no group can have the coordinator says that itself.
             return (ErrorCode.NONE if error.code is ErrorCode.INVALID_GROUP_ID else error.code), None
         except OSError as error:
             self.counts["failed"] += 1
-            log.warning("a coordinator does not answer", group=group, reason=str(error))
+            self._incidents.fails(group, "a coordinator does not answer", group=group, reason=str(error))
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
         self._count(group, result)
         served = result.outcome.may_be_served
@@ -165,10 +167,14 @@ class Adoption:
         outcome = result.outcome
         self.counts["failed" if outcome is Adopted.BUSY else outcome.name.lower()] += 1
         if outcome is Adopted.LIVE:
-            log.warning(
+            self._incidents.fails(
+                group,
                 "a group has members at the cluster, and stays there until they are gone",
                 group=group,
                 members=None if result.state is None else result.state.members,
             )
-        elif outcome is Adopted.ADOPTED:
+            return
+        if outcome.may_be_served:
+            self._incidents.is_over(group, "a group can be served again", group=group)
+        if outcome is Adopted.ADOPTED:
             log.info("a group was taken over", group=group, offsets=len(result.offsets))

@@ -12,7 +12,11 @@ from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import broker_context, shake_hands
 from coordinator.runtime.sockets import STREAM, UNIX, send_at_once
+from coordinator.telemetry.incidents import Incidents
+from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint, ProxyHeader, encode_proxy_header
+
+log = get_logger("gateway")
 
 Unconnected: TypeAlias = "Callable[[int], socket]"
 
@@ -37,6 +41,19 @@ class Dialer:
         self._timeout_s = config.connect_timeout_ms / 1000
         self._unconnected = unconnected
         self._tls = broker_context(config)
+        self._incidents = Incidents(log, lambda: int(loop.time() * 1000), "warning")
+        self.failures = 0
+        """How often a connection could not be made."""
+
+    def failed(self, name: str, error: Exception) -> None:
+        """A connection could not be made: count it, and say so once, and then each minute."""
+        self.failures += 1
+        reason = str(error) or type(error).__name__
+        self._incidents.fails(name, "cannot connect", to=name, reason=reason)
+
+    def reached(self, name: str) -> None:
+        """A connection was made."""
+        self._incidents.is_over(name, "can connect again", to=name)
 
     async def broker(self, address: Address) -> Dialed:
         """Connect to a broker, with TLS where that is wanted. Raises OSError."""

@@ -54,6 +54,10 @@ class Entrance:
         self._broker_routes = PortRoutes(house.book, gate, beside, ours=False, message_bytes_max=bytes_max)
         self._our_routes = PortRoutes(house.book, gate, beside, ours=True, message_bytes_max=bytes_max)
         self._admission = Admission(config.max_connections, config.max_connections_per_ip)
+        self.accepted = 0
+        """How many clients were let in, those that then failed to shake hands, too."""
+        self.refused = 0
+        """How many were not, as there were too many already."""
         self._listening: dict[int, Listening] = {}  # by the node's id
         self._tls = client_context(config)
         self._names: Names | None = None
@@ -107,8 +111,11 @@ class Entrance:
 
     def _accepted(self, port: Port | None, sock: socket, peer: Endpoint) -> None:
         if not self._admission.admit(peer.host):
+            self.refused += 1
             sock.close()
-        elif self._tls is not None:
+            return
+        self.accepted += 1
+        if self._tls is not None:
             try:
                 sock.getpeername()  # where that fails, wrapping would lose the descriptor
                 wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)

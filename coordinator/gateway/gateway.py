@@ -4,7 +4,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from socket import socket
-from typing import Final
+from typing import Final, NamedTuple
 
 from coordinator.config import Address
 from coordinator.gateway.beside import Beside
@@ -28,6 +28,15 @@ IDLE_CHECKS: Final = 10
 """So often within the idle time it is looked who has been idle for all of it."""
 
 Discovered = Callable[[int, Address], None]
+
+
+class Counts(NamedTuple):
+    """What a gateway's process has had to do with clients, since it began but for `open`."""
+
+    open: int
+    accepted: int
+    refused: int
+    unreached: int
 
 
 class Gateway:
@@ -126,6 +135,12 @@ class Gateway:
     def ports(self) -> dict[int, int]:
         """Where it listens, by the id of the node that clients find there."""
         return self._entrance.ports
+
+    @property
+    def counts(self) -> Counts:
+        """Connections: open now, taken, refused because of a limit, and those of ours that could not be made."""
+        entrance = self._entrance
+        return Counts(len(self.relays), entrance.accepted, entrance.refused, self.dialer.failures)
 
     def _discover(self, node_id: int, address: Address) -> None:
         log.info("an answer names an unknown broker", broker=node_id, address=str(address))

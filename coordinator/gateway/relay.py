@@ -208,8 +208,9 @@ class Relay:
             try:
                 sock, preface = await dial()
             except (OSError, ValueError) as error:  # of a name that can be none, ValueError
-                log.warning("cannot connect", to=name, reason=str(error) or type(error).__name__)
+                self._house.dialer.failed(name, error)
             else:
+                self._house.dialer.reached(name)
                 wire.connected(sock, preface)
                 return
         if not choices:

@@ -2,13 +2,15 @@
 """What fails again and again has a line when it begins, one each minute, and one when it is over."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from coordinator.telemetry.logs import Logger
 
 REMIND_MS: Final = 60_000
+OPEN_MAX: Final = 10_000
+"""So many incidents are known at a time; of more the oldest are forgotten, and begin anew."""
 
 
 class _Incident(msgspec.Struct):
@@ -20,34 +22,47 @@ class _Incident(msgspec.Struct):
 class Incidents:
     """Things of one part of a node that fail, by any key; `now_ms` is a monotonic clock."""
 
-    def __init__(self, log: Logger, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, log: Logger, now_ms: Callable[[], int], level: Literal["warning", "error"] = "error"
+    ) -> None:
+        """`level` is that of the lines on what fails."""
         self._log = log
+        self._level = level
         self._now_ms = now_ms
         self._open: dict[Hashable, _Incident] = {}
 
     def begin(self, key: Hashable) -> None:
         """Something fails, and another line has said so."""
-        now_ms = self._now_ms()
-        self._open.setdefault(key, _Incident(now_ms, now_ms))
+        if key not in self._open:
+            self._opened(key, self._now_ms())
 
     def fails(self, key: Hashable, event: str, **fields: Any) -> None:
-        """Something fails, or fails again: log it at error, unless that was done within the last minute."""
+        """Something fails, or fails again: log it, unless that was done within the last minute."""
         now_ms = self._now_ms()
         incident = self._open.get(key)
         if incident is None:
-            self._open[key] = _Incident(now_ms, now_ms)
-            self._log.error(event, **fields)
+            self._opened(key, now_ms)
+            self._write(event, **fields)
             return
         incident.times += 1
         if now_ms - incident.told_ms >= REMIND_MS:
             incident.told_ms = now_ms
-            self._log.error(event, **fields, **_extent(incident, now_ms))
+            self._write(event, **fields, **_extent(incident, now_ms))
 
     def is_over(self, key: Hashable, event: str, **fields: Any) -> None:
         """Something succeeds: if it has failed before, log at info how long that took, and how often it failed."""
         incident = self._open.pop(key, None)
         if incident is not None:
             self._log.info(event, **fields, **_extent(incident, self._now_ms()))
+
+    def _opened(self, key: Hashable, now_ms: int) -> None:
+        if len(self._open) >= OPEN_MAX:
+            del self._open[next(iter(self._open))]
+        self._open[key] = _Incident(now_ms, now_ms)
+
+    def _write(self, event: str, **fields: Any) -> None:
+        write = self._log.warning if self._level == "warning" else self._log.error
+        write(event, **fields)
 
 
 def _extent(incident: _Incident, now_ms: int) -> dict[str, Any]:

@@ -96,7 +96,7 @@ async def start_admin(address: Address | None, parts: GatewayParts, machine: Mac
     PlatformCollector(registry=registry)
     gateway, adoption, _ = parts
     registry.register(
-        GatewayCollector(lambda: len(gateway.relays), adoption.counts if adoption is not None else {})
+        GatewayCollector(lambda: gateway.counts, adoption.counts if adoption is not None else {})
     )
     admin = AdminServer(
         Page(registry, _nothing, machine.clock.nanos), lambda: {"ready": True, "complete": True}

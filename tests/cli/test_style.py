@@ -205,6 +205,29 @@ def test_on_a_narrow_terminal_nothing_is_cut(node: FakeNode) -> None:
     assert wide[1].startswith(LONG)
 
 
+def test_one_enormous_name_leaves_the_table_of_the_others_as_it_is(node: FakeNode) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(
+        ("a", "Stable"), ("x" * 30_000, "Empty"), ("z", "Empty")
+    )
+    shown = on_a_terminal("groups", "list", "--bootstrap", node.bootstrap, columns=80)
+    table, _, record = shown.partition("\n\n")
+    assert [line.split()[:2] for line in table.splitlines()] == [
+        ["GROUP", "STATE"],
+        ["a", "Stable"],
+        ["z", "Empty"],
+    ]
+    assert record.splitlines()[:2] == [f"GROUP          {'x' * 30_000}", "STATE          Empty"]
+
+
+def test_one_enormous_name_makes_no_other_line_of_a_pipe_long(node: FakeNode, groupkeeper: Command) -> None:
+    node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(
+        ("a", "Stable"), ("x" * 30_000, "Empty"), ("z", "Empty")
+    )
+    lines = groupkeeper("groups", "list", "--bootstrap", node.bootstrap).stdout.splitlines()
+    assert [line.split()[1] for line in lines] == ["STATE", "Stable", "Empty", "Empty"]
+    assert sorted(map(len, lines))[2] < 200 < len(lines[2])
+
+
 def test_every_value_of_a_description_is_on_a_line_of_its_own_where_it_is_narrow(node: FakeNode) -> None:
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[member(LONG, {"orders": [0, 1]})])
     node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={0: 50})

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MS, Adoption
 from coordinator.gateway.coordinators import NotServed
+from coordinator.telemetry.incidents import REMIND_MS
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
     GroupState,
@@ -24,6 +25,7 @@ from coordinator.upstream.errors import Unreachable
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from tests.support.idle import idle
+from tests.support.log_lines import captured
 
 NONE = ErrorCode.NONE
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -200,6 +202,26 @@ async def test_a_live_group_is_refused_and_looked_at_again_after_a_moment(played
     assert played.asked["g"] == 1
     process.now_ms = REFUSED_MS
     assert await process.ask("g") is NONE
+
+
+async def test_a_group_that_cannot_be_taken_over_has_a_line_each_minute_and_one_at_the_end(
+    played: Played,
+) -> None:
+    with captured() as lines:
+        process = Process(played)
+        played.states["g"] = LIVE
+        for _ in range(REMIND_MS // REFUSED_MS + 1):
+            assert await process.ask("g") is LOADING
+            process.now_ms += REFUSED_MS
+        del played.states["g"]
+        assert await process.ask("g") is NONE
+    live = "a group has members at the cluster, and stays there until they are gone"
+    assert lines.lines == [
+        ("warning", live, {"group": "g", "members": 1}),
+        ("warning", live, {"group": "g", "members": 1, "seconds": 60, "times": 121}),
+        ("info", "a group can be served again", {"group": "g", "seconds": 60, "times": 121}),
+        ("info", "a group was taken over", {"group": "g", "offsets": 1}),
+    ]
 
 
 async def test_a_live_group_is_taken_where_that_is_wanted(played: Played) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from struct import pack
 
 from coordinator.config import Address
+from coordinator.gateway.gateway import Counts
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -31,6 +32,8 @@ from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, Peer, asked, 
 from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
 from tests.protocol.schemas import Values, sample
+from tests.support.log_lines import captured
+from tests.support.ports import free_port_run
 
 FETCH = FetchRequest(version=4, topics=[], forgotten_topics_data=[])
 HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m"))
@@ -275,11 +278,28 @@ async def test_our_node_finds_another_broker_where_one_is_down(tmp_path: Path) -
             assert await (await house.broker.peer()).frame() == sent[4:]
 
 
+async def test_a_broker_that_is_gone_is_counted_and_has_one_line_until_it_is_back(tmp_path: Path) -> None:
+    with captured() as lines:
+        async with housed(tmp_path) as house:
+            address = Address("127.0.0.1", free_port_run(1))
+            house.gateway.set_brokers({BROKER_ID: address})
+            for _ in range(3):
+                assert await (await house.client()).ended()
+            assert house.gateway.counts.unreached == 3
+            assert lines.events.count("cannot connect") == 1
+            with socket.create_server(("127.0.0.1", address.port)):
+                await house.client()
+                await eventually(lambda: lines.fields("can connect again"), "a connection")
+    (over,) = lines.fields("can connect again")
+    assert (over["to"], over["times"]) == (str(address), 3)
+
+
 async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> None:
     async with housed(tmp_path, max_connections_per_ip=2) as house:
         first, second = await house.client(), await house.client(OUR_ID)
         await house.broker.peer()
         assert await (await house.client()).ended()
+        assert house.gateway.counts == Counts(open=2, accepted=2, refused=1, unreached=0)
         await second.close()
         await eventually(lambda: len(house.gateway.relays) == 1, "one connection")
         third = await house.client()

@@ -90,6 +90,23 @@ LAG_UNKNOWN_OFFSETS: Final = Gauge(
 GATEWAY_CONNECTIONS: Final = Gauge(
     "groupkeeper_gateway_connections", "Open connections of clients.", "connections", since=NOW
 )
+GATEWAY_ACCEPTED: Final = Counter(
+    "groupkeeper_gateway_connections_accepted_total",
+    "Connections of clients that were taken.",
+    "connections",
+    more="Those whose TLS handshake then failed count, too.",
+)
+GATEWAY_REFUSED: Final = Counter(
+    "groupkeeper_gateway_connections_refused_total",
+    "Connections of clients that were closed at once because of `max.connections` or `max.connections.per.ip`.",
+    "connections",
+)
+GATEWAY_CONNECT_FAILURES: Final = Counter(
+    "groupkeeper_gateway_connect_failures_total",
+    "Connections to brokers, or to our own nodes, that could not be made for a client.",
+    "connections",
+    more="Each closed the client's connection, unless there was another place to connect to; the log names the place.",
+)
 GATEWAY_ADOPTIONS: Final = Counter(
     "groupkeeper_gateway_adoptions_total",
     "Attempts to take a group over from the cluster.",
@@ -117,7 +134,7 @@ OF_LAG: Final = Section(
 )
 OF_PROCESSES: Final = Section(
     "A gateway's processes",
-    (GATEWAY_CONNECTIONS, GATEWAY_ADOPTIONS),
+    (GATEWAY_CONNECTIONS, GATEWAY_ACCEPTED, GATEWAY_REFUSED, GATEWAY_CONNECT_FAILURES, GATEWAY_ADOPTIONS),
     "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"
     "[gateway.md](gateway.md#when-something-is-away) says at which ports.",
     "Elsewhere",
