@@ -46,6 +46,10 @@ MEMBERS: Final[tuple[AnyApi, ...]] = (
 """What only the coordinator of a group answers."""
 COORDINATED: Final[tuple[AnyApi, ...]] = (*MEMBERS, list_groups.API)
 """What our nodes answer."""
+NO_DIRECTORY: Final = "no-records"
+"""A directory of our nodes for those who ask: Java's clients take a node without any for one that refuses to say."""
+DELETE: Final = 1
+"""The operation of IncrementalAlterConfigs that takes a setting away."""
 DECLARED: Final = Capabilities((*COORDINATED, find_coordinator.API))
 
 
@@ -106,12 +110,18 @@ def empty(frame: bytes) -> bytes:
 @cache
 def _empty_body(api_key: int, version: int) -> bytes:
     fields: dict[ApiKey, dict[str, list[object]]] = {
-        ApiKey.DESCRIBE_LOG_DIRS: {"results": []},
+        ApiKey.DESCRIBE_LOG_DIRS: {"results": [_no_directory(version)]},
         ApiKey.LIST_TRANSACTIONS: {"unknown_state_filters": [], "transaction_states": []},
         ApiKey.LIST_GROUPS: {"groups": []},
     }
     response = classes(api_key)[1](version=version, **fields[ApiKey(api_key)])
     return codec_for(api_key, version).encode_response(response)
+
+
+def _no_directory(version: int) -> object:
+    return classes(ApiKey.DESCRIBE_LOG_DIRS)[1].DescribeLogDirsResult(
+        version=version, error_code=0, log_dir=NO_DIRECTORY, topics=[]
+    )
 
 
 def nothing_set(frame: bytes, resources: Sequence[Any]) -> bytes:
@@ -135,6 +145,37 @@ def nothing_set(frame: bytes, resources: Sequence[Any]) -> bytes:
     response = kind(version=version, throttle_time_ms=0, results=results)
     flexible = has_flexible_response_header(ApiKey.DESCRIBE_CONFIGS, codec.flexible)
     return encode_response(header.correlation_id, codec.encode_response(response), flexible)
+
+
+def nothing_altered(frame: bytes, resources: Sequence[Any]) -> bytes:
+    """The answer to an IncrementalAlterConfigs of these nodes of ours. Raises ProtocolError.
+
+    To take settings away is done at once, since none is set: kafka-reassign-partitions does so at every node when it
+    ends a throttle, and stops at the first that refuses. To set one is INVALID_REQUEST.
+    """
+    version = route_of(frame) & 0xFFFF
+    codec = codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, version)
+    header, _ = decode_request_header(frame, codec.flexible)
+    kind = classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
+    make = kind.AlterConfigsResourceResponse
+    refused = [any(each.config_operation != DELETE for each in resource.configs) for resource in resources]
+    responses = [
+        make(
+            version=version,
+            error_code=ErrorCode.INVALID_REQUEST if refusal else ErrorCode.NONE,
+            error_message=_not_set_here(resource.resource_name) if refusal else None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, refusal in zip(resources, refused, strict=True)
+    ]
+    response = kind(version=version, throttle_time_ms=0, responses=responses)
+    flexible = has_flexible_response_header(ApiKey.INCREMENTAL_ALTER_CONFIGS, codec.flexible)
+    return encode_response(header.correlation_id, codec.encode_response(response), flexible)
+
+
+def _not_set_here(node: str) -> str:
+    return f"{node} is a node of a gateway: its settings are in its own configuration file, and brokers have other ids"
 
 
 def unknown_api_versions(frame: bytes) -> bytes:

@@ -7,7 +7,7 @@ no client of a broker connects.) The other tables have what is done with some of
 of them is not offered, and ends its connection, as in Kafka.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -81,9 +81,9 @@ EMPTY_ON_OURS: Final = frozenset({ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACT
 """Tools ask every node for these, and would count the same things again."""
 
 NODE_RESOURCES: Final = frozenset({4, 8})
-"""A broker's settings and its loggers, as DescribeConfigs asks for them."""
+"""A broker's settings and its loggers, as requests about settings name them."""
 OF_NODES_BYTES_MAX: Final = 4_096
-"""A DescribeConfigs that is longer names more than a node, and so topics, of which brokers speak."""
+"""A request about settings that is longer names more than a node, and so topics, of which brokers speak."""
 
 GROUP: Final = 0
 KEY_TYPE_FROM: Final = 1
@@ -92,6 +92,9 @@ NEWEST_HEADER_BYTES_MAX: Final = 64 * 1024
 
 Gate = Callable[[ClientSession, Route, bytes], Verdict | None]
 """What has to be so before a request passes to a coordinator: a verdict on it, or None where it waits."""
+
+AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
+"""(a request about settings, the nodes of ours that it names) -> its answer."""
 
 
 class PortRoutes:
@@ -164,7 +167,9 @@ class PortRoutes:
         if self._ours and key in EMPTY_ON_OURS:
             return _empty
         if self._ours and key is ApiKey.DESCRIBE_CONFIGS:
-            return partial(_describe_configs, self._book)
+            return partial(_settings_of_nodes, self._book, answers.nothing_set)
+        if self._ours and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
+            return partial(_settings_of_nodes, self._book, answers.nothing_altered)
         return None
 
     def _ask_about_groups(self, key: ApiKey) -> Ask:
@@ -189,11 +194,13 @@ def _empty(_session: ClientSession, _route: Route, frame: bytes) -> Verdict:
     return Verdict(HERE, answers.empty(frame))
 
 
-def _describe_configs(book: Book, _session: ClientSession, asked: Route, frame: bytes) -> Verdict:
+def _settings_of_nodes(
+    book: Book, answer: AnswerOfNodes, _session: ClientSession, asked: Route, frame: bytes
+) -> Verdict:
     """Of nodes of ours alone, as tools ask that ask every node: nothing is set. A broker would refuse their ids."""
     if len(frame) > OF_NODES_BYTES_MAX:
         return Verdict(BROKER)
-    codec = codec_for(ApiKey.DESCRIBE_CONFIGS, asked.version)
+    codec = codec_for(asked.api_key, asked.version)
     _, pos = decode_request_header(frame, codec.flexible)
     request: Any = codec.decode_request(frame, pos)
     ours = {str(node_id) for node_id in book.nodes}
@@ -202,7 +209,7 @@ def _describe_configs(book: Book, _session: ClientSession, asked: Route, frame: 
         for each in request.resources
     ):
         return Verdict(BROKER)
-    return Verdict(HERE, answers.nothing_set(frame, request.resources))
+    return Verdict(HERE, answer(frame, request.resources))
 
 
 def _not_coordinator(beside: Beside, session: ClientSession, _route: Route, frame: bytes) -> Verdict | None:

@@ -13,7 +13,12 @@ from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader, encode_request_header, route
-from protocol.messages import ApiVersionsRequest, DescribeConfigsRequest, SaslHandshakeRequest
+from protocol.messages import (
+    ApiVersionsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    SaslHandshakeRequest,
+)
 from tests.gateway.house import BROKER_ID, OUR_ID, Peer, asked, housed, passes
 from tests.gateway.peers import AT_ONCE
 from tests.gateway.whole import Whole
@@ -22,6 +27,7 @@ from tests.support.raw import RawConnection
 MIB: Final = 1024 * 1024
 TOPIC: Final = 2
 BROKER: Final = 4
+SET, DELETE = 0, 1
 """Kinds of resources that have settings."""
 NOT_OFFERED: Final = {
     ApiKey.ADD_OFFSETS_TO_TXN: "the transaction's end would not reach our groups",
@@ -139,6 +145,31 @@ async def test_a_node_of_ours_has_no_settings_for_tools_that_ask_every_node(tmp_
         (result,) = codec_for(ApiKey.DESCRIBE_CONFIGS, 1).decode_response(answer, 4).results
         told = (result.error_code, result.resource_type, result.resource_name, result.configs)
         assert told == (0, BROKER, str(OUR_ID), [])
+
+
+@pytest.mark.parametrize(
+    ("operations", "error"),
+    [([DELETE], 0), ([DELETE, DELETE], 0), ([SET], ErrorCode.INVALID_REQUEST), ([DELETE, SET], 42)],
+    ids=["one goes", "two go", "one is set", "one goes, one is set"],
+)
+async def test_only_to_take_settings_of_a_node_of_ours_away_succeeds(
+    tmp_path: Path, operations: list[int], error: int
+) -> None:
+    """kafka-reassign-partitions --verify ends throttles at every node, and leaves them where one node refuses."""
+    make = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [
+        make.AlterableConfig(version=1, name=f"setting-{number}", config_operation=operation, value="1")
+        for number, operation in enumerate(operations)
+    ]
+    resource = make(version=1, resource_type=BROKER, resource_name=str(OUR_ID), configs=configs)
+    request = IncrementalAlterConfigsRequest(version=1, resources=[resource], validate_only=False)
+    async with housed(tmp_path) as house:
+        client = await house.client(OUR_ID)
+        client.send(asked(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, request))
+        answer = await client.frame()
+        (result,) = codec_for(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1).decode_response(answer, 5).responses
+        assert (result.error_code, result.resource_type, result.resource_name) == (error, BROKER, str(OUR_ID))
+        assert (result.error_message or "").startswith(f"{OUR_ID} is a node of a gateway" if error else "")
 
 
 @pytest.mark.parametrize(
