@@ -25,6 +25,7 @@ from coordinator.upstream.config import config_from
 from coordinator.upstream.differences import Difference, SeenTopic
 from coordinator.upstream.ends import UpstreamEnds
 from coordinator.upstream.errors import UpstreamError
+from coordinator.upstream.missed import REASON, MissedBrokers
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.workers.cluster_changes import again, changes_of
 from coordinator.workers.gateways import ClusterUnusable
@@ -88,6 +89,7 @@ class ClusterFeed:
         """The cluster's, by id."""
         self.state = UpstreamState(self._noted)
         self._left_out: dict[str, SeenTopic] = {}  # topics of the cluster that are not in the catalogue
+        self._missed = MissedBrokers(asyncio.get_running_loop().time)
         self._errors: dict[int, str] = {}  # of brokers that do not answer
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -202,6 +204,7 @@ class ClusterFeed:
 
     def _brokers_changed(self, brokers: Mapping[int, UpstreamBroker]) -> None:
         self.brokers = tuple(view.Broker(b.node_id, b.host, b.port) for _, b in sorted(brokers.items()))
+        self._missed.change(brokers)
         log.info(
             "the cluster's brokers", brokers={b.node_id: str(Address(b.host, b.port)) for b in self.brokers}
         )
@@ -241,6 +244,7 @@ class ClusterFeed:
             )
             for broker in self.brokers
         ]
+        brokers += [BrokerState(each.node_id, str(each.address), REASON) for each in self._missed.brokers()]
         seen = self._monitor.topics.get(OFFSETS_TOPIC)
         offsets_topic = None if seen is None else (seen.topic_id, seen.partitions)
         state = UpstreamState(self._cluster.cluster_id, error, brokers, offsets_topic)

@@ -109,7 +109,9 @@ def test_there_and_back(gateway: Gateway) -> None:
     assert gateway.moved("give-back", *group, "--dry-run") == {
         "there-and-back": ("would be given back", offsets)
     }
-    assert gateway.moved("give-back", *group) == {"there-and-back": ("given back", offsets)}
+    code, out, err = gateway.run("give-back", *group, "--json")
+    assert (code, results(out)) == (0, {"there-and-back": ("given back", offsets)})
+    assert "asked for through the gateway, if only to describe it, is taken over again" in err
     assert gateway.there("there-and-back") == offsets, "what was here counts"
     assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
 

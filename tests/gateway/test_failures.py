@@ -71,6 +71,8 @@ def lose_a_broker(three: Whole, applications: Applications) -> None:
     three.cluster.kill9(KILLED)
     applications.all_read_on("records without a broker", 25)
     wait_until(lambda: KILLED not in leaders(three, applications), what="other leaders")
+    # It is in no metadata any more, and is shown all the same.
+    wait_until(lambda: three.ready()["upstream"]["brokers"][str(KILLED)]["error"], what="its error")
     three.cluster.restart(KILLED)
     applications.all_read_on("records with the broker back")
 

@@ -102,7 +102,7 @@ UPSTREAM_BROKER_UP: Final = Gauge(
     "1 or 0",
     ("broker",),
     since=NOW,
-    more="Only in front of a Kafka cluster.",
+    more="Only in front of a Kafka cluster. One that has gone from its metadata is shown with 0 for half an hour.",
 )
 
 SECTION: Final = Section("The node", described(globals()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, say
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, say, tell
 from coordinator.cli.options import Json
 from coordinator.config import Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from coordinator.upstream.groups import UpstreamGroups
 
 LOCK_FILE: Final = "moving.lock"
+TAKEN_AGAIN: Final = (
+    "start their consumers at the brokers now, and look at these groups there: "
+    "a group that is asked for through the gateway, if only to describe it, is taken over again"
+)
 
 Group = Annotated[
     list[str] | None, typer.Option(metavar="GROUP", help="The id of a group; repeatable.", show_default=False)
@@ -108,7 +112,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
     """Do it, and say what was done, even if it could not be brought to an end."""
     import asyncio
 
-    from coordinator.cli.moving.results import print_results
+    from coordinator.cli.moving.results import GIVEN, print_results
     from coordinator.upstream.errors import UpstreamError
     from storage.errors import StorageError
 
@@ -120,6 +124,8 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
         stopped = str(error)
     if done or stopped is None:
         print_results(done, json=json)
+    if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):
+        tell(TAKEN_AGAIN, err=True)
     if stopped is not None:
         raise CommandError(stopped)
     left = sum(not each.moved for each in done)

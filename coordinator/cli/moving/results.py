@@ -20,6 +20,8 @@ DONE: Final = frozenset(
     {Adopted.ADOPTED, Adopted.ALREADY, Adopted.VACANT, GivenBack.GIVEN, GivenBack.NOTHING}
 )
 FAILED: Final = "failed"
+GIVEN: Final = GivenBack.GIVEN.value
+"""The result of a group that the cluster has again."""
 
 
 class MovedOffset(msgspec.Struct, frozen=True):
