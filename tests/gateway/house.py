@@ -21,6 +21,7 @@ from protocol.apis import ApiKey
 from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
+from tests.support.idle import idle
 from tests.support.ports import free_port_run
 
 BROKER_ID = 1
@@ -69,6 +70,12 @@ class Peer:
     async def close(self) -> None:
         """Close this side."""
         self.writer.close()
+
+    def abort(self) -> None:
+        """Close at once: what is only closed goes on sending, and would still be open once the event loop is gone."""
+        transport = self.writer.transport
+        if transport.get_write_buffer_size() or not transport.is_closing():
+            transport.abort()
 
 
 def asked(api: ApiKey, version: int, request: Any, correlation_id: int = 1) -> bytes:
@@ -122,11 +129,11 @@ class Accepting:
         return await asyncio.wait_for(self._peers.get(), 10)
 
     def stop(self) -> None:
-        """Close, with every connection."""
+        """Close, with every connection, whatever was not sent yet."""
         if self._server is not None:
             self._server.close()
         for peer in self._all:
-            peer.writer.close()
+            peer.abort()
 
 
 class House:
@@ -172,10 +179,12 @@ class House:
     async def stop(self) -> None:
         """End all of it."""
         await self.gateway.stop()
-        self.broker.stop()
-        self.coordinator.stop()
         for client in self._clients:
-            client.writer.close()
+            client.abort()
+        for _ in range(2):  # a connection may have been accepted, and its peer not be made yet
+            self.broker.stop()
+            self.coordinator.stop()
+            await idle()
 
 
 @asynccontextmanager
