@@ -16,8 +16,8 @@ from protocol.wire import INT32
 
 T = TypeVar("T")
 
-LONG_BYTES: Final = 16 * 1024
-"""What is shorter is done at once: some milliseconds at most."""
+LONG_BYTES: Final = 2 * 1024
+"""What is shorter is done at once: the dearest, 2,000 groups without a name, takes 15 ms."""
 
 
 class Computing(Generic[T]):

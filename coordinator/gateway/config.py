@@ -24,6 +24,10 @@ class GatewayConfig:
     """connections.max.idle.ms"""
     request_bytes_max: int
     """socket.request.max.bytes"""
+    kept_bytes_max: int = 256 * 1024 * 1024
+    """connections.unsent.max.bytes: what all connections of the process may keep."""
+    unread_ms_max: int = 60_000
+    """connections.unread.max.ms"""
     message_bytes_max: int = 1024 * 1024
     """message.max.bytes of our nodes, by which requests of groups may be longer."""
     connect_timeout_ms: int = 10_000

@@ -2,6 +2,7 @@
 """A gateway process: its ports, and the connections that come to them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from socket import socket
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.dialing import Dialer
 from coordinator.gateway.entrance import Entrance
+from coordinator.gateway.kept import Kept
 from coordinator.gateway.new_topics import NewTopics
 from coordinator.gateway.ports import BrokerPort
 from coordinator.gateway.relay import Port, Relay
@@ -24,8 +26,10 @@ from protocol.proxy_header import Endpoint
 
 log = get_logger("gateway")
 
-IDLE_CHECKS: Final = 10
-"""So often within the idle time it is looked who has been idle for all of it."""
+REASONS: Final = ("protocol", "unread", "room", "idle", "fault")
+"""For which a connection is closed."""
+CHECKS: Final = 10
+"""So often within the time for which a connection may be idle, or unread, it is looked who was that for all of it."""
 
 Discovered = Callable[[int, Address], None]
 
@@ -37,6 +41,8 @@ class Counts(NamedTuple):
     accepted: int
     refused: int
     unreached: int
+    closed: Mapping[str, int]
+    """By the reason."""
 
 
 class Gateway:
@@ -64,8 +70,13 @@ class Gateway:
         self.book = Book(config.place, self._discover)
         self.dialer = Dialer(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max
+        self.closed: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+        """How many connections were closed by this process, by the reason."""
+        self.kept = Kept(config.kept_bytes_max, self.closed)
         self.relays: set[Relay] = set()
         """The connections that are open."""
+        self._left: set[Relay] = set()
+        """Those whose client is gone, while another side may still be told so."""
         self._beside = Beside(lambda: machine.thread(loop, "groupkeeper-gate"))
         self.new_topics = NewTopics(loop.time, loop.call_later)
         """Topics that clients name here for the first time."""
@@ -74,7 +85,7 @@ class Gateway:
             gate = Rights(clock.mono_ms, cache_ms, self._beside, adopt, self.new_topics.settle).gate
         self._entrance = Entrance(self, machine, config, gate, self._beside)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._idle_check: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         self._started = False
 
     # --- what the supervisor says ---
@@ -112,7 +123,7 @@ class Gateway:
             self._entrance.listen_for_node(node)
         for node_id in self.brokers:
             self._entrance.listen_for_broker(node_id)
-        self._check_idle()
+        self._check()
 
     def stop_accepting(self) -> None:
         """Accept no more connections; those that are open go on."""
@@ -122,9 +133,9 @@ class Gateway:
     async def stop(self) -> None:
         """Accept no more connections, and close all that there are."""
         self.stop_accepting()
-        if self._idle_check is not None:
-            self._idle_check.cancel()
-        for relay in list(self.relays):
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+        for relay in [*self.relays, *self._left]:
             relay.abort()
         for task in list(self._tasks):
             task.cancel()
@@ -140,7 +151,9 @@ class Gateway:
     def counts(self) -> Counts:
         """Connections: open now, taken, refused because of a limit, and those of ours that could not be made."""
         entrance = self._entrance
-        return Counts(len(self.relays), entrance.accepted, entrance.refused, self.dialer.failures)
+        return Counts(
+            len(self.relays), entrance.accepted, entrance.refused, self.dialer.failures, self.closed
+        )
 
     def _discover(self, node_id: int, address: Address) -> None:
         log.info("an answer names an unknown broker", broker=node_id, address=str(address))
@@ -158,11 +171,15 @@ class Gateway:
         if isinstance(port, BrokerPort):
             relay.open_broker()
 
+    def left(self, relay: Relay) -> None:
+        """The client of this connection is gone."""
+        self.relays.discard(relay)
+        self._left.add(relay)
+        self._entrance.left(relay.peer)
+
     def gone(self, relay: Relay) -> None:
         """This connection is over."""
-        if relay in self.relays:
-            self.relays.discard(relay)
-            self._entrance.left(relay.peer)
+        self._left.discard(relay)
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run this until it ends, or the gateway does."""
@@ -171,10 +188,16 @@ class Gateway:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _check_idle(self) -> None:
-        idle_s = self._config.idle_ms / 1000
-        since_s = self.loop.time() - idle_s
-        idle = [relay for relay in self.relays if relay.last_active_s < since_s and relay.session.is_idle]
-        for relay in idle:
-            relay.finish()
-        self._idle_check = self.loop.call_later(idle_s / IDLE_CHECKS, self._check_idle)
+    def _check(self) -> None:
+        """Close who has asked nothing, or read nothing, for too long."""
+        now_s = self.loop.time()
+        idle_s, unread_s = self._config.idle_ms / 1000, self._config.unread_ms_max / 1000
+        for relay in list(self.relays):
+            if relay.unread_s(now_s) >= unread_s:
+                self.closed["unread"] += 1
+                log.warning("closing a connection that does not read its answers", peer=relay.peer_name)
+                relay.abort()
+            elif relay.last_active_s < now_s - idle_s and relay.session.is_idle:
+                self.closed["idle"] += 1
+                relay.finish()
+        self._check_timer = self.loop.call_later(min(idle_s, unread_s) / CHECKS, self._check)

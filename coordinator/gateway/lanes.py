@@ -17,6 +17,10 @@ from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 
 COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
 """The most of an answer that is kept to be rewritten: far more than any cluster has brokers."""
+REWRITTEN_AT_ONCE: Final = 50
+"""After so many answers that were rewritten, or read, of those that came together, others have their turn."""
+ANSWERS_BYTES_MAX: Final = 256 * 1024
+"""No request is taken while more of the answers that were made here wait for others."""
 
 _RESPONSE: Final = Struct(">ii").unpack_from  # the length, the correlation id
 _RESPONSE_BYTES: Final = 8
@@ -41,11 +45,13 @@ class Due:
 class Lane:
     """What is known of the connection to a broker or a coordinator."""
 
-    __slots__ = ("blocked", "inbox", "left", "queue")
+    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue")
 
     def __init__(self) -> None:
         self.queue: deque[Due] = deque()
         self.inbox: memoryview = NOTHING  # what has come and was not passed on
+        self.more = bytearray()  # what has come after it of an answer that is collected
+        self.missing = 0  # how much more has to come before it is looked at again
         self.left = 0  # bytes that are still to come of the answer that is being passed on
         self.blocked = False  # whether the inbox waits for the other lane's answer
 
@@ -53,11 +59,13 @@ class Lane:
 class Lanes:
     """What is still to be said to the client, by the broker, by a coordinator, and here."""
 
-    __slots__ = ("_outside", "alone", "lanes", "owed")
+    __slots__ = ("_answers_bytes", "_outside", "_rewritten", "alone", "lanes", "owed")
 
     def __init__(self, outside: Outside) -> None:
         self._outside: Outside = outside
         self.owed: deque[Due] = deque()
+        self._answers_bytes = 0  # of what was answered here and waits
+        self._rewritten = 0  # answers in this step
         self.lanes = (Lane(), Lane())
         self.alone: Due | None = None
         """Until it is answered no request is taken."""
@@ -65,7 +73,23 @@ class Lanes:
     @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
-        return sum(len(lane.inbox) for lane in self.lanes)
+        broker, coordinator = self.lanes
+        of_broker, of_coordinator = len(broker.inbox) + len(broker.more), len(coordinator.inbox)
+        return self._answers_bytes + of_broker + of_coordinator + len(coordinator.more)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much was answered here that waits that no request should be taken."""
+        return self._answers_bytes > ANSWERS_BYTES_MAX
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether others have their turn before `take` goes on."""
+        return self._rewritten >= REWRITTEN_AT_ONCE
+
+    def begin(self) -> None:
+        """A step begins."""
+        self._rewritten = 0
 
     def keep(self) -> None:
         """Copy what is left of buffers that are not ours."""
@@ -77,9 +101,10 @@ class Lanes:
         self._outside = NOWHERE
         self.alone = None
         self.owed.clear()
+        self._answers_bytes = 0
         for lane in self.lanes:
             lane.queue.clear()
-            lane.inbox = NOTHING
+            _empty(lane)
 
     # --- what is owed ---
 
@@ -100,8 +125,12 @@ class Lanes:
             self._outside.to_client(frame)
             return
         owed = Due(0, None)
-        owed.answer = frame
+        self._wait(owed, frame)
         self.owed.append(owed)
+
+    def _wait(self, owed: Due, answer: bytes) -> None:
+        owed.answer = answer
+        self._answers_bytes += len(answer)
 
     def lost(self, lane_number: int) -> bool:
         """A lane has ended: its answers become refusals; False where that cannot be, and nothing was changed."""
@@ -110,25 +139,34 @@ class Lanes:
             return False
         for owed in lane.queue:
             assert owed.refusal is not None, "see above"
-            owed.answer = owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            self._wait(owed, owed.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         lane.queue.clear()
-        lane.inbox = NOTHING
+        _empty(lane)
         lane.blocked = False  # what it held back is gone
         return True
 
     # --- what is said ---
 
-    def add(self, lane_number: int, data: memoryview) -> None:
-        """Bytes of a lane have come, which `take` looks at."""
+    def add(self, lane_number: int, data: memoryview) -> bool:
+        """Bytes of a lane have come; returns whether there is something for `take` in them."""
         lane = self.lanes[lane_number]
-        lane.inbox = data if not lane.inbox else memoryview(bytes(lane.inbox) + data)
+        if len(data) < lane.missing:  # joined seldom, or an answer in small pieces would be copied for each
+            lane.missing -= len(data)
+            lane.more += data
+            return False
+        if lane.inbox:
+            data = memoryview(b"".join((lane.inbox, lane.more, data)))
+            lane.more = bytearray()
+        lane.missing = 0
+        lane.inbox = data
+        return True
 
     def take(self) -> None:
         """Pass on what may leave now, of both lanes and of what was answered here."""
         while True:
             some = self._send_answers()
             for lane in self.lanes:
-                if lane.inbox and self._take(lane):
+                if lane.inbox and not lane.missing and self._take(lane):
                     some = True
             if not some:
                 return
@@ -138,7 +176,9 @@ class Lanes:
         some = False
         while self.owed and self.owed[0].answer is not None:
             owed = self.owed.popleft()
-            self._outside.to_client(owed.answer or b"")
+            answer = owed.answer or b""
+            self._answers_bytes -= len(answer)
+            self._outside.to_client(answer)
             if owed is self.alone:
                 self.alone = None
             some = True
@@ -162,7 +202,7 @@ class Lanes:
             if size - pos < _RESPONSE_BYTES:
                 break
             length, owed = self._expected(lane, data, pos)
-            if owed.done is None and owed is not self.owed[0]:
+            if self._must_wait(owed):
                 lane.blocked = True
                 break
             if owed.done is None and owed.rewrite is None:
@@ -170,6 +210,7 @@ class Lanes:
                 continue
             if pos > start:
                 self._outside.to_client(data[start:pos])
+            self._rewritten += 1
             taken = self._take_whole(lane, owed, data[pos : pos + LENGTH_BYTES + length], length)
             start = pos
             if not taken:
@@ -180,6 +221,12 @@ class Lanes:
             self._outside.to_client(data[start:pos])
         lane.inbox = data[pos:]
         return some
+
+    def _must_wait(self, owed: Due) -> bool:
+        """Whether others come before this answer: other answers, or other connections."""
+        if owed.done is None and owed is not self.owed[0]:
+            return True
+        return self.has_enough and (owed.done is not None or owed.rewrite is not None)
 
     def _expected(self, lane: Lane, data: memoryview, pos: int) -> tuple[int, Due]:
         """The length of the answer that begins here, and the request that it belongs to."""
@@ -200,6 +247,7 @@ class Lanes:
             raise FrameTooLarge(f"an answer of {length} bytes cannot be rewritten")
         if owed.done is not None:
             if len(data) < whole:
+                lane.missing = whole - len(data)
                 return 0
             lane.queue.popleft()
             owed.done(bytes(data))
@@ -208,6 +256,7 @@ class Lanes:
         rewritten = owed.rewrite(bytes(data))
         if rewritten is None:
             lane.blocked = len(data) == whole  # it waits for something else
+            lane.missing = min(whole - len(data), len(data))  # twice as much, as the head of it may do
             return 0
         head, taken = rewritten
         self._outside.to_client(head)
@@ -222,3 +271,10 @@ class Lanes:
         self.owed.popleft()
         if owed is self.alone:
             self.alone = None
+
+
+def _empty(lane: Lane) -> None:
+    """Forget what has come."""
+    lane.inbox = NOTHING
+    lane.more = bytearray()
+    lane.missing = 0

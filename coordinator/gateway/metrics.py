@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from coordinator.admin.reference.cluster import (
     GATEWAY_ACCEPTED,
     GATEWAY_ADOPTIONS,
+    GATEWAY_CLOSED,
     GATEWAY_CONNECT_FAILURES,
     GATEWAY_CONNECTIONS,
     GATEWAY_REFUSED,
@@ -31,6 +32,10 @@ class GatewayCollector(Collector):
         yield GATEWAY_ACCEPTED.family(counts.accepted)
         yield GATEWAY_REFUSED.family(counts.refused)
         yield GATEWAY_CONNECT_FAILURES.family(counts.unreached)
+        closed = GATEWAY_CLOSED.family()
+        for reason, count in counts.closed.items():
+            closed.add_metric([reason], count)
+        yield closed
         adoptions = GATEWAY_ADOPTIONS.family()
         for outcome, count in self._adoptions.items():
             adoptions.add_metric([outcome], count)

@@ -2,7 +2,8 @@
 """The sockets of one client connection, around its Session."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from functools import partial
 from socket import socket
 from typing import Protocol
@@ -10,6 +11,7 @@ from typing import Protocol
 from coordinator.config import Address
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialed, Dialer
+from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR, LANES, Bytes, Routes
 from coordinator.gateway.wire import Buffer, Wire
@@ -45,12 +47,17 @@ class House(Protocol):
     book: Book
     dialer: Dialer
     request_bytes_max: int
+    kept: Kept
+    closed: Counter[str]
 
     def spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         """Run this; the caller may cancel it."""
 
+    def left(self, relay: "Relay") -> None:
+        """This connection is over, and the client's socket is closed; others of it may not be yet."""
+
     def gone(self, relay: "Relay") -> None:
-        """This connection is over, and the client's socket is closed."""
+        """This connection is over, and all its sockets are closed."""
 
 
 class Relay:
@@ -67,15 +74,38 @@ class Relay:
         self._dialing: set[asyncio.Task[None]] = set()
         self._later: Callable[[], None] | None = None
         self._over = False
+        self._has_left = False
+        self._is_counted = False
         self.last_active_s = house.loop.time()
+        self._taken_s = self.last_active_s  # when the client was last seen to take its answers
+        self._taken_bytes = 0
         self._client.read(True)
         self._client.connected(sock)
 
     @property
     def waiting_bytes(self) -> int:
         """How much of what has come is kept, on all sides."""
-        wires = (self._client, *self._lanes)
-        return self.session.kept_bytes + sum(wire.waiting_bytes for wire in wires if wire is not None)
+        return self.session.kept_bytes + sum(wire.waiting_bytes for wire in self._wires())
+
+    @property
+    def peer_name(self) -> str:
+        """The client's address, for the log."""
+        return str(self.peer)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether all its sockets are closed."""
+        return all(wire.is_gone for wire in self._wires())
+
+    def _wires(self) -> Iterator[Wire]:
+        return (wire for wire in (self._client, *self._lanes) if wire is not None)
+
+    def unread_s(self, now_s: float) -> float:
+        """For how long the client has taken nothing of what waits for it; to be asked again and again."""
+        taken_bytes = self._client.sent_bytes
+        if not self._client.is_full or taken_bytes != self._taken_bytes:
+            self._taken_s, self._taken_bytes = now_s, taken_bytes
+        return now_s - self._taken_s
 
     # --- what the wires say ---
 
@@ -106,7 +136,10 @@ class Relay:
 
     def _leave(self) -> None:
         """A connection counts until the client's socket is closed, also where the client takes its time for that."""
-        if self._over and self._client.is_gone:
+        if self._over and self._client.is_gone and not self._has_left:
+            self._has_left = True
+            self._house.left(self)
+        if self._has_left and self.is_gone:
             self._house.gone(self)
 
     def _lane_ended(self, lane: int) -> None:
@@ -134,6 +167,15 @@ class Relay:
                     lanes_are_free = False
         # A client that does not read its answers may not ask for more: those made here pass no lane.
         self._client.read(session.wants_requests and lanes_are_free and not client_is_full)
+        if (
+            self._is_counted
+            or client_is_full
+            or not lanes_are_free
+            or session.kept_bytes >= COUNTED_FROM_BYTES
+        ):
+            count = self.waiting_bytes
+            self._is_counted = count >= COUNTED_FROM_BYTES
+            self._house.kept.keeps(self, count)
 
     # --- what the session says ---
 
@@ -165,6 +207,7 @@ class Relay:
 
     def broken(self, error: ProtocolError) -> None:
         """Somebody does not speak Kafka's protocol."""
+        self._house.closed["protocol"] += 1
         log.info("closing a connection that breaks the protocol", peer=str(self.peer), reason=str(error))
         if isinstance(error, NotKafka):
             self._client.write(error.answer)
@@ -172,6 +215,7 @@ class Relay:
 
     def failed(self) -> None:
         """A fault of ours, which this connection alone is to feel."""
+        self._house.closed["fault"] += 1
         log.exception("a connection has failed", peer=str(self.peer))
         self.abort()
 
@@ -214,7 +258,8 @@ class Relay:
                 wire.connected(sock, preface)
                 return
         if not choices:
-            log.warning("no coordinator is there to connect to", port=self._port.node_id)
+            wanted = "broker" if wire is self._lanes[BROKER] else "coordinator"
+            log.warning("nothing is there to connect to", wanted=wanted, port=self._port.node_id)
         wire.abort()
         if not self._over:
             self._lane_ended(self._lane_of(wire))
@@ -224,16 +269,14 @@ class Relay:
     def finish(self) -> None:
         """Close every side, once what was written to it has left."""
         if self._close():
-            for wire in (self._client, *self._lanes):
-                if wire is not None:
-                    wire.end()
+            for wire in self._wires():
+                wire.end()
 
     def abort(self) -> None:
         """Close every side at once."""
         self._close()
-        for wire in (self._client, *self._lanes):
-            if wire is not None:
-                wire.abort()
+        for wire in self._wires():
+            wire.abort()
 
     def _close(self) -> bool:
         if self._over:
@@ -241,6 +284,7 @@ class Relay:
         self._over = True
         self._later = None
         self.session.end()
+        self._house.kept.forget(self)
         for task in self._dialing:
             task.cancel()
         self._leave()

@@ -19,6 +19,8 @@ OWED_MAX: Final = 1_000
 """A client is read no further while so many of its requests wait for their answers."""
 ASKED_AT_ONCE: Final = 50
 """After so many requests that are asked about, of those that came together, others have their turn."""
+ASKED_BYTES_AT_ONCE: Final = 2 * 1024
+"""And after so many bytes of them: it is what they name that takes time."""
 
 _REQUEST: Final = Struct(">iIi").unpack_from  # the length, API key and version, the correlation id
 _REQUEST_BYTES: Final = 12
@@ -31,6 +33,7 @@ class Requests:
 
     __slots__ = (
         "_asked",
+        "_asked_bytes",
         "_bytes_max",
         "_found",
         "_inbox",
@@ -54,13 +57,19 @@ class Requests:
         self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
         self._asked = 0  # how many requests were asked about in this step
+        self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
         """Whether the first request of the inbox waits for `ClientSession.go_on`."""
 
     @property
     def wants_more(self) -> bool:
         """Whether the client should be read."""
-        return not self.is_waiting and self._lanes.alone is None and len(self._lanes.owed) < OWED_MAX
+        return not self.is_waiting and not self._owes_enough()
+
+    def _owes_enough(self) -> bool:
+        """Whether the next request has to wait for answers to those before it."""
+        lanes = self._lanes
+        return lanes.alone is not None or lanes.is_full or len(lanes.owed) >= OWED_MAX
 
     @property
     def kept_bytes(self) -> int:
@@ -84,7 +93,7 @@ class Requests:
 
     def begin(self) -> None:
         """A step begins, in which so many requests may be asked about."""
-        self._asked = 0
+        self._asked = self._asked_bytes = 0
 
     def add(self, data: memoryview) -> bool:
         """Bytes of the client have come; returns whether there is something for `take` in them."""
@@ -113,11 +122,11 @@ class Requests:
             if route is None:
                 break
             if route.ask is None:
-                if not self._pass(route, data, pos):
+                if not self._pass(client, route, data, pos):
                     break
                 continue
             end = _end(route, data, pos)
-            if not self._may_ask(client, end - size):
+            if not self._may_ask(client, end - pos, end - size):
                 break
             if pos > start:
                 self._outside.to_lane(BROKER, data[start:pos])
@@ -129,19 +138,21 @@ class Requests:
             self._outside.to_lane(BROKER, data[start:pos])
         self._inbox = data[pos:]
 
-    def _may_ask(self, client: ClientSession, missing: int) -> bool:
-        """Whether a request, of which so much is missing, may be asked about in this step.
+    def _may_ask(self, client: ClientSession, length: int, missing: int) -> bool:
+        """Whether a request of so many bytes, of which so many are missing, may be asked about in this step.
 
         After many of them others have a turn before that goes on.
         """
         if missing > 0:
             self._missing = missing
             return False
-        self._asked += 1
-        if self._asked > ASKED_AT_ONCE:
+        self._asked_bytes += length
+        if self._asked and (self._asked >= ASKED_AT_ONCE or self._asked_bytes > ASKED_BYTES_AT_ONCE):
             self.is_waiting = True
             self._outside.soon(client.go_on)
-        return not self.is_waiting
+            return False
+        self._asked += 1
+        return True
 
     def _next(self, data: memoryview, pos: int) -> Route | None:
         """What is done with the request that begins here; None where it is not there yet, or not its turn."""
@@ -149,7 +160,7 @@ class Requests:
             if len(data) - pos >= LENGTH_BYTES:
                 self._check_length(_LENGTH(data, pos)[0])
             return None
-        if self._lanes.alone is not None or len(self._lanes.owed) >= OWED_MAX:
+        if self._owes_enough():
             return None
         length, number, correlation_id = _REQUEST(data, pos)
         if not _SMALLEST_REQUEST <= length <= self._bytes_max:
@@ -173,14 +184,15 @@ class Requests:
             raise UnsupportedVersion(RequestHeader(api_key, version, correlation_id, None))
         return route
 
-    def _pass(self, route: Route, data: memoryview, pos: int) -> bool:
+    def _pass(self, client: ClientSession, route: Route, data: memoryview, pos: int) -> bool:
         """Begin to pass a request to the broker; False where more of it has to come to know whether it is answered."""
         length, _, correlation_id = _REQUEST(data, pos)
         has_answer = True if route.has_answer is None else route.has_answer(data[pos:])
         if has_answer is None:
             return False
         if has_answer:
-            self._lanes.owes(BROKER, Due(correlation_id, route.rewrite))
+            rewrite = route.rewrite if route.rewriting is None else route.rewriting(client)
+            self._lanes.owes(BROKER, Due(correlation_id, rewrite))
         self._left = LENGTH_BYTES + length
         return True
 

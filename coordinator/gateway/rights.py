@@ -23,6 +23,12 @@ T = TypeVar("T")
 
 REMEMBERED_MAX: Final = 10_000
 """How many rights a connection remembers, and twice that now and then."""
+REMEMBERED_ALWAYS: Final = 50
+"""And so many at least: members have a few."""
+REMEMBERED_IN_ALL_MAX: Final = 100_000
+"""How many all connections of a process remember: some 50 MB."""
+REMEMBERED_NAME_MAX: Final = 256
+"""Of a group with a longer name nothing is remembered; topics have none."""
 
 QUESTIONS_AT_ONCE: Final = 20
 """So many questions about one request are under way; one that names many groups has several about each."""
@@ -86,6 +92,13 @@ class Pending:
 
 
 @dataclass(slots=True, eq=False)
+class InAll:
+    """How many rights all connections of a process remember."""
+
+    count: int = 0
+
+
+@dataclass(slots=True, eq=False)
 class Known:
     """What is remembered of one connection."""
 
@@ -93,6 +106,7 @@ class Known:
     """With the millisecond until which it counts."""
     pending: Pending | None = None
     computing: Computing[object] | None = None
+    in_all: InAll = field(default_factory=InAll)
 
     def missing(self, rights: Iterable[Right], may: dict[Right, bool], now_ms: int) -> list[Right]:
         """Put what is known of these rights into `may`; return the others."""
@@ -107,18 +121,38 @@ class Known:
 
     def remember(self, allowed: dict[Right, bool], until_ms: int) -> None:
         """Keep what a broker said, in place of older things where it is much."""
-        if len(self.allowed) > REMEMBERED_MAX:
-            self.allowed.clear()
-        if len(allowed) <= REMEMBERED_MAX:
-            self.allowed.update((right, (may, until_ms)) for right, may in allowed.items())
+        lasting = {
+            right: (may, until_ms) for right, may in allowed.items() if len(right.name) <= REMEMBERED_NAME_MAX
+        }
+        if not self._has_room(len(lasting)):
+            self._forget()
+        if self._has_room(len(lasting)) and len(lasting) <= REMEMBERED_MAX:
+            before = len(self.allowed)
+            self.allowed.update(lasting)
+            self.in_all.count += len(self.allowed) - before
+
+    def _has_room(self, count: int) -> bool:
+        if len(self.allowed) + count <= REMEMBERED_ALWAYS:
+            return True
+        return len(self.allowed) <= REMEMBERED_MAX and self.in_all.count + count <= REMEMBERED_IN_ALL_MAX
+
+    def _forget(self) -> None:
+        self.in_all.count -= len(self.allowed)
+        self.allowed = {}
+
+    def end(self) -> None:
+        """The connection is over."""
+        self._forget()
 
 
-def known_of(session: ClientSession) -> Known:
-    """What is remembered of this connection."""
+def known_of(session: ClientSession, in_all: InAll | None = None) -> Known:
+    """What is remembered of this connection; `in_all` counts what is of several."""
     known = session.memory
     if known is None:
         known = session.memory = Known()
     assert isinstance(known, Known), "nobody else remembers anything"
+    if in_all is not None:
+        known.in_all = in_all
     return known
 
 
@@ -139,13 +173,14 @@ class Rights:
         self._cache_ms = cache_ms
         self._beside = beside
         self._adopt = adopt
+        self.remembered = InAll()
 
     def gate(self, session: ClientSession, asked: Route, frame: bytes) -> Verdict | None:
         """A verdict on the request.
 
         None while it waits: for a broker's answer, for its group to become ours, or for long work on it.
         """
-        known = known_of(session)
+        known = known_of(session, self.remembered)
         pending = known.pending
         if pending is None:
             pending = known.pending = Pending(asked, RULES[asked.api_key])

@@ -141,27 +141,33 @@ class PortRoutes:
                     ask=ask,
                     bytes_max=LISTS.bytes_max,
                     rewrite=None if ask else self._rewrite(key, version),
+                    rewriting=None if ask else self._rewriting(key, version),
                     has_answer=partial(_has_answer, version) if key is ApiKey.PRODUCE else None,
                 )
             )
 
     def _rewrite(self, key: ApiKey, version: int) -> Rewrite | None:
-        """What is done with the answers that a broker gives."""
+        """What is done with the answers that a broker gives, where it does not take long."""
         if key is ApiKey.METADATA:
             return rewriting.metadata(self._book, version)
-        if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
-            return rewriting.produce(self._book, version)
-        if key is ApiKey.DESCRIBE_CLUSTER:
-            return rewriting.describe_cluster(self._book, version)
         if key is ApiKey.API_VERSIONS:
             return rewriting.api_versions(self.offered, version)
+        return None
+
+    def _rewriting(self, key: ApiKey, version: int) -> Callable[[ClientSession], Rewrite] | None:
+        """And with those that are as long as a client, or a cluster, makes them."""
+        if key is ApiKey.PRODUCE and version >= ENDPOINTS_FROM:
+            return partial(self._beside.rewriting, rewrite=rewriting.produce(self._book, version))
+        if key is ApiKey.DESCRIBE_CLUSTER:
+            return partial(self._beside.rewriting, rewrite=rewriting.describe_cluster(self._book, version))
         return None
 
     def _ask_before(self, key: ApiKey, version: int) -> Ask | None:
         """What decides over a request where it does not simply pass."""
         if key is ApiKey.FIND_COORDINATOR:
             gate = self._gate if self._ours else partial(_refusable, self._gate)
-            return partial(_find_coordinator, gate, rewriting.find_coordinator(self._book, version))
+            rewrite = rewriting.find_coordinator(self._book, version)
+            return partial(_find_coordinator, gate, partial(self._beside.rewriting, rewrite=rewrite))
         if key is ApiKey.SASL_HANDSHAKE:
             return _sasl_handshake
         if self._ours and key in EMPTY_ON_OURS:
@@ -224,12 +230,16 @@ def _has_answer(version: int, frame: memoryview) -> bool | None:
 
 
 def _find_coordinator(
-    gate: Gate, rewrite: Rewrite, session: ClientSession, asked: Route, frame: bytes
+    gate: Gate,
+    rewriting_for: Callable[[ClientSession], Rewrite],
+    session: ClientSession,
+    asked: Route,
+    frame: bytes,
 ) -> Verdict | None:
     """Groups are found at our nodes, everything else at the brokers."""
     if _key_type(asked.version, frame) == GROUP:
         return gate(session, asked, frame)
-    return Verdict(BROKER, rewrite=rewrite)
+    return Verdict(BROKER, rewrite=rewriting_for(session))
 
 
 def _key_type(version: int, frame: bytes) -> int:

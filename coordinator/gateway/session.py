@@ -10,7 +10,7 @@ from collections.abc import Callable
 from coordinator.gateway.lanes import Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
 from coordinator.gateway.requests import Requests
-from coordinator.gateway.ways import BROKER, Routes
+from coordinator.gateway.ways import BROKER, Memory, Routes
 from protocol.errors import ProtocolError
 
 
@@ -24,7 +24,7 @@ class Session:
         self._outside: Outside = outside
         self._lanes = Lanes(outside)
         self._requests = Requests(outside, routes, self._lanes, bytes_max)
-        self.memory: object | None = None
+        self.memory: Memory | None = None
         """What those who are asked remember of this connection."""
         self._busy = False
         self._ended = False
@@ -54,7 +54,9 @@ class Session:
         """Take nothing any more, and forget what was kept."""
         self._ended = True
         self._outside = NOWHERE  # which refers to this session, and the garbage collector comes rarely
-        self.memory = None
+        if self.memory is not None:
+            self.memory.end()
+            self.memory = None
         self._requests.end()
         self._lanes.end()
 
@@ -71,8 +73,8 @@ class Session:
         """Take bytes of a lane."""
         if self._ended:
             return
-        self._lanes.add(lane, data)
-        self._run(self._lanes.take)
+        if self._lanes.add(lane, data):
+            self._run(self._lanes.take)
 
     def lost(self, lane: int) -> bool:
         """A lane has ended: refuse what it still owes; False where that cannot be done, and the client is to go."""
@@ -100,10 +102,13 @@ class Session:
         """Take a step, and what it makes possible; keep what is left of buffers that are not ours."""
         self._busy = True
         self._requests.begin()
+        self._lanes.begin()
         try:
             step()
             if self._requests.can_be_taken:
                 self._take_requests()
+            if self._lanes.has_enough:
+                self._outside.soon(self.go_on)
         except ProtocolError as error:
             error.__traceback__ = None  # it would keep this session alive
             outside = self._outside

@@ -38,10 +38,17 @@ class Verdict(NamedTuple):
     """Whether requests behind it wait until it is answered, since the broker may still be asked about its answer."""
 
 
+class Memory(Protocol):
+    """What somebody remembers of a connection."""
+
+    def end(self) -> None:
+        """The connection is over."""
+
+
 class ClientSession(Protocol):
     """A session as it is seen by what is asked about its requests."""
 
-    memory: object | None
+    memory: Memory | None
     """What those who are asked remember of this connection."""
 
     def ask_broker(self, frame: bytes, done: Callable[[bytes], None]) -> None:
@@ -66,6 +73,8 @@ class Route(NamedTuple):
     """The longest request that is collected."""
     rewrite: Rewrite | None = None
     """Of the answer to one that passes."""
+    rewriting: Callable[[ClientSession], Rewrite] | None = None
+    """As `rewrite`, for one request: of an answer on which the work may take long."""
     has_answer: Callable[[memoryview], bool | None] | None = None
     """(a request from its length on) -> whether there will be an answer; None where more of it is needed."""
 

@@ -81,6 +81,7 @@ class Wire:
         "_waiting",
         "_wants_reading",
         "is_gone",
+        "sent_bytes",
         "sock",
     )
 
@@ -97,6 +98,8 @@ class Wire:
         self._ending = False
         self._linger: Handle | None = None
         self.is_gone = False
+        self.sent_bytes = 0
+        """Of what the peer did not take at once."""
 
     def connected(self, sock: socket, preface: bytes = b"") -> None:
         """The socket is there; `preface` is sent before all that waits. With TLS hands were shaken."""
@@ -201,6 +204,7 @@ class Wire:
         try:
             while waiting:
                 sent = sock.send(waiting[0])
+                self.sent_bytes += sent
                 if sent == len(waiting[0]):
                     waiting.popleft()
                 else:

@@ -59,6 +59,8 @@ def gateway_config(settings: Settings) -> GatewayConfig:
         max_connections_per_ip=settings.max_connections_per_ip,
         idle_ms=settings.connections_max_idle_ms,
         request_bytes_max=settings.socket_request_max_bytes,
+        kept_bytes_max=settings.connections_unsent_max_bytes,
+        unread_ms_max=settings.connections_unread_max_ms,
         message_bytes_max=settings.message_max_bytes,
         authorization_cache_ms=settings.gateway_authorization_cache_ms,
         certificate=settings.gateway_ssl_certificate_location,

@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import pack
 
 from coordinator.config import Address
-from coordinator.gateway.gateway import Counts
+from coordinator.gateway.gateway import REASONS, Counts
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -301,7 +301,9 @@ async def test_there_are_no_more_connections_than_allowed(tmp_path: Path) -> Non
         first, second = await house.client(), await house.client(OUR_ID)
         await house.broker.peer()
         assert await (await house.client()).ended()
-        assert house.gateway.counts == Counts(open=2, accepted=2, refused=1, unreached=0)
+        assert house.gateway.counts == Counts(
+            open=2, accepted=2, refused=1, unreached=0, closed=dict.fromkeys(REASONS, 0)
+        )
         await second.close()
         await eventually(lambda: len(house.gateway.relays) == 1, "one connection")
         third = await house.client()

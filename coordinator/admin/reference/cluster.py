@@ -107,6 +107,15 @@ GATEWAY_CONNECT_FAILURES: Final = Counter(
     "connections",
     more="Each closed the client's connection, unless there was another place to connect to; the log names the place.",
 )
+GATEWAY_CLOSED: Final = Counter(
+    "groupkeeper_gateway_connections_closed_total",
+    "Connections that a gateway has closed of itself.",
+    "connections",
+    ("reason",),
+    more="`protocol` (client or broker does not speak Kafka's); `unread` (it read no answers for "
+    "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (of ours, with "
+    "its traceback in the log).",
+)
 GATEWAY_ADOPTIONS: Final = Counter(
     "groupkeeper_gateway_adoptions_total",
     "Attempts to take a group over from the cluster.",
@@ -134,7 +143,14 @@ OF_LAG: Final = Section(
 )
 OF_PROCESSES: Final = Section(
     "A gateway's processes",
-    (GATEWAY_CONNECTIONS, GATEWAY_ACCEPTED, GATEWAY_REFUSED, GATEWAY_CONNECT_FAILURES, GATEWAY_ADOPTIONS),
+    (
+        GATEWAY_CONNECTIONS,
+        GATEWAY_ACCEPTED,
+        GATEWAY_REFUSED,
+        GATEWAY_CONNECT_FAILURES,
+        GATEWAY_CLOSED,
+        GATEWAY_ADOPTIONS,
+    ),
     "The processes that pass bytes on have a page of their own each, with these and the usual `process_*`:\n"
     "[gateway.md](gateway.md#when-something-is-away) says at which ports.",
     "Elsewhere",

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What clients and brokers can make a gateway keep, and how long they can keep it busy, whatever they send."""
+
+from collections import Counter
+from pathlib import Path
+from struct import pack
+
+from coordinator.api.operations import Operation, Resource
+from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
+from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
+from coordinator.gateway.questions import Right
+from coordinator.gateway.requests import ASKED_BYTES_AT_ONCE
+from coordinator.gateway.rights import (
+    REMEMBERED_ALWAYS,
+    REMEMBERED_IN_ALL_MAX,
+    REMEMBERED_MAX,
+    REMEMBERED_NAME_MAX,
+    InAll,
+    Known,
+)
+from coordinator.gateway.session import Session
+from coordinator.gateway.ways import BROKER
+from coordinator.gateway.wire import BUFFER_BYTES
+from protocol.apis import ApiKey
+from protocol.hot.heartbeat import HeartbeatRequest
+from protocol.messages import FetchRequest
+from protocol.names import GroupId, MemberId
+from tests.gateway.house import OUR_ID, asked, housed
+from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, Outside, TestRoutes, answer, expected, request
+from tests.gateway.test_relay import proxied
+from tests.partitions.running import eventually
+
+FETCH = asked(ApiKey.FETCH, 4, FetchRequest(version=4, topics=[], forgotten_topics_data=[]))
+KIB = 1024
+
+
+def test_answers_that_were_made_here_and_wait_are_not_more_than_a_bound() -> None:
+    outside, routes = Outside(), TestRoutes()
+    session = Session(outside, routes, 1 << 20)
+    session.requested(memoryview(request(OPAQUE, 0, b"which is answered late")))
+    sent = b"".join(request(ANSWERED, number, bytes(3 * KIB)) for number in range(1, 200))
+    most = 0
+    for start in range(0, len(sent), 64 * KIB):
+        if not session.wants_requests:
+            break
+        session.requested(memoryview(sent[start : start + 64 * KIB]))
+        while outside.calls:
+            outside.call()
+        most = max(most, session.kept_bytes)
+    assert not session.wants_requests
+    assert ANSWERS_BYTES_MAX < most < ANSWERS_BYTES_MAX + 80 * KIB
+    session.answered(BROKER, memoryview(answer(0, b"now")))
+    assert session.kept_bytes < most
+    while outside.calls:
+        outside.call()
+    assert len(outside.client) > ANSWERS_BYTES_MAX
+
+
+def test_after_long_requests_others_have_their_turn() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    content = bytes(ASKED_BYTES_AT_ONCE)
+    session.requested(memoryview(b"".join(request(ANSWERED, number, content) for number in range(3))))
+    said = [outside.writes]
+    while outside.calls:
+        outside.call()
+        said.append(outside.writes)
+    assert said == [1, 2, 3]
+
+
+def test_after_many_answers_that_are_rewritten_others_have_their_turn() -> None:
+    outside = Outside()
+    session = Session(outside, TestRoutes(), 1 << 20)
+    count = 2 * REWRITTEN_AT_ONCE + 1
+    session.requested(memoryview(b"".join(request(REWRITTEN, number, b"some") for number in range(count))))
+    session.answered(BROKER, memoryview(b"".join(answer(number, b"some") for number in range(count))))
+    said = [outside.writes]
+    while outside.calls:
+        assert not session.wants_answers(BROKER)
+        outside.call()
+        said.append(outside.writes)
+    assert said == [REWRITTEN_AT_ONCE, 2 * REWRITTEN_AT_ONCE, count]
+    assert session.wants_answers(BROKER)
+    assert bytes(outside.client) == b"".join(expected(REWRITTEN, number, b"some") for number in range(count))
+
+
+def test_an_answer_in_small_pieces_is_looked_at_a_few_times() -> None:
+    outside, routes = Outside(), TestRoutes()
+    looked: list[int] = []
+    rewrite = routes.found[
+        next(key for key, each in routes.found.items() if each.api_key == REWRITTEN)
+    ].rewrite
+    assert rewrite is not None
+
+    def looking(frame: bytes) -> tuple[bytes, int] | None:
+        looked.append(len(frame))
+        return rewrite(frame)
+
+    routes.found = {
+        key: each._replace(rewrite=each.rewrite and looking) for key, each in routes.found.items()
+    }
+    session = Session(outside, routes, 1 << 20)
+    content = bytes(3_000)
+    session.requested(memoryview(request(REWRITTEN, 1, b"") + request(REWRITTEN, 2, b"")))
+    sent = answer(1, content) + answer(2, b"next")
+    for start in range(0, len(sent), 5):
+        session.answered(BROKER, memoryview(sent[start : start + 5]))
+        session.go_on()
+    assert bytes(outside.client) == expected(REWRITTEN, 1, content) + expected(REWRITTEN, 2, b"next")
+    assert len(looked) < 20, looked
+    assert session.kept_bytes == 0
+
+
+def rights(count: int, length: int = 10) -> dict[Right, bool]:
+    """As a broker says them of so many groups."""
+    return {Right(Resource.GROUP, Operation.READ, str(number).rjust(length)): True for number in range(count)}
+
+
+def test_rights_to_groups_with_long_names_are_not_remembered() -> None:
+    known = Known()
+    known.remember(rights(10, REMEMBERED_NAME_MAX + 1), 1)
+    assert not known.allowed
+    known.remember(rights(10, REMEMBERED_NAME_MAX), 1)
+    assert len(known.allowed) == 10
+
+
+def test_all_connections_together_remember_a_bounded_number_of_rights_and_each_some() -> None:
+    in_all = InAll()
+    connections = [Known(in_all=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)]
+    for known in connections:
+        known.remember(rights(REMEMBERED_MAX), 1)
+    assert in_all.count == sum(len(known.allowed) for known in connections) == REMEMBERED_IN_ALL_MAX
+    late = connections[-1]
+    assert not late.allowed
+    late.remember(rights(REMEMBERED_ALWAYS), 1)
+    assert len(late.allowed) == REMEMBERED_ALWAYS
+    for known in connections:
+        known.end()
+    assert in_all.count == 0
+
+
+class Keeping:
+    """A connection that may be closed."""
+
+    peer_name = "a client"
+
+    def __init__(self) -> None:
+        self.aborted = False
+
+    def abort(self) -> None:
+        """It is closed."""
+        self.aborted = True
+
+
+def test_who_keeps_something_for_the_longest_time_is_closed_where_there_is_no_room() -> None:
+    closed: Counter[str] = Counter()
+    kept = Kept(4 * COUNTED_FROM_BYTES, closed)
+    first, second, third = Keeping(), Keeping(), Keeping()
+    kept.keeps(first, COUNTED_FROM_BYTES)
+    kept.keeps(second, COUNTED_FROM_BYTES - 1)
+    kept.keeps(third, COUNTED_FROM_BYTES)
+    kept.keeps(first, 2 * COUNTED_FROM_BYTES)
+    assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
+    kept.keeps(second, 2 * COUNTED_FROM_BYTES)
+    assert (first.aborted, second.aborted, third.aborted) == (True, False, False)
+    assert kept.total_bytes == 3 * COUNTED_FROM_BYTES
+    kept.forget(second)
+    kept.keeps(third, 0)
+    assert (kept.total_bytes, closed["room"]) == (0, 1)
+
+
+async def test_half_requests_of_many_clients_take_no_more_than_the_budget_and_a_member_goes_on(
+    tmp_path: Path,
+) -> None:
+    budget = 2 * BUFFER_BYTES
+    async with housed(tmp_path, kept_bytes_max=budget) as house:
+        member = await house.client(OUR_ID)
+        beat = asked(
+            ApiKey.HEARTBEAT,
+            3,
+            HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m")),
+        )
+        member.send(beat)
+        node = await proxied(house, member)
+        half = pack(">ihhi", 200 * KIB, ApiKey.DESCRIBE_GROUPS, 0, 1) + bytes(190 * KIB)
+        attackers = [await house.client(OUR_ID) for _ in range(8)]
+        for attacker in attackers:
+            attacker.send(half)
+        await eventually(lambda: house.gateway.closed["room"] >= 5, "attackers to be closed")
+        assert house.gateway.kept.total_bytes <= budget
+        assert sum(relay.waiting_bytes for relay in house.gateway.relays) <= budget + 8 * COUNTED_FROM_BYTES
+        await node.frame()
+        node.answer(beat[4:], bytes(6))
+        await member.frame()
+
+
+async def test_a_client_that_takes_nothing_of_its_answers_is_closed(tmp_path: Path) -> None:
+    async with housed(tmp_path, unread_ms_max=100) as house:
+        client = await house.client()
+        broker = await house.broker.peer()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.send(FETCH)
+        await broker.frame()
+        broker.answer(FETCH[4:], bytes(64 * KIB * KIB))
+        await eventually(lambda: house.gateway.closed["unread"] == 1, "the client to be closed")
+        await eventually(lambda: not house.gateway.relays, "the end of the connection")
+
+
+async def test_a_stopped_gateway_leaves_no_socket_of_a_client_that_was_gone(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        client = await house.client()
+        await house.broker.peer()
+        (relay,) = house.gateway.relays
+        await client.close()
+        await eventually(lambda: not house.gateway.relays, "the client to be gone")
+        assert not relay.is_gone, "the broker may take its time"
+        await house.gateway.stop()
+        assert relay.is_gone
