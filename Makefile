@@ -79,9 +79,9 @@ run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9
 test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment"; side by side: JOBS=2)
 	$(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder) $(ARGS)
 
-simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1)
+simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1; SHARE=0/8)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
-		$(if $(SIMULATED),--simulated $(SIMULATED)) $(if $(TRACE),--trace) $(if $(MUTANTS),--mutants)
+		$(if $(SIMULATED),--simulated $(SIMULATED)) $(if $(TRACE),--trace) $(if $(MUTANTS),--mutants) $(if $(SHARE),--share $(SHARE))
 
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
 	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)

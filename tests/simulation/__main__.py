@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ from coordinator.telemetry import logs
 from tests.simulation import mutants
 
 SIMULATED_S = 300.0
-MUTANT_S = 60.0
-"""How much processor time a mutant may take before it is caught."""
+MUTANT_WORLDS = 60
+"""In so many, one after the other, a mutant must be caught: counted, as the time depends on the machine."""
 LAST_EVENTS = 12
 """So many are shown of a seed that failed among fresh ones."""
 
@@ -57,11 +57,10 @@ def run(seed: int, simulated_s: float, *, trace: bool = False, keep: Path | None
     return Ran(Counter(world.history.counts), world.events, broken)
 
 
-def run_seeds(seeds: Iterator[int], seconds: float, simulated_s: float) -> int:
-    """Run worlds for so much processor time, or until something is broken; returns the exit status."""
+def run_seeds(seeds: Iterable[int], simulated_s: float) -> int:
+    """Run a world of each seed, or until something is broken; returns the exit status."""
     began, total, simulated = time.process_time(), Counter[str](), 0.0
-    while (took := time.process_time() - began) < seconds:
-        seed = next(seeds)
+    for seed in seeds:
         ran = run(seed, simulated_s)
         simulated += simulated_s
         total += ran.counts
@@ -70,8 +69,16 @@ def run_seeds(seeds: Iterator[int], seconds: float, simulated_s: float) -> int:
             say(f"seed {seed}: {type(ran.broken).__name__}: {ran.broken}")
             say(*ran.events[-LAST_EVENTS:], f"step by step: {again}")
             return 1
+    took = time.process_time() - began
     say(f"{simulated:.0f} simulated seconds in {took:.0f} s, {simulated / took:.0f} a second: {dict(total)}")
     return 0
+
+
+def fresh_seeds(seconds: float) -> Iterator[int]:
+    """Seeds by chance, for so much processor time."""
+    chance, began = random.SystemRandom(), time.process_time()
+    while time.process_time() - began < seconds:
+        yield chance.randrange(1 << 32)
 
 
 def say(*lines: str) -> None:
@@ -80,16 +87,14 @@ def say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def run_mutants(names: list[str], first_seed: int) -> int:
+def run_mutants(chosen: Iterable[mutants.Mutant], first_seed: int) -> int:
     """Run each mutant in a process of its own; returns 1 if one was not caught."""
     survivors = 0
-    for mutant in mutants.MUTANTS:
-        if names and mutant.name not in names:
-            continue
+    for mutant in chosen:
         began = _processor_s()
         command = [sys.executable, "-m", "tests.simulation", "--mutant", mutant.name]
         done = subprocess.run(
-            [*command, "--seconds", str(MUTANT_S), "--first-seed", str(first_seed)],
+            [*command, "--first-seed", str(first_seed)],
             capture_output=True,
             text=True,
             check=False,
@@ -110,6 +115,20 @@ def _processor_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def _mutant(name: str) -> mutants.Mutant:
+    for mutant in mutants.MUTANTS:
+        if mutant.name == name:
+            return mutant
+    raise argparse.ArgumentTypeError(f"no such mutant: {name}")
+
+
+def _share(text: str) -> Sequence[mutants.Mutant]:
+    try:
+        return mutants.share(*map(int, text.split("/")))
+    except (TypeError, ValueError) as error:
+        raise argparse.ArgumentTypeError(f"{text} is no share, as 0/8 is one") from error
+
+
 def main() -> int:
     """Run what was asked for; returns the exit status: 1 if anything was broken, or a mutant survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
@@ -127,14 +146,20 @@ def main() -> int:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="with --seed: write the disk there at the end"
     )
-    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="run all mutants, or these")
+    parser.add_argument(
+        "--mutants", nargs="*", type=_mutant, metavar="NAME", help="run all mutants, or these"
+    )
+    parser.add_argument(
+        "--share", type=_share, metavar="K/N", help="run share K of N shares of all mutants; the first is 0"
+    )
     parser.add_argument(
         "--mutant", metavar="NAME", help="run seeds one after the other with this bug in the code"
     )
     parser.add_argument("--first-seed", type=int, default=1, help="with mutants: begin with this one")
     options = parser.parse_args()
-    if options.mutants is not None:
-        return run_mutants(options.mutants, options.first_seed)
+    if options.mutants is not None or options.share is not None:
+        chosen = options.mutants or options.share or mutants.MUTANTS
+        return run_mutants(chosen, options.first_seed)
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The order of sets is part of what a seed decides.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -146,11 +171,10 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if options.mutant:
         mutants.load(options.mutant)
-        return run_seeds(iter(range(options.first_seed, 1 << 32)), options.seconds, options.simulated)
+        seeds = range(options.first_seed, options.first_seed + MUTANT_WORLDS)
+        return run_seeds(seeds, options.simulated)
     if options.seed is None:
-        chance = random.SystemRandom()
-        fresh = iter(lambda: chance.randrange(1 << 32), None)
-        return run_seeds(fresh, options.seconds, options.simulated)
+        return run_seeds(fresh_seeds(options.seconds), options.simulated)
     return show_seed(options)
 
 
