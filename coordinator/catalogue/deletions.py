@@ -98,9 +98,12 @@ class Deletions:
 
     def left(self, partition: Partition) -> list[str]:
         """The topics that went and whose offsets the partition may still hold, each once."""
-        dropped = self._dropped[partition]
-        names = (name for gone in self._recent if gone.number > dropped for name in gone.names)
-        return list(dict.fromkeys(names))
+        return list(dict.fromkeys(name for gone in self.gone_after(partition, 0) for name in gone.names))
+
+    def gone_after(self, partition: Partition, number: int) -> list[Gone]:
+        """The topics that went after the one of this number and whose offsets the partition may still hold."""
+        after = max(self._dropped[partition], number)
+        return [gone for gone in self._recent if gone.number > after]
 
     def kept(self) -> Kept:
         """All that must outlive a start."""

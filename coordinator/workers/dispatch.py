@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the assignment on their way to workers: in order, and to lead only once that is on disk."""
+"""The commands of the assignment on their way to workers: in order, and to lead only once that is on disk.
+
+With the order to lead a partition go the topics whose offsets it may still hold. After a mass deletion these are many,
+for each partition: so they are sent as fast as the worker reads, a message in a turn, and later orders for the same
+worker wait behind them. What goes meanwhile is told as well: the worker hears of it before it has the partition.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+import msgspec
+
+from coordinator.catalogue.deletions import Gone
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.runtime.io_thread import Thread
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
+from protocol.names import Partition
 from storage.disk.filesystem import FileSystem
 from storage.recovery.shared import SharedDirectory
 
@@ -20,6 +30,16 @@ log = get_logger("supervisor")
 RETRY_S: Final = 1.0
 """How long a disk that refused to note who leads what is left alone before the next try."""
 NAMES_PER_MESSAGE: Final = 1_000
+
+
+class WorkerChannel(Protocol):
+    """The way to one process of a worker."""
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Send one message; it is lost once the process is gone."""
+
+    async def drained(self) -> None:
+        """Return once there is room for more, or the process is gone."""
 
 
 class Dispatch:
@@ -34,9 +54,9 @@ class Dispatch:
         assignment: Assignment,
         shared: SharedDirectory,
         store: CatalogueStore,
-        tell: Callable[[int, Any], None],
+        channel: Callable[[int], WorkerChannel | None],
     ) -> None:
-        """`tell` gives a message to the worker of a node, if there is one."""
+        """`channel` is the way to the worker of a node, if there is one."""
         self._loop = loop
         self._io = io
         self._fs = fs
@@ -44,11 +64,14 @@ class Dispatch:
         self._assignment = assignment
         self._shared = shared
         self._store = store
-        self._tell = tell
+        self._channel = channel
         self.handed = [0] * len(assignment.places)
         """Up to which deleted topic each partition's leader was told with its order what to drop."""
         self._outbox: list[Command] = []
         self._sending = False
+        self._waiting: dict[int, deque[Command]] = {}
+        """By node, what waits behind topics that are being told."""
+        self._telling: set[asyncio.Task[None]] = set()
 
     def send(self, commands: Iterable[Command]) -> None:
         """Send these after all that were to be sent before."""
@@ -72,7 +95,7 @@ class Dispatch:
                 return
             self._sending = False
             for command in batch:
-                self._send(command)
+                self._send_in_turn(command)
             self._send_next()
 
         batch, self._outbox = self._outbox, []
@@ -81,16 +104,56 @@ class Dispatch:
         else:
             written(None)
 
+    def _send_in_turn(self, command: Command) -> None:
+        """Send a command after all others for its node."""
+        waiting = self._waiting.get(command.node)
+        if waiting is not None:
+            waiting.append(command)
+        elif isinstance(command, LeadOrder) and self._gone(command.partition, 0):
+            self._waiting[command.node] = deque([command])
+            task = self._loop.create_task(self._send_waiting(command.node))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+        else:
+            self._send(command)
+
+    async def _send_waiting(self, node: int) -> None:
+        waiting = self._waiting[node]
+        while waiting:
+            command = waiting.popleft()
+            if isinstance(command, LeadOrder):
+                await self._tell_gone(command)
+            if self._is_wanted(command):
+                self._send(command)
+        del self._waiting[node]
+
+    async def _tell_gone(self, order: LeadOrder) -> None:
+        """Tell a worker which topics went whose offsets its partition may hold; on return nothing is left to tell."""
+        told = 0
+        while self._is_wanted(order) and (left := self._gone(order.partition, told)):
+            told = left[-1].number
+            for names in _portions(left):
+                channel = self._channel(order.node)
+                if channel is None:
+                    return
+                channel.send(messages.DeletedMeanwhile(order.partition, names))
+                await channel.drained()
+                await asyncio.sleep(0)
+
+    def _gone(self, partition: Partition, told: int) -> list[Gone]:
+        return self._store.deletions.gone_after(partition, told)
+
+    def _is_wanted(self, command: Command) -> bool:
+        """Whether the process that a command was meant for has the partition still, and was not lost meanwhile."""
+        place = self._assignment.places[command.partition]
+        return (place.owner, place.epoch) == (command.node, command.epoch)
+
     def _send(self, command: Command) -> None:
         partition = command.partition
         if isinstance(command, LeadOrder):
-            deletions, version = self._store.deletions, self._store.topics_version()
-            deleted = deletions.left(partition)
-            self.handed[partition] = deletions.number
-            for start in range(0, len(deleted), NAMES_PER_MESSAGE):
-                names = deleted[start : start + NAMES_PER_MESSAGE]
-                self._tell(command.node, messages.DeletedMeanwhile(partition, names))
+            self.handed[partition] = self._store.deletions.number
             point, position = self._shared.known(partition)
+            version = self._store.topics_version()
             order: Any = messages.Lead(partition, command.epoch, point, position, version)
         else:
             order = messages.Resign(partition, command.epoch)
@@ -101,4 +164,18 @@ class Dispatch:
             partition=partition,
             epoch=command.epoch,
         )
-        self._tell(command.node, order)
+        channel = self._channel(command.node)
+        if channel is not None:
+            channel.send(order)
+
+
+def _portions(gone: Iterable[Gone]) -> Iterator[Sequence[str]]:
+    """The names of topics that went, so many at a time."""
+    names: list[str] = []
+    for each in gone:
+        names += each.names
+        if len(names) >= NAMES_PER_MESSAGE:
+            yield names
+            names = []
+    if names:
+        yield names

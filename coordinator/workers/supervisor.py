@@ -117,7 +117,7 @@ class Supervisor:
             self.assignment,
             shared,
             self.store,
-            self._tell,
+            self._channel_to,
         )
         self._view_changes = False
         self._told_to_stop: set[int] = set()
@@ -297,6 +297,10 @@ class Supervisor:
         if await self._settling.reopen(partition):
             self.assignment.places[partition].failed = False
             self.advance()
+
+    def _channel_to(self, node: int) -> messages.Channel | None:
+        worker = self.workers.get(node)
+        return None if worker is None else worker.channel
 
     def _tell(self, node: int, message: Any) -> None:
         worker = self.workers.get(node)

@@ -266,8 +266,8 @@ MUTANTS: Final = (
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.dispatch",
-        "deleted = deletions.left(partition)",
-        "deleted: list[str] = []",
+        "return self._store.deletions.gone_after(partition, told)",
+        "return []",
     ),
     Mutant(
         "a deletion that was not carried out is forgotten at a start",
