@@ -5,7 +5,7 @@ What a client may do is asked of the broker on the client's own connection, so a
 has not logged in gets no further than at a broker. Answers are remembered for this connection, for a while.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -43,12 +43,14 @@ def all_are_ours(_groups: list[str], _done: Callable[[ErrorCode], None]) -> bool
     return True
 
 
-Settle = Callable[[Collection[str | bytes], Callable[[], None]], bool]
-"""(topics, done) -> whether our nodes know all of these. Where they do not, `done` is called later, once they were
-looked for."""
+Settle = Callable[[Collection[str | bytes], Mapping[str | bytes, int], Callable[[], None]], bool]
+"""(topics, partitions, done) -> whether our nodes know all of these topics, and so many partitions. Where they do not,
+`done` is called later, once they were looked for."""
 
 
-def all_are_known(_topics: Collection[str | bytes], _done: Callable[[], None]) -> bool:
+def all_are_known(
+    _topics: Collection[str | bytes], _partitions: Mapping[str | bytes, int], _done: Callable[[], None]
+) -> bool:
     """Of a gateway without a supervisor."""
     return True
 
@@ -68,6 +70,8 @@ class Settled(NamedTuple):
 
     judged: Judged
     groups: list[str]
+    partitions: Mapping[str | bytes, int]
+    """How many partitions a topic has to have for it, of those that the cluster has."""
 
 
 @dataclass(slots=True, eq=False)
@@ -239,7 +243,7 @@ class Rights:
             pending.settled = computed(partial(_settled, pending))
             if pending.settled is None:
                 return None
-        judged, groups = pending.settled
+        judged, groups = pending.settled.judged, pending.settled.groups
         if judged.error is not None:
             return _here(computed(partial(answers.refusal, frame, judged.error)))
         if judged.answer is not None:
@@ -273,7 +277,10 @@ class Rights:
         return pending.adopted
 
     def _topics_are_known(self, session: ClientSession, pending: Pending) -> bool:
-        """Whether our nodes know the topics, of those that were asked about just now, that there are."""
+        """Whether our nodes know the topics, of those that were asked about just now, that there are.
+
+        And all partitions that it names of topics, as far as the cluster has them.
+        """
         if pending.knows_topics is not None:
             return pending.knows_topics
 
@@ -282,7 +289,9 @@ class Rights:
             session.go_on()
 
         new = [right.name for right, there in pending.may.items() if there and right.operation is IS_THERE]
-        pending.knows_topics = not new or self._settle(new, done)
+        assert pending.settled is not None, "it was judged"
+        partitions = pending.settled.partitions
+        pending.knows_topics = not (new or partitions) or self._settle(new, partitions, done)
         return pending.knows_topics
 
     def _passing(
@@ -368,7 +377,12 @@ def _settled(pending: Pending) -> Settled:
     request, version = pending.begun.request, pending.asked.version
     judged = pending.rule.judge(request, version, pending.may.__getitem__)
     left = request if judged.request is None else judged.request
-    return Settled(judged, pending.rule.groups(left, version))
+    there = {
+        topic: count
+        for topic, count in judged.partitions.items()
+        if pending.may.get(is_there(topic), True)  # as it was when that was asked before
+    }
+    return Settled(judged, pending.rule.groups(left, version), there)
 
 
 def _here(answer: bytes | None) -> Verdict | None:

@@ -2,7 +2,7 @@
 """A gateway under its supervisor: the channel to that, and the Gateway that does what comes over it."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -143,7 +143,9 @@ class GatewayProcess:
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
                 self._parts.adoption.forget([message.group_id])
             case messages.TopicsLookedFor() if self._parts is not None:
-                self._parts.gateway.new_topics.looked_for([*message.names, *message.ids])
+                self._parts.gateway.new_topics.looked_for(
+                    dict([*message.names.items(), *message.ids.items()])
+                )
             case messages.StopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
@@ -188,9 +190,9 @@ class GatewayProcess:
     def _discovered(self, node_id: int, _address: Address) -> None:
         self.channel.send(messages.BrokerSeen(node_id))
 
-    def _topics_named(self, topics: Collection[str | bytes]) -> None:
-        names = tuple(topic for topic in topics if isinstance(topic, str))
-        ids = tuple(topic for topic in topics if isinstance(topic, bytes))
+    def _topics_named(self, topics: Mapping[str | bytes, int]) -> None:
+        names = {topic: count for topic, count in topics.items() if isinstance(topic, str)}
+        ids = {topic: count for topic, count in topics.items() if isinstance(topic, bytes)}
         self.channel.send(messages.TopicsSeen(names, ids))
 
     async def _stop(self) -> None:

@@ -41,7 +41,7 @@ class Gateways:
         loop: asyncio.AbstractEventLoop,
         launch: Launcher,
         on_broker_seen: Callable[[], None],
-        find_topics: Callable[[messages.TopicsSeen], Awaitable[None]],
+        find_topics: Callable[[messages.TopicsSeen], Awaitable[messages.TopicsLookedFor]],
     ) -> None:
         self._settings = settings
         self._loop = loop
@@ -132,10 +132,10 @@ class Gateways:
                 self._spawn(self._find(index, message))
 
     async def _find(self, index: int, seen: messages.TopicsSeen) -> None:
-        await self._find_topics(seen)
+        looked_for = await self._find_topics(seen)
         process = self.running.get(index)
         if process is not None:
-            process.send(messages.TopicsLookedFor(seen.names, seen.ids))
+            process.send(looked_for)
 
     def _started(self, index: int, error: GatewayFailed | None) -> None:
         starting = self._starting.get(index)

@@ -175,10 +175,13 @@ class ForgetGroup(_Message, frozen=True):
 
 
 class TopicsLookedFor(_Message, frozen=True):
-    """Those of these topics that the cluster has are known to all workers by now, or will be some time later."""
+    """Those of these topics that the cluster has are known to all workers by now, or will be some time later.
 
-    names: tuple[str, ...]
-    ids: tuple[bytes, ...]
+    Of each: how many partitions were asked about, and how many all workers know; 0 where some may not know the topic.
+    """
+
+    names: dict[str, tuple[int, int]]
+    ids: dict[bytes, tuple[int, int]]
 
 
 class StopAccepting(_Message, frozen=True):
@@ -193,10 +196,13 @@ class GatewayServes(_Message, frozen=True):
 
 
 class TopicsSeen(_Message, frozen=True):
-    """Clients name these topics, by name or id, for the first time; a TopicsLookedFor answers."""
+    """Clients name these topics, by name or id, for the first time, or so many partitions of them as never before.
 
-    names: tuple[str, ...]
-    ids: tuple[bytes, ...]
+    A TopicsLookedFor answers.
+    """
+
+    names: dict[str, int]
+    ids: dict[bytes, int]
 
 
 class BrokerSeen(_Message, frozen=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gateways hold requests back that name a topic made a moment ago: until all workers have what the cluster has."""
+"""Gateways hold requests back that name a topic, or a partition, made a moment ago: until all workers have it too."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,8 +7,9 @@ from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
+from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from coordinator.workers.messages import TopicsSeen
+from coordinator.workers.messages import TopicsLookedFor, TopicsSeen
 
 log = get_logger("upstream")
 
@@ -16,7 +17,7 @@ LOOKS: Final = 3
 """So often the cluster is looked at for a topic: a broker may not know yet what another one has said."""
 WITHIN_S: Final = 2.5
 RECENT_MAX: Final = 20_000
-"""Of so many names and ids it is known in which version they came: two for each topic."""
+"""Of so many names and ids it is known in which version they came, or grew: two for each topic."""
 
 
 class TopicLooks:
@@ -39,7 +40,7 @@ class TopicLooks:
     def changed(self, changes: Changes) -> None:
         """The catalogue, and with it the newest version, has these changes: remember the version of what was made."""
         version = self._version()
-        for topic in changes.created:
+        for topic in (*changes.created, *filter(None, map(self._topic, (each.id for each in changes.grown)))):
             for key in (topic.name, topic.id):
                 self._made.pop(key, None)  # the oldest come first
                 self._made[key] = version
@@ -56,28 +57,47 @@ class TopicLooks:
         self._at.pop(node, None)
         self._moved.set()
 
-    async def find(self, seen: TopicsSeen) -> None:
-        """Return once all workers have those of these topics that the cluster has, or after `WITHIN_S`."""
+    async def find(self, seen: TopicsSeen) -> TopicsLookedFor:
+        """Return once all workers have those of these topics, and their partitions, that the cluster has.
+
+        After `WITHIN_S` it returns all the same, and says of none that they know it.
+        """
         try:
             async with asyncio.timeout(WITHIN_S):
                 for _ in range(LOOKS):
                     if self._are_known(seen):
                         break
                     await self._look()
+                found = self._found(seen, self._partitions)
                 await self._until_all_have(self._made_at(seen))
         except TimeoutError:
             log.info(
                 "topics are not known everywhere in time",
                 topics=[*seen.names, *map(bytes.hex, seen.ids)][:10],
             )
+            return self._found(seen, lambda _topic: 0)
+        return found
+
+    def _found(self, seen: TopicsSeen, known: Callable[[str | bytes], int]) -> TopicsLookedFor:
+        return TopicsLookedFor(
+            {name: (count, known(name)) for name, count in seen.names.items()},
+            {each: (count, known(each)) for each, count in seen.ids.items()},
+        )
+
+    def _topic(self, key: str | bytes) -> Topic | None:
+        catalogue = self._catalogue()
+        return catalogue.get(key) if isinstance(key, str) else catalogue.by_id(key)
+
+    def _partitions(self, key: str | bytes) -> int:
+        topic = self._topic(key)
+        return 0 if topic is None else topic.partitions
 
     def _are_known(self, seen: TopicsSeen) -> bool:
-        catalogue = self._catalogue()
-        known = all(catalogue.get(name) is not None for name in seen.names)
-        return known and all(catalogue.by_id(each) is not None for each in seen.ids)
+        needed: dict[str | bytes, int] = dict([*seen.names.items(), *seen.ids.items()])
+        return all(self._partitions(key) >= max(count, 1) for key, count in needed.items())
 
     def _made_at(self, seen: TopicsSeen) -> int:
-        """The version in which the last of these topics came; 0 where all of them came long ago.
+        """The version in which the last of these topics came, or grew; 0 where all of them came long ago.
 
         Not the newest: a worker that is still busy with what came later has these topics.
         """

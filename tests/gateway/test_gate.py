@@ -13,9 +13,13 @@ from coordinator.gateway.session import Session
 from coordinator.gateway.ways import BROKER, COORDINATOR
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.hot.offset_commit import OffsetCommitRequest, OffsetCommitRequestTopic
+from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages import DeleteGroupsRequest, FindCoordinatorRequest
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, MemberId, Offset
 from protocol.structs import Frozen
 from tests.gateway.house import OUR_ID, House, Peer, asked, housed, read_request
 from tests.gateway.peers import AT_ONCE, Outside
@@ -119,22 +123,29 @@ async def test_a_client_that_leaves_while_it_waits_is_forgotten(tmp_path: Path) 
         adopting.waiting[0][1](ErrorCode.NONE)
 
 
-def commit_to(topic: str) -> bytes:
+def commit_to(topic: str, *partitions: int) -> bytes:
     """A commit of a standalone consumer, with its length."""
+    rows = [
+        OffsetCommitRequestPartition(
+            partition_index=each, committed_offset=Offset(7), committed_metadata=None
+        )
+        for each in partitions
+    ]
     commit = OffsetCommitRequest(
         group_id=GroupId("g"),
         member_id=MemberId(""),
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=[])],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows)],
     )
     return asked(ApiKey.OFFSET_COMMIT, 8, commit)
 
 
-def at_once(house: House, named: list[Any]) -> Callable[[Any], None]:
-    """A supervisor that answers at once."""
+def at_once(house: House, named: list[Any], partitions: int = 1) -> Callable[[Any], None]:
+    """A supervisor that answers at once: all topics have so many partitions."""
 
     def ask(topics: Any) -> None:
         named.append(topics)
-        house.gateway.loop.call_soon(house.gateway.new_topics.looked_for, topics)
+        found = {topic: (count, partitions) for topic, count in topics.items()}
+        house.gateway.loop.call_soon(house.gateway.new_topics.looked_for, found)
 
     return ask
 
@@ -177,9 +188,9 @@ async def test_a_topic_that_is_named_for_the_first_time_is_waited_for(tmp_path: 
             clients.append(client)
             await eventually(lambda: named, "the supervisor to be told")
         await idle()
-        assert named == [["new"]], "once for both"
+        assert named == [{"new": 0}], "once for both"
         assert house.coordinator.accepted == 0
-        house.gateway.new_topics.looked_for(["new"])
+        house.gateway.new_topics.looked_for({"new": (0, 1)})
         for client in clients:
             await (await proxied(house, client)).frame()
 
@@ -201,7 +212,7 @@ async def test_a_topic_that_the_broker_does_not_have_is_not_waited_for_and_asked
         client.send(commit_to("none"))  # somebody has made it meanwhile
         await topic_may_be_read(broker, "none")
         await eventually(lambda: named, "the supervisor to be told")
-        assert named == [["none"]]
+        assert named == [{"none": 0}]
 
 
 class Clock:
@@ -228,18 +239,83 @@ def test_topics_are_waited_for_only_so_long_and_known_for_a_while() -> None:
     asked: list[Any] = []
     done: list[str] = []
     topics.ask = asked.append
-    assert not topics.settle(["a", "b", "a"], lambda: done.append("first"))
-    assert not topics.settle(["b", b"id"], lambda: done.append("second"))
-    assert asked == [["a", "b"], [b"id"]]
-    topics.looked_for(["a", "b"])
+    assert not topics.settle(["a", "b", "a"], {}, lambda: done.append("first"))
+    assert not topics.settle(["b", b"id"], {}, lambda: done.append("second"))
+    assert asked == [{"a": 0, "b": 0}, {b"id": 0}]
+    topics.looked_for({"a": (0, 1), "b": (0, 1)})
     assert done == ["first"]
     clock.passes(WAIT_S)
     assert done == ["first", "second"], "it goes on all the same"
-    topics.looked_for([b"id"])
+    topics.looked_for({b"id": (0, 1)})
     assert done == ["first", "second"]
-    assert topics.settle(["a", b"id"], lambda: done.append("third"))
+    assert topics.settle(["a", b"id"], {}, lambda: done.append("third"))
     clock.passes(KNOWN_S)
-    assert not topics.settle(["a"], lambda: done.append("fourth")), "it may be another one by now"
+    assert not topics.settle(["a"], {}, lambda: done.append("fourth")), "it may be another one by now"
+
+
+def test_partitions_beyond_those_that_are_known_are_waited_for_and_not_asked_about_for_a_while() -> None:
+    clock = Clock()
+    topics = NewTopics(lambda: clock.now_s, clock.later)
+    asked: list[Any] = []
+    done: list[str] = []
+    topics.ask = asked.append
+    assert not topics.settle([], {"a": 3, b"id": 1}, lambda: done.append("first"))
+    assert not topics.settle([], {"a": 3}, lambda: done.append("second"))
+    assert not topics.settle(["a"], {"a": 5}, lambda: done.append("third"))
+    assert asked == [{"a": 3, b"id": 1}, {"a": 5}]
+    topics.looked_for({"a": (3, 4), b"id": (1, 1)})
+    assert sorted(done) == ["first", "second"]
+    assert topics.settle([], {"a": 4, b"id": 1}, lambda: done.append("never"))
+    topics.looked_for({"a": (5, 4)})
+    assert done[2:] == ["third"]
+    assert topics.settle([], {"a": 5}, lambda: done.append("never")), "there is no such partition"
+    assert topics.settle([], {"a": 600}, lambda: done.append("never"))
+    clock.passes(KNOWN_S)
+    assert topics.settle([], {"a": 4}, lambda: done.append("never")), "they stay known"
+    assert not topics.settle([], {"a": 6}, lambda: done.append("fourth"))
+    clock.passes(WAIT_S)
+    assert done[3:] == ["fourth"], "it goes on all the same"
+
+
+async def test_a_commit_to_a_partition_that_was_just_added_waits_for_it(tmp_path: Path) -> None:
+    """Though nothing is asked of its topic, as what may be done with that is known."""
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.new_topics.ask = at_once(house, named, partitions=3)
+        client = await house.client(OUR_ID)
+        client.send(commit_to("t", 0, 2, 1))
+        broker = await house.broker.peer()
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "t")
+        node = await proxied(house, client)
+        await node.frame()
+        client.send(commit_to("t", 1))
+        await node.frame()
+        assert named == [{"t": 3}]
+        house.gateway.new_topics.ask = named.append
+        client.send(commit_to("t", 0, 5))
+        await eventually(lambda: len(named) == 2, "the supervisor to be told")
+        assert named[1] == {"t": 6}
+        handled = house.coordinator.accepted
+        await idle()
+        assert house.coordinator.accepted == handled
+        house.gateway.new_topics.looked_for({"t": (6, 6)})
+        await node.frame()
+
+
+async def test_a_partition_of_a_topic_that_the_cluster_does_not_have_is_not_waited_for(
+    tmp_path: Path,
+) -> None:
+    named: list[Any] = []
+    async with housed(tmp_path, gate=None) as house:
+        house.gateway.new_topics.ask = named.append
+        client = await house.client(OUR_ID)
+        client.send(commit_to("none", 7))
+        broker = await house.broker.peer()
+        await heartbeat_of_nobody(broker, ALLOWED)
+        await topic_may_be_read(broker, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await (await proxied(house, client)).frame()
+    assert named == []
 
 
 async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path) -> None:
@@ -253,7 +329,7 @@ async def test_topics_that_are_named_for_the_first_time_are_told(tmp_path: Path)
             await heartbeat_of_nobody(broker, ALLOWED)
             await topic_may_be_read(broker, "new")
             await (await proxied(house, client)).frame()
-    assert named == [["new"]]
+    assert named == [{"new": 0}]
 
 
 async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> None:
@@ -270,7 +346,7 @@ async def test_a_topic_of_a_group_that_is_known_is_told_too(tmp_path: Path) -> N
         client.send(commit_to("second"))  # of its group nothing is asked again
         await topic_may_be_read(broker, "second")
         await node.frame()
-    assert named == [["first"], ["second"]]
+    assert named == [{"first": 0}, {"second": 0}]
 
 
 async def test_a_request_that_names_nothing_reaches_no_coordinator_before_the_broker_has_answered(

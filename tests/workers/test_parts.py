@@ -577,7 +577,7 @@ async def test_requests_about_a_new_topic_wait_for_the_version_in_which_it_came(
             store.change_in_steps(partial(apply_changes, [creation]), made.set_result)
             assert await asyncio.wait_for(made, 60) is True
         looks.has(1, 0)
-        finding = asyncio.ensure_future(looks.find(messages.TopicsSeen(("new",), ())))
+        finding = asyncio.ensure_future(looks.find(messages.TopicsSeen({"new": 0}, {})))
         await idle()
         assert not finding.done()
         looks.has(1, 1)

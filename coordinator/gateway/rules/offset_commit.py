@@ -9,7 +9,7 @@ from coordinator.gateway.rules.membership import OneGroup
 from coordinator.gateway.rules.rule import (
     NOT_FOR_GROUP,
     NOT_FOR_TOPIC,
-    PASSES,
+    TOPIC_IDS_FROM,
     Judged,
     May,
     of_group,
@@ -37,7 +37,7 @@ class OffsetCommit(OneGroup):
             return Judged(NOT_FOR_GROUP)
         refused = [topic for topic in request.topics if not may(of_topic(Operation.READ, topic, version))]
         if not refused:
-            return PASSES
+            return Judged(partitions=_partitions(request.topics, version))
         answered = [
             OffsetCommitResponseTopic(
                 name=topic.name,
@@ -55,4 +55,15 @@ class OffsetCommit(OneGroup):
         return Judged(
             request=replaced(request, topics=left),
             merge=lambda response: replaced(response, topics=[*answered, *response.topics]),
+            partitions=_partitions(left, version),
         )
+
+
+def _partitions(topics: list[Any], version: int) -> dict[str | bytes, int]:
+    """How many partitions each topic has at least, for all that is said of them."""
+    by_id = version >= TOPIC_IDS_FROM
+    return {
+        topic.topic_id if by_id else topic.name: max(each.partition_index for each in topic.partitions) + 1
+        for topic in topics
+        if topic.partitions
+    }

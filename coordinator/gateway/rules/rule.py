@@ -5,7 +5,7 @@ As in KafkaApis of Kafka 4.3: what is refused of a request is taken out before t
 into its answer in the places where a broker has it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from coordinator.api.operations import Operation, Resource
@@ -20,6 +20,9 @@ TOPIC_IDS_FROM: Final = 10
 
 NOT_FOR_GROUP: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
 NOT_FOR_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+NO_PARTITIONS: Final[Mapping[str | bytes, int]] = {}
 
 
 class Judged(NamedTuple):
@@ -37,6 +40,8 @@ class Judged(NamedTuple):
     """(the coordinator's response) -> the rights without which something in it is not to be seen."""
     keep: Callable[[Any, May], Any] | None = None
     """(the coordinator's response, ...) -> what the client is to see of it."""
+    partitions: Mapping[str | bytes, int] = NO_PARTITIONS
+    """How many partitions topics, by name or id, have to have for the coordinator not to refuse what is left."""
 
 
 PASSES: Final = Judged()
