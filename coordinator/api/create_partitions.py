@@ -2,7 +2,7 @@
 """CreatePartitions v0-v3. v2: flexible. v3: quota errors (KIP-599), of which there are none here."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -17,6 +17,8 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import CreatePartitionsRequest, CreatePartitionsResponse, schema_of
+
+CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
 
 Grown = dict[str, Refusal | None]
 
@@ -54,7 +56,7 @@ def _refused(request: CreatePartitionsRequest, error: ErrorCode, version: int) -
     )
 
 
-def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Steps[Grown]:
+def _grow_all(catalogue: Topics, wanted: Sequence[CreatePartitionsTopic], cluster: Cluster) -> Steps[Grown]:
     """Refusals by name: repeated names first (ControllerApis.createPartitions), then as in the request."""
     outcome: Grown = {**(yield from repeated(topic.name for topic in wanted))}
     budget = most = catalogue.limits.partitions_per_request
@@ -80,7 +82,7 @@ def _grow_all(catalogue: Topics, wanted: Sequence[Any], cluster: Cluster) -> Ste
     return outcome
 
 
-def _refuse_assignments(topic: Any, more: int, cluster: Cluster) -> Refusal | None:
+def _refuse_assignments(topic: CreatePartitionsTopic, more: int, cluster: Cluster) -> Refusal | None:
     if topic.assignments is None:
         return None
     if len(topic.assignments) != more:

@@ -9,7 +9,7 @@ timeout of 0.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -31,6 +31,8 @@ CONFIGS_FROM: Final = 5
 
 REPLICATION_FACTOR: Final = 1
 UNSET: Final = -1
+
+CreatableTopic = CreateTopicsRequest.CreatableTopic
 
 Created = dict[str, Topic | Refusal]
 
@@ -66,7 +68,7 @@ def _refused(request: CreateTopicsRequest, error: ErrorCode, version: int) -> Cr
     )
 
 
-def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[Created]:
+def _create_all(node: Node, catalogue: Topics, wanted: Sequence[CreatableTopic]) -> Steps[Created]:
     """Results by name: in the order of the request, those of repeated names last (ControllerApis.createTopics)."""
     refused = yield from repeated(topic.name for topic in wanted)
     default = node.settings.num_partitions
@@ -88,12 +90,12 @@ def _create_all(node: Node, catalogue: Topics, wanted: Sequence[Any]) -> Steps[C
             topic.name,
             _partitions(topic, default),
             topic_id=node.catalogue_store.new_topic_id(),
-            configs={config.name: config.value for config in topic.configs},
+            configs=_given(topic),
         )
     return outcome | refused
 
 
-def _all_partitions(wanted: Sequence[Any], default: int) -> Steps[int]:
+def _all_partitions(wanted: Sequence[CreatableTopic], default: int) -> Steps[int]:
     count = 0
     for topic in in_steps(wanted, COUNTED_PER_STEP):
         if topic is None:
@@ -103,13 +105,13 @@ def _all_partitions(wanted: Sequence[Any], default: int) -> Steps[int]:
     return count
 
 
-def _partitions(topic: Any, default: int) -> int:
+def _partitions(topic: CreatableTopic, default: int) -> int:
     if topic.assignments:
         return len(topic.assignments)
     return default if topic.num_partitions == UNSET else max(topic.num_partitions, 0)
 
 
-def _refuse(topic: Any, catalogue: Topics, cluster: Cluster) -> Refusal | None:
+def _refuse(topic: CreatableTopic, catalogue: Topics, cluster: Cluster) -> Refusal | None:
     """Why this topic cannot be made, in the order in which Kafka looks (ReplicationControlManager)."""
     return (
         catalogue.refuse_new(topic.name)
@@ -118,16 +120,21 @@ def _refuse(topic: Any, catalogue: Topics, cluster: Cluster) -> Refusal | None:
     )
 
 
-def _refuse_configs(topic: Any) -> Refusal | None:
+def _refuse_configs(topic: CreatableTopic) -> Refusal | None:
     nulls = [config.name for config in topic.configs if config.value is None]
     if nulls:
         reason: str | None = f"Null value not supported for topic configs: {','.join(nulls)}"
     else:
-        reason = why_refused({config.name: config.value for config in topic.configs})
+        reason = why_refused(_given(topic))
     return Refusal(ErrorCode.INVALID_CONFIG, reason) if reason else None
 
 
-def _refuse_counts(topic: Any) -> Refusal | None:
+def _given(topic: CreatableTopic) -> dict[str, str]:
+    """The settings that it is to have; one without a value is refused."""
+    return {config.name: config.value for config in topic.configs if config.value is not None}
+
+
+def _refuse_counts(topic: CreatableTopic) -> Refusal | None:
     factor = topic.replication_factor
     if factor == 0 or factor < UNSET:
         return Refusal(
@@ -144,7 +151,7 @@ def _refuse_counts(topic: Any) -> Refusal | None:
     return None
 
 
-def _refuse_assignments(topic: Any, cluster: Cluster) -> Refusal | None:
+def _refuse_assignments(topic: CreatableTopic, cluster: Cluster) -> Refusal | None:
     if topic.replication_factor != UNSET or topic.num_partitions != UNSET:
         return Refusal(
             ErrorCode.INVALID_REQUEST,

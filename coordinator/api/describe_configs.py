@@ -6,7 +6,7 @@ whole cluster, for loggers, for client metrics or for groups.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -22,6 +22,10 @@ from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, s
 
 TOPIC: Final = 2
 BROKER: Final = 4
+DescribeConfigsResource = DescribeConfigsRequest.DescribeConfigsResource
+DescribeConfigsResult = DescribeConfigsResponse.DescribeConfigsResult
+DescribeConfigsResourceResult = DescribeConfigsResult.DescribeConfigsResourceResult
+
 OTHER_TYPES: Final = {8: "loggers", 16: "client metrics", 32: "groups"}
 
 
@@ -50,7 +54,9 @@ def _all_refused(request: DescribeConfigsRequest, refusal: Refusal, version: int
     )
 
 
-def _describe(node: Node, request: DescribeConfigsRequest, wanted: Any, version: int) -> Any:
+def _describe(
+    node: Node, request: DescribeConfigsRequest, wanted: DescribeConfigsResource, version: int
+) -> DescribeConfigsResult:
     found = _find(node, wanted.resource_type, wanted.resource_name)
     if isinstance(found, Refusal):
         return _result(wanted, found, [], version)
@@ -87,15 +93,16 @@ def _find_broker(node: Node, name: str) -> Iterable[DescribedConfig] | Refusal:
     return node_configs(node.settings)
 
 
-def _config(config: DescribedConfig, request: DescribeConfigsRequest, version: int) -> Any:
-    kind = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
+def _config(
+    config: DescribedConfig, request: DescribeConfigsRequest, version: int
+) -> DescribeConfigsResourceResult:
     synonyms = [
-        kind.DescribeConfigsSynonym(
+        DescribeConfigsResourceResult.DescribeConfigsSynonym(
             version=version, name=synonym.name, value=synonym.value, source=synonym.source
         )
         for synonym in config.synonyms
     ]
-    return kind(
+    return DescribeConfigsResourceResult(
         version=version,
         name=config.name,
         value=config.value,
@@ -107,8 +114,13 @@ def _config(config: DescribedConfig, request: DescribeConfigsRequest, version: i
     )
 
 
-def _result(wanted: Any, refusal: Refusal, configs: list[Any], version: int) -> Any:
-    return DescribeConfigsResponse.DescribeConfigsResult(
+def _result(
+    wanted: DescribeConfigsResource,
+    refusal: Refusal,
+    configs: list[DescribeConfigsResourceResult],
+    version: int,
+) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
         version=version,
         error_code=refusal.error,
         error_message=refusal.shown or "",

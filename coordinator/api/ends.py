@@ -8,7 +8,7 @@ is, with any client. Where no group is named, or it has committed nothing in a p
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import PARKED, Parked, RequestContext
 from coordinator.api.slices import in_slices
@@ -29,7 +29,7 @@ def with_ends(
     node: Node,
     ctx: RequestContext,
     wanted: Partitions,
-    respond: Callable[[Known], Any],
+    respond: Callable[[Known], object],
 ) -> Parked:
     """Respond to a request with the ends of these partitions: at once, or once other nodes have sent theirs.
 

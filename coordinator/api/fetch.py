@@ -14,12 +14,12 @@ records of ours; so any offset may be fetched from, and is the end of the partit
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.fetch_answers import nothing_new, refusal
-from coordinator.api.fetch_log import LogFetch
+from coordinator.api.fetch_answers import FetchableTopicResponse, PartitionData, nothing_new, refusal
+from coordinator.api.fetch_log import FetchPartition, LogFetch
 from coordinator.api.partitions import NO_EPOCH, READ_COMMITTED, is_led_here, partition_error
 from coordinator.api.slices import in_slices, moments, streamed
 from coordinator.api.topics import find_topic, id_bytes
@@ -34,6 +34,8 @@ from protocol.messages import FetchRequest, FetchResponse, schema_of
 from protocol.names import Partition
 
 log = get_logger("api")
+
+FetchTopic = FetchRequest.FetchTopic
 
 TOPIC_IDS_FROM: Final = 13
 REPLICA_STATE_FROM: Final = 15
@@ -112,7 +114,7 @@ def _names_log(node: Node, request: FetchRequest, version: int) -> bool:
     return any(wanted.partitions and _is_log(node, wanted, version) for wanted in request.topics)
 
 
-def _is_log(node: Node, wanted: Any, version: int) -> bool:
+def _is_log(node: Node, wanted: FetchTopic, version: int) -> bool:
     topic = _find(node, wanted, version)
     return isinstance(topic, Topic) and topic.name == OFFSETS_TOPIC
 
@@ -146,7 +148,7 @@ def error_response(request: FetchRequest, error: ErrorCode, version: int) -> Fet
     if version >= TOP_ERROR_FROM:
         return _refused(error, version)
     responses = [
-        FetchResponse.FetchableTopicResponse(
+        FetchableTopicResponse(
             version=version,
             topic=topic.topic,
             partitions=[refusal(partition.partition, error, version) for partition in topic.partitions],
@@ -171,8 +173,8 @@ def _topics(
     request: FetchRequest,
     version: int,
     errors: set[ErrorCode],
-    from_log: Iterator[Any] | None = None,
-) -> Iterator[Any]:
+    from_log: Iterator[PartitionData | None] | None = None,
+) -> Iterator[FetchableTopicResponse]:
     """The answers by topic, their partitions still to be made; `errors` gets those of the partitions.
 
     `from_log` are the answers for the topic that has records, however often the request names it.
@@ -180,10 +182,10 @@ def _topics(
     for wanted in request.topics:
         if not wanted.partitions:
             continue
-        partitions = _partitions(node, request, wanted, version, errors)
+        partitions: Iterator[PartitionData | None] = _partitions(node, request, wanted, version, errors)
         if from_log is not None and _is_log(node, wanted, version):
             partitions, from_log = from_log, iter(())
-        yield FetchResponse.FetchableTopicResponse(
+        yield FetchableTopicResponse(
             version=version,
             topic=wanted.topic,
             topic_id=wanted.topic_id,
@@ -192,8 +194,8 @@ def _topics(
 
 
 def _partitions(
-    node: Node, request: FetchRequest, wanted: Any, version: int, errors: set[ErrorCode]
-) -> Iterator[Any]:
+    node: Node, request: FetchRequest, wanted: FetchTopic, version: int, errors: set[ErrorCode]
+) -> Iterator[PartitionData]:
     is_follower = _replica_id(request, version) >= 0
     committed = request.isolation_level == READ_COMMITTED
     topic = _find(node, wanted, version)
@@ -209,17 +211,21 @@ def _partitions(
 
 def _replica_id(request: FetchRequest, version: int) -> int:
     if version < REPLICA_STATE_FROM:
-        return int(request.replica_id)
-    state: Any = request.replica_state
-    return CONSUMER if state is None else int(state.replica_id)
+        return request.replica_id
+    state = request.replica_state
+    if state is None:  # left out, as consumers do
+        return CONSUMER
+    return state.replica_id
 
 
-def _find(node: Node, wanted: Any, version: int) -> Topic | ErrorCode:
+def _find(node: Node, wanted: FetchTopic, version: int) -> Topic | ErrorCode:
     by_id = version >= TOPIC_IDS_FROM
     return find_topic(node.catalogue, wanted.topic, id_bytes(wanted.topic_id) if by_id else None)
 
 
-def _error(node: Node, topic: Topic | ErrorCode, partition: Any, *, is_follower: bool) -> ErrorCode:
+def _error(
+    node: Node, topic: Topic | ErrorCode, partition: FetchPartition, *, is_follower: bool
+) -> ErrorCode:
     if isinstance(topic, ErrorCode):
         return topic
     # Here, and not in ListOffsets, Kafka takes any negative epoch for none (FetchRequest.optionalEpoch).

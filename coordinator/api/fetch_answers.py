@@ -17,11 +17,12 @@ LED_ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FE
 DOES_NOT_EXIST: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """What Kafka says without a look at its log: such answers have an empty list of aborted transactions, others null."""
 
-PartitionData = FetchResponse.FetchableTopicResponse.PartitionData
+FetchableTopicResponse = FetchResponse.FetchableTopicResponse
+PartitionData = FetchableTopicResponse.PartitionData
 
 
 @lru_cache(maxsize=16_384)  # some 10 MB at most
-def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) -> Any:
+def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) -> PartitionData:
     """The end of a partition without data. Most polls of a consumer are the same as its last one, so it is kept."""
     return PartitionData(
         version=version,
@@ -34,9 +35,9 @@ def nothing_new(index: int, offset: Offset, version: int, *, committed: bool) ->
     )
 
 
-def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> Any:
+def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = None) -> PartitionData:
     """An error, with the leader of now where a client can use that."""
-    current: Any = None
+    current: Any = None  # to the stub a struct that may be left out is always there
     if leader is not None and error in LED_ELSEWHERE and version >= WHERE_IT_IS_NOW_FROM:
         current = PartitionData.LeaderIdAndEpoch(
             version=version, leader_id=leader.node_id, leader_epoch=leader.epoch
@@ -54,7 +55,7 @@ def refusal(index: int, error: ErrorCode, version: int, leader: Leader | None = 
     )
 
 
-def found_in_log(index: int, found: Found, version: int, *, committed: bool) -> Any:
+def found_in_log(index: int, found: Found, version: int, *, committed: bool) -> PartitionData:
     """Batches of the log."""
     aborted = None
     diverging: Any = None

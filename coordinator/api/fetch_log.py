@@ -8,12 +8,18 @@ not wait, all that is durable (`log_reads`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
-from coordinator.api.fetch_answers import LED_ELSEWHERE, WHERE_IT_IS_NOW_FROM, found_in_log, refusal
+from coordinator.api.fetch_answers import (
+    LED_ELSEWHERE,
+    WHERE_IT_IS_NOW_FROM,
+    FetchableTopicResponse,
+    PartitionData,
+    found_in_log,
+    refusal,
+)
 from coordinator.api.partitions import READ_COMMITTED
 from coordinator.api.slices import encoded, streamed
 from coordinator.catalogue.topic import Topic
@@ -23,8 +29,10 @@ from coordinator.partitions.tail import WaitingRead
 from coordinator.runtime.timers import Timer
 from protocol.errors import ErrorCode
 from protocol.messages import FetchRequest, FetchResponse
-from protocol.names import Partition
+from protocol.names import LeaderEpoch, Offset, Partition
 from storage.partition.reader import NO_EPOCH, Found, WantedBatches
+
+FetchPartition = FetchRequest.FetchTopic.FetchPartition
 
 
 class LogFetch:
@@ -36,10 +44,10 @@ class LogFetch:
         request: FetchRequest,
         ctx: RequestContext,
         topic: Topic,
-        rows: Mapping[Partition, Any],
+        rows: Mapping[Partition, FetchPartition],
         *,
-        refuse: Callable[[Any], ErrorCode],
-        topics: Callable[[Iterator[Any]], Iterator[Any]],
+        refuse: Callable[[FetchPartition], ErrorCode],
+        topics: Callable[[Iterator[PartitionData | None]], Iterator[FetchableTopicResponse]],
     ) -> None:
         """`rows` are what is asked of each partition, `refuse` says why one is not read, if it is not.
 
@@ -84,14 +92,13 @@ class LogFetch:
         self._reading = self._node.reads.fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
         self._reading.go_on()
 
-    def _wanted(self, row: Any) -> WantedBatches:
-        last_epoch = row.last_fetched_epoch
+    def _wanted(self, row: FetchPartition) -> WantedBatches:
         return WantedBatches(
-            partition=row.partition,
-            offset=row.fetch_offset,
+            partition=Partition(row.partition),
+            offset=Offset(row.fetch_offset),
             max_bytes=row.partition_max_bytes,
             committed=self._committed,
-            last_epoch=last_epoch if last_epoch is not None and last_epoch >= 0 else NO_EPOCH,
+            last_epoch=LeaderEpoch(max(row.last_fetched_epoch, NO_EPOCH)),
             leader_epoch=self._node.cluster.leader(self._topic, row.partition).epoch,
         )
 
@@ -170,7 +177,7 @@ class LogFetch:
         finally:
             self._stop()  # what was read is counted as the answer's from now on
 
-    def _partitions(self) -> Iterator[Any]:
+    def _partitions(self) -> Iterator[PartitionData | None]:
         version = self._ctx.api_version
         for index in self._rows:
             answer = self._answers[index]
@@ -182,7 +189,7 @@ class LogFetch:
                 leader = self._node.cluster.leader(self._topic, index) if is_there else None
                 yield refusal(index, answer, version, leader)
 
-    def _endpoints(self) -> list[Any]:
+    def _endpoints(self) -> list[FetchResponse.NodeEndpoint]:
         """Where the leaders are that the answer names."""
         version, cluster = self._ctx.api_version, self._node.cluster
         if version < WHERE_IT_IS_NOW_FROM:

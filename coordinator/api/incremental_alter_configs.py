@@ -7,7 +7,7 @@ only there.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -30,6 +30,9 @@ BROKER: Final = 4
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 CHANGES_OF_LISTS: Final[Mapping[int, str]] = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+
+AlterConfigsResource = IncrementalAlterConfigsRequest.AlterConfigsResource
+AlterableConfig = AlterConfigsResource.AlterableConfig
 
 Altered = list[Refusal]
 """What became of each resource, in the order of the request."""
@@ -62,7 +65,7 @@ def error_response(
     return response
 
 
-def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Altered]:
+def _alter_all(topics: Topics, resources: Sequence[AlterConfigsResource]) -> Steps[Altered]:
     times = yield from counted((each.resource_type, each.resource_name) for each in resources)
     outcome = []
     for each in in_steps(resources):
@@ -77,7 +80,7 @@ def _alter_all(topics: Topics, resources: Sequence[Any]) -> Steps[Altered]:
     return outcome
 
 
-def _refuse_request(resource: Any) -> Refusal | None:
+def _refuse_request(resource: AlterConfigsResource) -> Refusal | None:
     """What Kafka's broker refuses by itself (ConfigAdminManager.preprocess)."""
     if resource.resource_type == BROKER:
         return _invalid("The settings of a node are in its configuration, and change when it starts.")
@@ -91,7 +94,7 @@ def _refuse_request(resource: Any) -> Refusal | None:
     return None
 
 
-def _alter(topics: Topics, name: str, changes: Sequence[Any]) -> Refusal | None:
+def _alter(topics: Topics, name: str, changes: Sequence[AlterableConfig]) -> Refusal | None:
     """In the order in which Kafka's controller looks (ConfigurationControlManager)."""
     topic = topics.get(name)
     configs = dict(topic.configs) if topic is not None else {}
@@ -106,12 +109,14 @@ def _alter(topics: Topics, name: str, changes: Sequence[Any]) -> Refusal | None:
     return outcome if isinstance(outcome, Refusal) else None
 
 
-def _change(configs: dict[str, str], change: Any) -> Refusal | None:
-    operation, name = change.config_operation, change.name
-    if operation == SET:
-        configs[name] = change.value
-    elif operation == DELETE:
+def _change(configs: dict[str, str], change: AlterableConfig) -> Refusal | None:
+    operation, name, value = change.config_operation, change.name, change.value
+    if operation == DELETE:
         configs.pop(name, None)
+        return None
+    assert value is not None, f"{name} has no value, and was not refused"
+    if operation == SET:
+        configs[name] = value
     elif operation not in CHANGES_OF_LISTS:
         return _invalid(f"Unknown operation type {operation}")
     else:
@@ -120,7 +125,7 @@ def _change(configs: dict[str, str], change: Any) -> Refusal | None:
             reason = f"Can't {CHANGES_OF_LISTS[operation]} to key {name} because its type is not LIST."
             return Refusal(ErrorCode.INVALID_CONFIG, reason)
         words = [word for word in configs.get(name, key.default).split(",") if word]
-        given = change.value.split(",")
+        given = value.split(",")
         if operation == APPEND:
             words += [word for word in dict.fromkeys(given) if word not in words]
         else:

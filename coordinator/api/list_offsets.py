@@ -19,7 +19,7 @@ A look-up by time is true only behind the end: nothing was made after the end wa
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator.api.context import PARKED, InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -33,9 +33,13 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import ListOffsetsRequest, ListOffsetsResponse, schema_of
-from protocol.names import Offset
+from protocol.names import Offset, Partition
 from storage.partition.reader import NO_TIMESTAMP, OffsetSpec, Sought, TimestampAndOffset
 from storage.partition.reader import NOWHERE as NOT_IN_LOG
+
+ListOffsetsPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+ListOffsetsTopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
+ListOffsetsPartitionResponse = ListOffsetsTopicResponse.ListOffsetsPartitionResponse
 
 START: Final = Offset(0)
 NOWHERE: Final = Offset(-1)
@@ -71,7 +75,7 @@ PLACES: Final[Mapping[int, Named]] = {
 
 IN_LOG_TIME: Final = Named(1, is_there=False, in_log=OffsetSpec.TIME)
 
-Asked = dict[str, list[Any]]
+Asked = dict[str, list[ListOffsetsPartition]]
 """What is asked of the partitions of each topic."""
 
 Found = Offset | ErrorCode
@@ -123,7 +127,7 @@ def _look_into_log(node: Node, request: ListOffsetsRequest, ctx: RequestContext,
 
 
 def _sought(
-    node: Node, topic: Topic, row: Any, request: ListOffsetsRequest, version: int
+    node: Node, topic: Topic, row: ListOffsetsPartition, request: ListOffsetsRequest, version: int
 ) -> Sought | TimestampAndOffset | ErrorCode:
     """What to look for in the log, or the answer where there is nothing to look for."""
     named = PLACES.get(row.timestamp) if row.timestamp < 0 else IN_LOG_TIME
@@ -137,7 +141,7 @@ def _sought(
     if named.in_log is None:
         return NOT_IN_LOG
     return Sought(
-        partition=row.partition_index,
+        partition=Partition(row.partition_index),
         spec=named.in_log,
         timestamp=row.timestamp,
         committed=request.isolation_level == READ_COMMITTED,
@@ -173,7 +177,7 @@ def _respond(
 def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) -> ListOffsetsResponse:
     """The response with one error for every partition."""
     topics = [
-        ListOffsetsResponse.ListOffsetsTopicResponse(
+        ListOffsetsTopicResponse(
             version=version,
             name=topic.name,
             partitions=[
@@ -187,7 +191,7 @@ def error_response(request: ListOffsetsRequest, error: ErrorCode, version: int) 
 
 def _merged(request: ListOffsetsRequest) -> Asked:
     """What is asked of each topic, however often the request names it."""
-    merged: dict[str, list[Any]] = {}
+    merged: Asked = {}
     for topic in request.topics:
         if topic.partitions:
             merged.setdefault(topic.name, []).extend(topic.partitions)
@@ -199,13 +203,17 @@ def _depends_on_end(timestamp: int) -> bool:
 
 
 def _topic(
-    node: Node, name: str, rows: list[Any], ctx: RequestContext, ends: Mapping[int, End] | None
-) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+    node: Node,
+    name: str,
+    rows: list[ListOffsetsPartition],
+    ctx: RequestContext,
+    ends: Mapping[int, End] | None,
+) -> ListOffsetsTopicResponse:
     topic = node.catalogue.get(name)
     version = ctx.api_version
     times = Counter(row.partition_index for row in rows)
 
-    def answer(index: int, row: Any) -> Any:
+    def answer(index: int, row: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         found = ErrorCode.INVALID_REQUEST if times[index] > 1 else _find(node, topic, row, ctx, ends)
         if isinstance(found, ErrorCode):
             return _refusal(index, found, version)
@@ -214,30 +222,28 @@ def _topic(
         return _answer(index, TimestampAndOffset(NO_TIMESTAMP, found, epoch), version)
 
     answers = (answer(index, row) for index, row in {row.partition_index: row for row in rows}.items())
-    return ListOffsetsResponse.ListOffsetsTopicResponse(
-        version=version, name=name, partitions=streamed(answers)
-    )
+    return ListOffsetsTopicResponse(version=version, name=name, partitions=streamed(answers))
 
 
-def _topic_in_log(
-    rows: list[Any], in_log: InLog, version: int
-) -> ListOffsetsResponse.ListOffsetsTopicResponse:
+def _topic_in_log(rows: list[ListOffsetsPartition], in_log: InLog, version: int) -> ListOffsetsTopicResponse:
     times = Counter(row.partition_index for row in rows)
 
-    def answer(index: int) -> Any:
+    def answer(index: int) -> ListOffsetsPartitionResponse:
         found = ErrorCode.INVALID_REQUEST if times[index] > 1 else in_log[index]
         if isinstance(found, ErrorCode):
             return _refusal(index, found, version)
         return _answer(index, found, version)
 
     answers = (answer(index) for index in times)
-    return ListOffsetsResponse.ListOffsetsTopicResponse(
-        version=version, name=OFFSETS_TOPIC, partitions=streamed(answers)
-    )
+    return ListOffsetsTopicResponse(version=version, name=OFFSETS_TOPIC, partitions=streamed(answers))
 
 
 def _find(
-    node: Node, topic: Topic | None, row: Any, ctx: RequestContext, ends: Mapping[int, End] | None
+    node: Node,
+    topic: Topic | None,
+    row: ListOffsetsPartition,
+    ctx: RequestContext,
+    ends: Mapping[int, End] | None,
 ) -> Found:
     timestamp = row.timestamp
     place = PLACES.get(timestamp)
@@ -260,13 +266,13 @@ def _find(
     return NOWHERE if timestamp > end.committed_ms else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def _without_end(row: Any, ctx: RequestContext) -> Found:
+def _without_end(row: ListOffsetsPartition, ctx: RequestContext) -> Found:
     if _is_consumer(row, ctx):
         return START if row.timestamp == END else NOWHERE
     return NOWHERE if ctx.sink.client_software == JAVA else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
 
 
-def _is_consumer(row: Any, ctx: RequestContext) -> bool:
+def _is_consumer(row: ListOffsetsPartition, ctx: RequestContext) -> bool:
     """Whether a consumer asks. It names the leader epoch that it knows; Kafka's tools never do.
 
     Below v4 it cannot be named: those who speak no newer version are consumers (aiokafka, KafkaJS).
@@ -278,8 +284,8 @@ def _is_consumer(row: Any, ctx: RequestContext) -> bool:
     )
 
 
-def _answer(index: int, found: TimestampAndOffset, version: int) -> Any:
-    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+def _answer(index: int, found: TimestampAndOffset, version: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
         version=version,
         partition_index=index,
         timestamp=found.timestamp,
@@ -288,8 +294,8 @@ def _answer(index: int, found: TimestampAndOffset, version: int) -> Any:
     )
 
 
-def _refusal(index: int, error: ErrorCode, version: int) -> Any:
-    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+def _refusal(index: int, error: ErrorCode, version: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
         version=version,
         partition_index=index,
         error_code=error,

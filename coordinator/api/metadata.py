@@ -13,7 +13,7 @@ that is done: here the answer waits for the new topic and has it, and a topic th
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import InSteps, Parked, RequestContext
 from coordinator.api.declaration import Api
@@ -30,6 +30,10 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.messages import MetadataRequest, MetadataResponse, schema_of
+
+MetadataRequestTopic = MetadataRequest.MetadataRequestTopic
+MetadataResponseTopic = MetadataResponse.MetadataResponseTopic
+MetadataResponsePartition = MetadataResponseTopic.MetadataResponsePartition
 
 NULL_IS_ALL_FROM: Final = 1
 OPERATIONS_FROM: Final = 8
@@ -59,7 +63,7 @@ def handle_in_steps(node: Node, request: MetadataRequest, ctx: RequestContext) -
     return _answer(node, request, ctx, are_possible, ids, names)
 
 
-def _asked(wanted: Iterable[Any], version: int) -> Generator[None, None, Asked]:
+def _asked(wanted: Iterable[MetadataRequestTopic], version: int) -> Generator[None, None, Asked]:
     are_possible = True
     ids: dict[uuid.UUID, None] = {}
     names: dict[str, None] = {}
@@ -67,10 +71,11 @@ def _asked(wanted: Iterable[Any], version: int) -> Generator[None, None, Asked]:
         if topic is None:
             yield
             continue
-        are_possible = are_possible and _is_possible(topic, version)
+        are_possible = are_possible and _is_possible(topic.name, topic.topic_id, version)
         if topic.topic_id is not None:
             ids[topic.topic_id] = None
-        names[topic.name] = None
+        if topic.name is not None:
+            names[topic.name] = None
     return are_possible, ids, names
 
 
@@ -122,7 +127,7 @@ def error_response(request: MetadataRequest, error: ErrorCode, version: int) -> 
 
 def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> MetadataResponse:
     topics = (
-        MetadataResponse.MetadataResponseTopic(
+        MetadataResponseTopic(
             version=version, error_code=error, name=topic.name or "", topic_id=topic.topic_id, partitions=[]
         )
         for topic in request.topics or ()
@@ -130,11 +135,11 @@ def _refused(request: MetadataRequest, error: ErrorCode, version: int) -> Metada
     return MetadataResponse(version=version, brokers=[], topics=streamed(topics), error_code=error)
 
 
-def _is_possible(topic: Any, version: int) -> bool:
+def _is_possible(name: str | None, topic_id: uuid.UUID | None, version: int) -> bool:
     """Topics without a name, and ids, are in the schema from v10 on but work from v12 on (KAFKA-12701)."""
     if version < BY_ID_FROM:
-        return topic.name is not None and topic.topic_id is None
-    return topic.name is not None or topic.topic_id is not None
+        return name is not None and topic_id is None
+    return name is not None or topic_id is not None
 
 
 def _creatable(node: Node, request: MetadataRequest, names: Iterable[str]) -> list[str]:
@@ -166,7 +171,7 @@ def _create(node: Node, catalogue: Topics, names: Iterable[str]) -> Steps[dict[s
 
 def _by_name(
     node: Node, request: MetadataRequest, names: Iterable[str], refused: Mapping[str, Refusal], version: int
-) -> Iterator[Any]:
+) -> Iterator[MetadataResponseTopic | None]:
     """The topics that exist, and after them those that do not, as Kafka has them."""
     missing = []
     for name in names:
@@ -183,7 +188,7 @@ def _by_name(
             error = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif refusal is not None and refusal.error is not ErrorCode.INVALID_REQUEST:
             error = refusal.error
-        yield MetadataResponse.MetadataResponseTopic(
+        yield MetadataResponseTopic(
             version=version,
             error_code=error,
             name=name,
@@ -193,7 +198,9 @@ def _by_name(
         )
 
 
-def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int) -> Iterator[Any]:
+def _by_id(
+    node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], version: int
+) -> Iterator[MetadataResponseTopic | None]:
     """The ids that nothing is known of, and after them the topics."""
     known = []
     for topic_id in ids:
@@ -202,7 +209,7 @@ def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], versi
             known.append(topic)
             yield None
             continue
-        yield MetadataResponse.MetadataResponseTopic(
+        yield MetadataResponseTopic(
             version=version,
             error_code=ErrorCode.UNKNOWN_TOPIC_ID,
             name=None,
@@ -213,11 +220,11 @@ def _by_id(node: Node, request: MetadataRequest, ids: Iterable[uuid.UUID], versi
         yield _known(node, request, topic, version)
 
 
-def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> Any:
+def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> MetadataResponseTopic:
     partitions = (
         _partition(index, node.cluster.leader(topic, index), version) for index in range(topic.partitions)
     )
-    return MetadataResponse.MetadataResponseTopic(
+    return MetadataResponseTopic(
         version=version,
         name=topic.name,
         topic_id=topic.uuid,
@@ -228,10 +235,10 @@ def _known(node: Node, request: MetadataRequest, topic: Topic, version: int) -> 
 
 
 @lru_cache(maxsize=10_000)
-def _partition(index: int, leader: Leader, version: int) -> Any:
+def _partition(index: int, leader: Leader, version: int) -> MetadataResponsePartition:
     """Partitions of all topics are the same; making them anew would be most of the work of an answer."""
     replicas = [leader.node_id] if leader.node_id != NOBODY else []
-    return MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
+    return MetadataResponsePartition(
         version=version,
         error_code=ErrorCode.NONE if replicas else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=index,
@@ -248,7 +255,9 @@ def _topic_operations(request: MetadataRequest, version: int) -> set[int]:
     return authorized_operations(Resource.TOPIC, asked=asked)
 
 
-def _response(node: Node, request: MetadataRequest, topics: Iterator[Any], version: int) -> MetadataResponse:
+def _response(
+    node: Node, request: MetadataRequest, topics: Iterator[MetadataResponseTopic | None], version: int
+) -> MetadataResponse:
     asked = (
         OPERATIONS_FROM <= version <= CLUSTER_OPERATIONS_UP_TO
         and request.include_cluster_authorized_operations

@@ -6,19 +6,18 @@ know by themselves whether there is any, and only then have them counted; the an
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from coordinator.telemetry.stats import Stats
 from protocol.apis import ApiKey
 
 
-def count_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: Any) -> None:
+def count_part_errors(stats: Stats, key: ApiKey, parts: Sequence[str], response: object) -> None:
     """Count every error of a part of this response; `parts` are the lists (`Api.error_parts`)."""
     for code in part_errors(parts, response):
         stats.error(key, code)
 
 
-def part_errors(parts: Sequence[str], response: Any) -> Iterator[int]:
+def part_errors(parts: Sequence[str], response: object) -> Iterator[int]:
     """The errors of the parts of this response; `parts` are the lists (`Api.error_parts`)."""
     for part in getattr(response, parts[0], None) or ():
         code = getattr(part, "error_code", 0)

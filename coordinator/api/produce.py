@@ -7,7 +7,7 @@ one older than Kafka 0.8.1: it refuses to send it any Fetch, and asks itself aga
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import SILENT, Parked, RequestContext, Silent
 from coordinator.api.declaration import Api
@@ -22,6 +22,10 @@ from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages import ProduceRequest, ProduceResponse, schema_of
 
 log = get_logger("api")
+
+TopicProduceData = ProduceRequest.TopicProduceData
+TopicProduceResponse = ProduceResponse.TopicProduceResponse
+PartitionProduceResponse = TopicProduceResponse.PartitionProduceResponse
 
 TOPIC_IDS_FROM: Final = 13
 TOLD_FROM: Final = 0
@@ -59,7 +63,9 @@ def handle(node: Node, request: ProduceRequest, ctx: RequestContext) -> Parked |
     )
 
 
-def _refused(node: Node, request: ProduceRequest, wanted: Any, version: int) -> Any:
+def _refused(
+    node: Node, request: ProduceRequest, wanted: TopicProduceData, version: int
+) -> TopicProduceResponse:
     by_id = version >= TOPIC_IDS_FROM
     topic = find_topic(node.catalogue, wanted.name, id_bytes(wanted.topic_id) if by_id else None)
     partitions = (
@@ -88,14 +94,16 @@ def _error(topic: Topic | ErrorCode, index: int, acks: int) -> ErrorCode:
     return ErrorCode.POLICY_VIOLATION if acks in ACKS else ErrorCode.INVALID_REQUIRED_ACKS
 
 
-def _topic(wanted: Any, partitions: Iterable[Any], version: int) -> Any:
-    return ProduceResponse.TopicProduceResponse(
+def _topic(
+    wanted: TopicProduceData, partitions: Iterable[PartitionProduceResponse], version: int
+) -> TopicProduceResponse:
+    return TopicProduceResponse(
         version=version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=streamed(partitions)
     )
 
 
-def _refusal(index: int, error: ErrorCode, version: int) -> Any:
-    return ProduceResponse.TopicProduceResponse.PartitionProduceResponse(
+def _refusal(index: int, error: ErrorCode, version: int) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
         version=version,
         index=index,
         error_code=error,

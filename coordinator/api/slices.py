@@ -9,13 +9,14 @@ reads of a group it notes with `RequestContext.wait_for`, so the answer leaves w
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from coordinator.api.context import PARKED, Parked, RequestContext, Work
 from coordinator.api.part_errors import part_errors
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from coordinator.api.handled import Handled
     from coordinator.node import Node
     from coordinator.telemetry.stats import Stats
 
@@ -29,7 +30,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """No answer is longer that is made in slices."""
 
 
-def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, pos: int) -> Work:
+def handle_in_steps(node: "Node", ctx: RequestContext, api: "Handled", frame: bytes, pos: int) -> Work:
     """Decode and handle a long request in steps. Raises ProtocolError for one that is not Kafka's protocol."""
     request = yield from api.decode_in_steps(frame, pos)
     ctx.request = request
@@ -42,12 +43,12 @@ def handle_in_steps(node: "Node", ctx: RequestContext, api: Any, frame: bytes, p
     return None if response is PARKED else response
 
 
-def in_slices(node: "Node", ctx: RequestContext, response: Any) -> Parked:
+def in_slices(node: "Node", ctx: RequestContext, response: object) -> Parked:
     """Answer with a response that may have iterators (`streamed`) in place of its lists of structs."""
     return ctx.in_slices(encoded(node, ctx, response))
 
 
-def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Parked:
+def work_in_slices(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Parked:
     """Do the work, giving way wherever it yields, and answer with the response that it returns."""
     return ctx.in_slices(_answer(node, ctx, work))
 
@@ -65,12 +66,12 @@ def error_in_steps(stats: "Stats", ctx: RequestContext, error: ErrorCode) -> Wor
     return response
 
 
-def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, Any]) -> Work:
+def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Work:
     response = yield from work
     return (yield from encoded(node, ctx, response))
 
 
-def encoded(node: "Node", ctx: RequestContext, response: Any) -> Work:
+def encoded(node: "Node", ctx: RequestContext, response: object) -> Work:
     """The pieces of a response's body, made in steps, with its errors counted."""
     errors: Counter[int] = Counter()
     pieces = yield from ctx.api.encode_in_steps(response, errors)
