@@ -2,30 +2,33 @@
 """Kafka's protocol from the other end: requests of our own as frames, and what is answered to them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 from protocol.codec import Codec
 from protocol.errors import Truncated
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
 from protocol.wire import skip_tags
 
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
 LENGTH_BYTES = 4
 CORRELATION_ID_BYTES = 4
 
 
-def encode_request(codec: Codec[Any, Any], header: RequestHeader, request: Any) -> bytes:
+def encode_request(codec: Codec[Request, Response], header: RequestHeader, request: Request) -> bytes:
     """The whole frame of a request, with its length; `codec` is that of the header's API and version."""
     return b"".join(framed(codec, header, [codec.encode_request(request)]))
 
 
-def framed(codec: Codec[Any, Any], header: RequestHeader, body: Sequence[bytes]) -> list[bytes]:
+def framed(codec: Codec[Request, Response], header: RequestHeader, body: Sequence[bytes]) -> list[bytes]:
     """The pieces of a request's frame, of those of its body."""
     head = encode_request_header(header, flexible=codec.flexible)
     length = len(head) + sum(map(len, body))
     return [length.to_bytes(LENGTH_BYTES, "big") + head, *body]
 
 
-def decode_answer(codec: Codec[Any, Any], api_key: int, frame: bytes, start: int = 0) -> Any:
+def decode_answer(codec: Codec[Request, Response], api_key: int, frame: bytes, start: int = 0) -> Response:
     """The response in a frame whose correlation id is at `start`: behind the length, where the frame has that.
 
     Raises ProtocolError for bytes that are no response of this API and version.

@@ -30,7 +30,7 @@ from protocol.headers import (
     has_flexible_response_header,
     route_of,
 )
-from protocol.messages import classes
+from protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse, classes
 
 MEMBERS: Final[tuple[AnyApi, ...]] = (
     join_group.API,
@@ -71,7 +71,7 @@ def decoded(frame: bytes) -> Any:
     return api.decode(frame, pos)
 
 
-def answer(frame: bytes, response: Any) -> bytes:
+def answer(frame: bytes, response: object) -> bytes:
     """The answer with this response to a request, one of `DECLARED`."""
     api = handled(frame)
     header, _ = decode_request_header(frame, api.flexible)
@@ -80,7 +80,7 @@ def answer(frame: bytes, response: Any) -> bytes:
     return encode_response(header.correlation_id, api.encode(response), api.flexible_response)
 
 
-def request(frame: bytes, changed: Any) -> bytes:
+def request(frame: bytes, changed: object) -> bytes:
     """The request that is sent in place of one of `DECLARED`, with its length and the same header."""
     api = handled(frame)
     _, pos = decode_request_header(frame, api.flexible)
@@ -124,15 +124,13 @@ def _no_directory(version: int) -> object:
     )
 
 
-def nothing_set(frame: bytes, resources: Sequence[Any]) -> bytes:
+def nothing_set(frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]) -> bytes:
     """The answer to a DescribeConfigs of these resources that none of them has a setting. Raises ProtocolError."""
     version = route_of(frame) & 0xFFFF
     codec = codec_for(ApiKey.DESCRIBE_CONFIGS, version)
     header, _ = decode_request_header(frame, codec.flexible)
-    kind = classes(ApiKey.DESCRIBE_CONFIGS)[1]
-    make = kind.DescribeConfigsResult
     results = [
-        make(
+        DescribeConfigsResponse.DescribeConfigsResult(
             version=version,
             error_code=0,
             error_message=None,
@@ -142,7 +140,7 @@ def nothing_set(frame: bytes, resources: Sequence[Any]) -> bytes:
         )
         for each in resources
     ]
-    response = kind(version=version, throttle_time_ms=0, results=results)
+    response = DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
     flexible = has_flexible_response_header(ApiKey.DESCRIBE_CONFIGS, codec.flexible)
     return encode_response(header.correlation_id, codec.encode_response(response), flexible)
 

@@ -3,7 +3,7 @@
 
 import asyncio
 from socket import socket
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from coordinator.gateway.book import Book, OurNode
 from coordinator.gateway.dialing import Dialer
@@ -17,6 +17,12 @@ from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge
 from protocol.headers import RequestHeader
 from protocol.names import GroupId
+
+if TYPE_CHECKING:
+    from coordinator.api.private.adopt_group import AdoptGroupResponse
+
+Asked = TypeVar("Asked")
+Answered = TypeVar("Answered")
 
 CLIENT_ID: Final = "groupkeeper-gateway"
 ANSWER_BYTES_MAX: Final = 1 << 20
@@ -54,7 +60,7 @@ class Coordinators:
             raise NotServed(ErrorCode(answer.error_code))
         return stored
 
-    async def _adopt(self, group: GroupId, reading: Reading | None) -> Any:
+    async def _adopt(self, group: GroupId, reading: Reading | None) -> "AdoptGroupResponse":
         from coordinator.api.private.adopt_group import API, AdoptGroupRequest
         from protocol.messages import encode_request_in_steps
 
@@ -83,8 +89,8 @@ class Coordinators:
         return node
 
     async def _ask(
-        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Any, Any], body: list[bytes]
-    ) -> Any:
+        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Asked, Answered], body: list[bytes]
+    ) -> Answered:
         """The answer to a request whose body is in pieces."""
         asked = framed(codec, RequestHeader(api, version, 1, CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):

@@ -20,6 +20,7 @@ from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import (
     DescribeGroupsRequest,
     MetadataRequest,
+    MetadataResponse,
     OffsetDeleteRequest,
 )
 from protocol.names import GroupId, MemberId
@@ -90,7 +91,7 @@ def questions(rights: Iterable[Right]) -> Iterator[Question]:
         yield _about_topic_ids(dict.fromkeys(ids))
 
 
-def _frame(api_key: ApiKey, version: int, request: Any) -> bytes:
+def _frame(api_key: ApiKey, version: int, request: object) -> bytes:
     header = RequestHeader(api_key, version, CORRELATION_ID, CLIENT_ID)
     return encode_request(codec_for(api_key, version), header, request)
 
@@ -103,7 +104,9 @@ def _about_group(right: Right) -> Question:
     """Whether a group may be read, or deleted."""
     if right.operation is Operation.READ:
         key, version = ApiKey.HEARTBEAT, HEARTBEAT_VERSION
-        request: Any = HeartbeatRequest(group_id=GroupId(str(right.name)), generation_id=-1, member_id=NOBODY)
+        request: HeartbeatRequest | OffsetDeleteRequest = HeartbeatRequest(
+            group_id=GroupId(str(right.name)), generation_id=-1, member_id=NOBODY
+        )
     else:
         key, version = ApiKey.OFFSET_DELETE, OFFSET_DELETE_VERSION
         request = OffsetDeleteRequest(version=version, group_id=str(right.name), topics=[])
@@ -141,7 +144,7 @@ def _about_cluster() -> Question:
 def _about_topics(names: Collection[str]) -> Question:
     """What may be done with topics, whether they are there or not."""
 
-    def read(response: Any) -> dict[Right, bool]:
+    def read(response: MetadataResponse) -> dict[Right, bool]:
         said = {topic.name: topic for topic in response.topics}
         return {right: allowed for name in names for right, allowed in _allowed(name, said.get(name)).items()}
 
@@ -153,16 +156,19 @@ def _about_topics(names: Collection[str]) -> Question:
 def _about_topic_ids(ids: Collection[bytes]) -> Question:
     """What may be done with topics by their ids; with one that is not there nothing can be done wrong."""
 
-    def read(response: Any) -> dict[Right, bool]:
-        said = {topic.topic_id.bytes: topic for topic in response.topics if topic.topic_id is not None}
+    def read(response: MetadataResponse) -> dict[Right, bool]:
+        said = {}
+        for topic in response.topics:
+            if topic.topic_id is not None:  # as it is of what is not there, whatever the stub says
+                said[topic.topic_id.bytes] = topic
         allowed: dict[Right, bool] = {}
         for each in ids:
-            topic = said.get(each)
-            if topic is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+            found = said.get(each)
+            if found is not None and found.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
                 allowed |= {Right(Resource.TOPIC, operation, each): True for operation in _OF_TOPICS}
                 allowed[is_there(each)] = False
             else:
-                allowed |= _allowed(each, topic)
+                allowed |= _allowed(each, found)
         return allowed
 
     topic = MetadataRequest.MetadataRequestTopic
@@ -173,7 +179,7 @@ def _about_topic_ids(ids: Collection[bytes]) -> Question:
 _OF_TOPICS: Final = (Operation.READ, Operation.DESCRIBE)
 
 
-def _allowed(name: str | bytes, topic: Any) -> dict[Right, bool]:
+def _allowed(name: str | bytes, topic: MetadataResponse.MetadataResponseTopic | None) -> dict[Right, bool]:
     if topic is None or topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
         operations: Collection[int] = ()
     else:
@@ -184,7 +190,11 @@ def _allowed(name: str | bytes, topic: Any) -> dict[Right, bool]:
 
 
 def _metadata(
-    version: int, topics: list[Any], read: Callable[[Any], dict[Right, bool]], *, of_cluster: bool = False
+    version: int,
+    topics: list[MetadataRequest.MetadataRequestTopic],
+    read: Callable[[MetadataResponse], dict[Right, bool]],
+    *,
+    of_cluster: bool = False,
 ) -> Question:
     request = MetadataRequest(
         version=version,

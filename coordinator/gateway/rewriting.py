@@ -4,7 +4,7 @@
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from coordinator.gateway.book import Book
 from coordinator.gateway.ways import Rewrite
@@ -12,9 +12,17 @@ from protocol.apis import ApiKey, Offer, VersionRange
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode, FrameTooLarge, Truncated
 from protocol.headers import encode_response, has_flexible_response_header
+from protocol.messages import (
+    ApiVersionsResponse,
+    DescribeClusterResponse,
+    FindCoordinatorResponse,
+    SaslHandshakeResponse,
+)
 from protocol.metadata_head import Listed, read_metadata_head, write_metadata_head
 from protocol.produce_endpoints import move_endpoints
 from protocol.wire import INT32, skip_tags
+
+Response = TypeVar("Response")
 
 HIDDEN_FEATURES: Final = frozenset({"group.version", "share.version", "streams.version"})
 """What is coordinated for groups of these kinds is not offered."""
@@ -54,7 +62,7 @@ def produce(book: Book, version: int) -> Rewrite:
 def describe_cluster(book: Book, version: int) -> Rewrite:
     """DescribeCluster: the brokers' addresses become the gateway's, and our nodes join them."""
 
-    def change(response: Any) -> None:
+    def change(response: DescribeClusterResponse) -> None:
         by_id = {broker.broker_id: broker for broker in response.brokers}
         listed = [
             Listed(broker.broker_id, broker.host, broker.port, broker.rack) for broker in response.brokers
@@ -63,7 +71,7 @@ def describe_cluster(book: Book, version: int) -> Rewrite:
             return
         response.brokers = []
         for node in book.moved(listed):
-            broker = by_id.get(node.node_id) or type(response).DescribeClusterBroker(version=version)
+            broker = by_id.get(node.node_id) or DescribeClusterResponse.DescribeClusterBroker(version=version)
             broker.broker_id, broker.host, broker.port, broker.rack = node
             response.brokers.append(broker)
 
@@ -73,7 +81,7 @@ def describe_cluster(book: Book, version: int) -> Rewrite:
 def find_coordinator(book: Book, version: int) -> Rewrite:
     """FindCoordinator of transactions: the brokers' addresses become the gateway's."""
 
-    def change(response: Any) -> None:
+    def change(response: FindCoordinatorResponse) -> None:
         for found in response.coordinators if version >= 4 else [response]:
             moved = (
                 book.move(Listed(found.node_id, found.host, found.port, None)) if found.node_id >= 0 else None
@@ -87,7 +95,7 @@ def find_coordinator(book: Book, version: int) -> Rewrite:
 def sasl_handshake(version: int, *, refused: bool) -> Rewrite:
     """SaslHandshake: Kerberos is not among what can be chosen, and was not chosen where it is `refused`."""
 
-    def change(response: Any) -> None:
+    def change(response: SaslHandshakeResponse) -> None:
         response.mechanisms = [name for name in response.mechanisms if name != KERBEROS]
         if refused:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -117,13 +125,16 @@ def api_versions(ours: Offered, version: int) -> Rewrite:
     return whole(rewrite)
 
 
-def _common(response: Any, ours: Offered, version: int) -> list[Any]:
+def _common(
+    response: ApiVersionsResponse, ours: Offered, version: int
+) -> list[ApiVersionsResponse.ApiVersion]:
     theirs = {
         offer.api_key: VersionRange(offer.min_version, offer.max_version) for offer in response.api_keys
     }
-    make = type(response).ApiVersion
     return [
-        make(version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max)
+        ApiVersionsResponse.ApiVersion(
+            version=version, api_key=offer.key, min_version=offer.min, max_version=offer.max
+        )
         for offer in common_offers(ours, theirs)
     ]
 
@@ -139,7 +150,7 @@ def common_offers(ours: Offered, theirs: Mapping[int, VersionRange]) -> list[Off
     return sorted((*common, *here))
 
 
-def _hide_features(response: Any) -> None:
+def _hide_features(response: ApiVersionsResponse) -> None:
     for field in ("supported_features", "finalized_features"):
         features = getattr(response, field, None)
         if features:
@@ -164,7 +175,7 @@ def whole(change: Callable[[bytes], bytes | None]) -> Rewrite:
     return rewrite
 
 
-def changed(api_key: int, version: int, change: Callable[[Any], Any]) -> Rewrite:
+def changed(api_key: int, version: int, change: Callable[[Response], Response]) -> Rewrite:
     """Decodes an answer, has another made of it, and encodes that."""
     return whole(
         lambda frame: encoded(api_key, version, frame, change(decoded_answer(api_key, version, frame)))
@@ -181,17 +192,17 @@ def decoded_answer(api_key: int, version: int, frame: bytes) -> Any:
         raise Truncated("an answer") from None
 
 
-def encoded(api_key: int, version: int, frame: bytes, response: Any) -> bytes:
+def encoded(api_key: int, version: int, frame: bytes, response: object) -> bytes:
     """The answer, whole with its length, that has this response in place of that of `frame`."""
     codec = codec_for(api_key, version)
     flexible = has_flexible_response_header(api_key, codec.flexible)
     return encode_response(INT32(frame, 4)[0], codec.encode_response(response), flexible)
 
 
-def _decoded(api_key: ApiKey, version: int, change: Callable[[Any], None]) -> Rewrite:
+def _decoded(api_key: ApiKey, version: int, change: Callable[[Response], None]) -> Rewrite:
     """Decodes an answer, has it changed, and encodes it again."""
 
-    def make(response: Any) -> Any:
+    def make(response: Response) -> Response:
         change(response)
         return response
 

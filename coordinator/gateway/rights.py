@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from coordinator.gateway import answers, rewriting
 from coordinator.gateway.beside import LONG_BYTES, Beside, Computing
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, IS_THERE, Question, Right, is_there, questions
-from coordinator.gateway.rules.rule import Judged, Rule
+from coordinator.gateway.rules.rule import AnyJudged, AnyRule
 from coordinator.gateway.rules.table import RULES
 from coordinator.gateway.ways import COORDINATOR, HERE, ClientSession, Rewrite, Route, Verdict
 from protocol.errors import ErrorCode
@@ -68,7 +68,7 @@ class Begun(NamedTuple):
 class Settled(NamedTuple):
     """What becomes of a request, and the groups that its coordinator is asked about."""
 
-    judged: Judged
+    judged: AnyJudged
     groups: list[str]
     partitions: Mapping[str | bytes, int]
     """How many partitions a topic has to have for it, of those that the cluster has."""
@@ -79,7 +79,7 @@ class Pending:
     """A request before it passes."""
 
     asked: Route
-    rule: Rule
+    rule: AnyRule
     begun: Begun | None = None
     open_questions: int = 0
     failed: BaseException | None = None
@@ -295,7 +295,7 @@ class Rights:
         return pending.knows_topics
 
     def _passing(
-        self, session: ClientSession, known: Known, pending: Pending, judged: Judged, changed: bytes | None
+        self, session: ClientSession, known: Known, pending: Pending, judged: AnyJudged, changed: bytes | None
     ) -> Verdict:
         """What goes to the coordinator, `changed` in place of the request, and what is done with its answer."""
         if judged.keep is not None:
@@ -306,7 +306,9 @@ class Rights:
         merged = rewriting.changed(*pending.asked[:2], judged.merge)
         return Verdict(COORDINATOR, changed, self._beside.rewriting(session, merged))
 
-    def _filtering(self, session: ClientSession, known: Known, pending: Pending, judged: Judged) -> Rewrite:
+    def _filtering(
+        self, session: ClientSession, known: Known, pending: Pending, judged: AnyJudged
+    ) -> Rewrite:
         """Take out of an answer what the client may not see, which is asked once the answer is there."""
         seeing = Pending(pending.asked, pending.rule)
 
@@ -339,14 +341,14 @@ def _look_at(pending: Pending, known: Known, now_ms: int, frame: bytes) -> Begun
     return Begun(request, may, questions(missing))
 
 
-def _look_at_answer(seeing: Pending, known: Known, now_ms: int, judged: Judged, frame: bytes) -> Begun:
+def _look_at_answer(seeing: Pending, known: Known, now_ms: int, judged: AnyJudged, frame: bytes) -> Begun:
     assert judged.names is not None, "what may not be seen is named"
     response = rewriting.decoded_answer(*seeing.asked[:2], frame)
     may: dict[Right, bool] = {}
     return Begun(response, may, iter(list(questions(known.missing(judged.names(response), may, now_ms)))))
 
 
-def _filtered(seeing: Pending, judged: Judged, frame: bytes) -> bytes:
+def _filtered(seeing: Pending, judged: AnyJudged, frame: bytes) -> bytes:
     assert judged.keep is not None, "what may not be seen is taken out"
     assert seeing.begun is not None, "it was looked at"
     kept = judged.keep(seeing.begun.request, seeing.may.__getitem__)

@@ -22,6 +22,7 @@ from protocol.bounds import LISTS
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header, route
+from protocol.messages import SaslHandshakeRequest
 from protocol.produce_endpoints import ENDPOINTS_FROM, acks_of
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
@@ -253,6 +254,6 @@ def _key_type(version: int, frame: bytes) -> int:
 def _sasl_handshake(_session: ClientSession, asked: Route, frame: bytes) -> Verdict:
     codec = codec_for(ApiKey.SASL_HANDSHAKE, asked.version)
     _, pos = decode_request_header(frame, codec.flexible)
-    request: Any = codec.decode_request(frame, pos)
+    request: SaslHandshakeRequest = codec.decode_request(frame, pos)
     refused = request.mechanism == KERBEROS
     return Verdict(BROKER, rewrite=rewriting.sasl_handshake(asked.version, refused=refused))

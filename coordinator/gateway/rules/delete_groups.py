@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rule of DeleteGroups."""
 
-from typing import Any
-
 from coordinator.api.operations import Operation
 from coordinator.gateway.questions import Right
 from coordinator.gateway.rules.rule import NOT_FOR_GROUP, PASSES, Judged, May, of_group
@@ -12,15 +10,17 @@ from protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
 class DeleteGroups:
     """Groups that may not be deleted are refused, after the others."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: DeleteGroupsRequest, version: int) -> list[Right]:
         """Every group."""
         return [of_group(Operation.DELETE, group) for group in request.groups_names]
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def groups(self, request: DeleteGroupsRequest, version: int) -> list[str]:
         """All that are asked for."""
         return list(request.groups_names)
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(
+        self, request: DeleteGroupsRequest, version: int, may: May
+    ) -> Judged[DeleteGroupsRequest, DeleteGroupsResponse]:
         """Each group for itself."""
         groups = list(dict.fromkeys(request.groups_names))
         refused = [group for group in groups if not may(of_group(Operation.DELETE, group))]
@@ -32,7 +32,7 @@ class DeleteGroups:
         if not left:
             return Judged(answer=DeleteGroupsResponse(version=version, throttle_time_ms=0, results=results))
 
-        def merge(response: Any) -> Any:
+        def merge(response: DeleteGroupsResponse) -> DeleteGroupsResponse:
             response.results = [*response.results, *results]
             return response
 

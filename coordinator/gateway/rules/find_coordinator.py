@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rule of FindCoordinator."""
 
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.operations import Operation
 from coordinator.gateway.questions import Right
@@ -15,15 +15,17 @@ SEVERAL_KEYS_FROM: Final = 4
 class FindCoordinator:
     """Groups that may not be described are not found."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: FindCoordinatorRequest, version: int) -> list[Right]:
         """Every group."""
         return [of_group(Operation.DESCRIBE, group) for group in self._keys(request, version)]
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def groups(self, request: FindCoordinatorRequest, version: int) -> list[str]:
         """None: where a group is says nothing of it."""
         return []
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(
+        self, request: FindCoordinatorRequest, version: int, may: May
+    ) -> Judged[FindCoordinatorRequest, FindCoordinatorResponse]:
         """Each group for itself; before v4 there is one."""
         keys = self._keys(request, version)
         left = [key for key in keys if may(of_group(Operation.DESCRIBE, key))]
@@ -34,7 +36,7 @@ class FindCoordinator:
         if not left:
             return Judged(NOT_FOR_GROUP)
 
-        def merge(response: Any) -> Any:
+        def merge(response: FindCoordinatorResponse) -> FindCoordinatorResponse:
             found = iter(response.coordinators)
             response.coordinators = [
                 next(found) if may(of_group(Operation.DESCRIBE, key)) else _not_found(key, version)
@@ -46,11 +48,11 @@ class FindCoordinator:
         return Judged(request=changed, merge=merge)
 
     @staticmethod
-    def _keys(request: Any, version: int) -> list[str]:
+    def _keys(request: FindCoordinatorRequest, version: int) -> list[str]:
         return request.coordinator_keys if version >= SEVERAL_KEYS_FROM else [request.key]
 
 
-def _not_allowed(version: int) -> Any:
+def _not_allowed(version: int) -> FindCoordinatorResponse:
     return FindCoordinatorResponse(
         version=version,
         error_code=int(NOT_FOR_GROUP),
@@ -61,7 +63,7 @@ def _not_allowed(version: int) -> Any:
     )
 
 
-def _not_found(key: str, version: int) -> Any:
+def _not_found(key: str, version: int) -> FindCoordinatorResponse.Coordinator:
     from coordinator.api.find_coordinator import error_response
 
     asked = FindCoordinatorRequest(version=version, key_type=0, coordinator_keys=[key])

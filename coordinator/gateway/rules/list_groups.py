@@ -1,30 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rule of ListGroups."""
 
-from typing import Any
-
 from coordinator.api.operations import Operation
 from coordinator.gateway.questions import DESCRIBE_CLUSTER, Right
 from coordinator.gateway.rules.rule import PASSES, Judged, May, of_group
+from protocol.messages import ListGroupsRequest, ListGroupsResponse
 
 
 class ListGroups:
     """Who may describe the cluster sees all groups, others those that they may describe."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: ListGroupsRequest, version: int) -> list[Right]:
         """The cluster; of which groups there is a question is known with the answer."""
         return [DESCRIBE_CLUSTER]
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def groups(self, request: ListGroupsRequest, version: int) -> list[str]:
         """None."""
         return []
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(
+        self, request: ListGroupsRequest, version: int, may: May
+    ) -> Judged[ListGroupsRequest, ListGroupsResponse]:
         """All, or what may be seen."""
         if may(DESCRIBE_CLUSTER):
             return PASSES
 
-        def keep(response: Any, may_see: May) -> Any:
+        def keep(response: ListGroupsResponse, may_see: May) -> ListGroupsResponse:
             response.groups = [
                 group for group in response.groups if may_see(of_group(Operation.DESCRIBE, group.group_id))
             ]

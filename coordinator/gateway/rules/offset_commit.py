@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rule of OffsetCommit."""
 
-from typing import Any
-
 from coordinator.api.operations import Operation
 from coordinator.gateway.questions import Right
 from coordinator.gateway.rules.membership import OneGroup
@@ -16,6 +14,8 @@ from coordinator.gateway.rules.rule import (
     of_topic,
 )
 from protocol.hot.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -23,15 +23,17 @@ from protocol.hot.offset_commit import (
 from protocol.value import replaced
 
 
-class OffsetCommit(OneGroup):
+class OffsetCommit(OneGroup[OffsetCommitRequest, OffsetCommitResponse]):
     """Topics that may not be read are refused, the others go to the coordinator."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: OffsetCommitRequest, version: int) -> list[Right]:
         """The group, and every topic."""
         topics = [of_topic(Operation.READ, topic, version) for topic in request.topics]
         return [of_group(Operation.READ, request.group_id), *topics]
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(
+        self, request: OffsetCommitRequest, version: int, may: May
+    ) -> Judged[OffsetCommitRequest, OffsetCommitResponse]:
         """The group for all, then each topic for itself."""
         if not may(of_group(Operation.READ, request.group_id)):
             return Judged(NOT_FOR_GROUP)
@@ -59,7 +61,7 @@ class OffsetCommit(OneGroup):
         )
 
 
-def _partitions(topics: list[Any], version: int) -> dict[str | bytes, int]:
+def _partitions(topics: list[OffsetCommitRequestTopic], version: int) -> dict[str | bytes, int]:
     """How many partitions each topic has at least, for all that is said of them."""
     by_id = version >= TOPIC_IDS_FROM
     return {

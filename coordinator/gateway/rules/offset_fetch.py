@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from operator import is_
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from coordinator.api.operations import Operation
 from coordinator.gateway.questions import Right
@@ -17,6 +17,9 @@ from coordinator.gateway.rules.rule import (
     of_topic,
 )
 from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
     OffsetFetchResponsePartitions,
@@ -26,15 +29,22 @@ from protocol.hot.offset_fetch import (
 from protocol.names import Offset
 from protocol.value import replaced
 
+T = TypeVar("T", OffsetFetchResponse, OffsetFetchResponseGroup)
+
 GROUPS_FROM: Final = 8
 """It asks for several groups."""
 NO_OFFSET: Final = Offset(-1)
+
+Fetched = OffsetFetchRequest | OffsetFetchRequestGroup
+"""What is asked about one group; before v8 that is the request itself."""
+Answered = OffsetFetchResponse | OffsetFetchResponseGroup
+"""What is answered about one group."""
 
 
 class OffsetFetch:
     """Groups that may not be described are refused, and topics; where all topics are asked for, such are left out."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: OffsetFetchRequest, version: int) -> list[Right]:
         """The groups, and every topic that is named."""
         rights = []
         for group in _fetched(request, version):
@@ -42,11 +52,13 @@ class OffsetFetch:
             rights += [of_topic(Operation.DESCRIBE, topic, version) for topic in group.topics or ()]
         return rights
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def groups(self, request: OffsetFetchRequest, version: int) -> list[str]:
         """All that are asked for."""
         return [group.group_id for group in _fetched(request, version)]
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(
+        self, request: OffsetFetchRequest, version: int, may: May
+    ) -> Judged[OffsetFetchRequest, OffsetFetchResponse]:
         """Each group for itself; before v8 there is one."""
         asked = _fetched(request, version)
         if version < GROUPS_FROM and not may(of_group(Operation.DESCRIBE, request.group_id)):
@@ -75,12 +87,12 @@ class OffsetFetch:
         )
 
 
-def _fetched(request: Any, version: int) -> Sequence[Any]:
+def _fetched(request: OffsetFetchRequest, version: int) -> Sequence[Fetched]:
     """The groups that are asked for, each with its topics."""
     return request.groups if version >= GROUPS_FROM else [request]
 
 
-def _without(group: Any, version: int, may: May) -> Any:
+def _without(group: Fetched, version: int, may: May) -> Fetched:
     """What is left of the question about a group."""
     if group.topics is None:
         return group
@@ -88,7 +100,9 @@ def _without(group: Any, version: int, may: May) -> Any:
     return group if len(left) == len(group.topics) else replaced(group, topics=left)
 
 
-def _with_refused(response: Any, request: Any, version: int, may: May) -> Any:
+def _with_refused(
+    response: OffsetFetchResponse, request: OffsetFetchRequest, version: int, may: May
+) -> OffsetFetchResponse:
     """The answer with all that was refused, in the order of the question."""
     if version < GROUPS_FROM:
         if response.error_code:
@@ -102,24 +116,29 @@ def _with_refused(response: Any, request: Any, version: int, may: May) -> Any:
             continue
         said = next(answered)
         if not said.error_code:
-            said = replaced(said, topics=[*said.topics, *_refused_topics(group, version, may)])
+            said = replaced(said, topics=[*said.topics, *_refused_topics_of(group, version, may)])
         groups.append(said)
     return replaced(response, groups=groups)
 
 
-def _refused_topics(group: Any, version: int, may: May) -> list[Any]:
-    refused = [topic for topic in group.topics or () if not may(of_topic(Operation.DESCRIBE, topic, version))]
-    if version < GROUPS_FROM:
-        return [
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(index, NO_OFFSET, -1, "", NOT_FOR_TOPIC)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in refused
-        ]
+def _refused_topics(request: OffsetFetchRequest, version: int, may: May) -> list[OffsetFetchResponseTopic]:
+    """What is answered about the topics of the one group before v8."""
+    return [
+        OffsetFetchResponseTopic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponsePartition(index, NO_OFFSET, -1, "", NOT_FOR_TOPIC)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in request.topics or ()
+        if not may(of_topic(Operation.DESCRIBE, topic, version))
+    ]
+
+
+def _refused_topics_of(
+    group: OffsetFetchRequestGroup, version: int, may: May
+) -> list[OffsetFetchResponseTopics]:
     return [
         OffsetFetchResponseTopics(
             name=topic.name,
@@ -129,15 +148,16 @@ def _refused_topics(group: Any, version: int, may: May) -> list[Any]:
                 for index in topic.partition_indexes
             ],
         )
-        for topic in refused
+        for topic in group.topics or ()
+        if not may(of_topic(Operation.DESCRIBE, topic, version))
     ]
 
 
-def _answered(response: Any, version: int) -> Iterable[Any]:
+def _answered(response: OffsetFetchResponse, version: int) -> Iterable[Answered]:
     return response.groups if version >= GROUPS_FROM else [response]
 
 
-def _seen(response: Any, version: int) -> list[Right]:
+def _seen(response: OffsetFetchResponse, version: int) -> list[Right]:
     return [
         of_topic(Operation.DESCRIBE, topic, version)
         for group in _answered(response, version)
@@ -145,10 +165,10 @@ def _seen(response: Any, version: int) -> list[Right]:
     ]
 
 
-def _kept(response: Any, version: int, may: May) -> Any:
+def _kept(response: OffsetFetchResponse, version: int, may: May) -> OffsetFetchResponse:
     """Only topics that may be described."""
 
-    def keep(group: Any) -> Any:
+    def keep(group: T) -> T:
         return replaced(
             group,
             topics=[topic for topic in group.topics if may(of_topic(Operation.DESCRIBE, topic, version))],

@@ -6,11 +6,14 @@ into its answer in the places where a broker has it.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from coordinator.api.operations import Operation, Resource
 from coordinator.gateway.questions import Right
 from protocol.errors import ErrorCode
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
 
 May = Callable[[Right], bool]
 """Whether the client has a right that was asked about."""
@@ -25,39 +28,44 @@ NOT_FOR_TOPIC: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 NO_PARTITIONS: Final[Mapping[str | bytes, int]] = {}
 
 
-class Judged(NamedTuple):
+class Judged(NamedTuple, Generic[Request, Response]):
     """What becomes of a request. Nothing of it set: it passes as it is."""
 
     error: ErrorCode | None = None
     """All of it is refused with this."""
-    answer: Any = None
+    answer: Response | None = None
     """It is answered with this response; nothing of it is left for a coordinator."""
-    request: Any = None
+    request: Request | None = None
     """What is left of it for the coordinator."""
-    merge: Callable[[Any], Any] | None = None
+    merge: Callable[[Response], Response] | None = None
     """(the coordinator's response) -> the client's"""
-    names: Callable[[Any], list[Right]] | None = None
+    names: Callable[[Response], list[Right]] | None = None
     """(the coordinator's response) -> the rights without which something in it is not to be seen."""
-    keep: Callable[[Any, May], Any] | None = None
+    keep: Callable[[Response, May], Response] | None = None
     """(the coordinator's response, ...) -> what the client is to see of it."""
     partitions: Mapping[str | bytes, int] = NO_PARTITIONS
     """How many partitions topics, by name or id, have to have for the coordinator not to refuse what is left."""
 
 
-PASSES: Final = Judged()
+AnyJudged: TypeAlias = Judged[Any, Any]
+
+PASSES: Final[AnyJudged] = Judged()
 
 
-class Rule(Protocol):
-    """One api's."""
+class Rule(Protocol[Request, Response]):
+    """One api's, of its messages."""
 
-    def rights(self, request: Any, version: int) -> list[Right]:
+    def rights(self, request: Request, version: int) -> list[Right]:
         """What has to be known before it is judged."""
 
-    def judge(self, request: Any, version: int, may: May) -> Judged:
+    def judge(self, request: Request, version: int, may: May) -> Judged[Request, Response]:
         """What becomes of the request."""
 
-    def groups(self, request: Any, version: int) -> list[str]:
+    def groups(self, request: Request, version: int) -> list[str]:
         """Of which groups a coordinator is asked."""
+
+
+AnyRule: TypeAlias = Rule[Any, Any]
 
 
 def of_group(operation: Operation, name: str) -> Right:

@@ -13,15 +13,18 @@ from coordinator.gateway.rules.membership import JoinGroup, OneGroup
 from coordinator.gateway.rules.offset_commit import OffsetCommit
 from coordinator.gateway.rules.offset_delete import OffsetDelete
 from coordinator.gateway.rules.offset_fetch import OffsetFetch
-from coordinator.gateway.rules.rule import Rule
+from coordinator.gateway.rules.rule import AnyRule
 from protocol.apis import ApiKey
+from protocol.hot.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.hot.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.hot.sync_group import SyncGroupRequest, SyncGroupResponse
 
-RULES: Final[Mapping[int, Rule]] = MappingProxyType(
+RULES: Final[Mapping[int, AnyRule]] = MappingProxyType(
     {
         ApiKey.JOIN_GROUP: JoinGroup(),
-        ApiKey.SYNC_GROUP: OneGroup(),
-        ApiKey.HEARTBEAT: OneGroup(),
-        ApiKey.LEAVE_GROUP: OneGroup(),
+        ApiKey.SYNC_GROUP: OneGroup[SyncGroupRequest, SyncGroupResponse](),
+        ApiKey.HEARTBEAT: OneGroup[HeartbeatRequest, HeartbeatResponse](),
+        ApiKey.LEAVE_GROUP: OneGroup[LeaveGroupRequest, LeaveGroupResponse](),
         ApiKey.OFFSET_COMMIT: OffsetCommit(),
         ApiKey.OFFSET_FETCH: OffsetFetch(),
         ApiKey.OFFSET_DELETE: OffsetDelete(),
