@@ -5,7 +5,7 @@ import asyncio
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +13,7 @@ from coordinator.config import Address
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.view import NOBODY
 from coordinator.workers.assignment import Unmovable
-from coordinator.workers.messages import Channel
+from coordinator.workers.channel import Channel
 from coordinator.workers.orders import (
     ORDER_BYTES_MAX,
     Answer,
@@ -53,7 +53,7 @@ class ControlSocket:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_unix_server(self._connected, sock=sock)
 
-    def _connected(self) -> Channel:
+    def _connected(self) -> Channel[Order]:
         def got(order: Order) -> None:
             channel.send(self._carry_out(order))
 
@@ -61,7 +61,7 @@ class ControlSocket:
             if channel.was_nonsense:
                 log.warning("refused an order", reason=reason)
 
-        channel = Channel(Order, got, lost, message_bytes_max=ORDER_BYTES_MAX)
+        channel: Channel[Order] = Channel(Order, got, lost, message_bytes_max=ORDER_BYTES_MAX)
         return channel
 
     def _carry_out(self, order: Order) -> Answer:
@@ -117,7 +117,7 @@ def node_states(supervisor: "Supervisor") -> list[NodeState]:
 
 def _node_state(supervisor: "Supervisor", node: int) -> NodeState:
     serves = supervisor.serving.get(node)
-    worker: Any = supervisor.workers.get(node)
+    worker = supervisor.workers.get(node)
     state = "starting" if serves is None else "serving"
     if node in supervisor.assignment.draining:
         state = "draining"

@@ -2,17 +2,16 @@
 """A worker has dropped offsets in deleted topics: its supervisor keeps that on disk, and says when."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from coordinator.tickets import NO_PARTITION, Ticket, settle
-from coordinator.workers.messages import Dropped, DropsNoted
+from coordinator.workers.messages import Dropped, DropsNoted, FromWorker
 from protocol.names import Partition
 
 
 class DropNotes:
     """What was said and is not kept yet."""
 
-    def __init__(self, send: Callable[[Any], None]) -> None:
+    def __init__(self, send: Callable[[FromWorker], None]) -> None:
         self._send = send
         self._number = 0
         self._waiting: dict[int, Ticket] = {}

@@ -2,9 +2,9 @@
 """Where partitions end, for a worker that does not have the group that says it: asked of the node that has."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from coordinator.workers.messages import AskEnds, EndsAnswer, EndsTold, EndsWanted
+from coordinator.workers.messages import AskEnds, EndsAnswer, EndsTold, EndsWanted, FromSupervisor
 
 
 class _Question(NamedTuple):
@@ -16,7 +16,7 @@ class _Question(NamedTuple):
 class AskedEnds:
     """The questions that are under way."""
 
-    def __init__(self, tell: Callable[[int, Any], None]) -> None:
+    def __init__(self, tell: Callable[[int, FromSupervisor], None]) -> None:
         self._tell = tell
         self._questions: dict[int, _Question] = {}
         self._next = 0

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.catalogue import known_cluster
 from coordinator.config import Address, Settings
@@ -17,6 +17,7 @@ from coordinator.machine import Machine
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
+from coordinator.workers.channel import Channel
 from coordinator.workers.own_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, Surroundings
 from protocol.errors import ErrorCode
@@ -131,10 +132,10 @@ class GatewayProcess:
         self._task: asyncio.Task[None] | None = None
         self._admin: AdminServer | None = None
         self._view = GatewayView()
-        self.channel = messages.Channel(messages.ToGateway, self._got, self._orphaned)
+        self.channel = Channel(messages.ToGateway, self._got, self._orphaned)
         self.ended: asyncio.Future[int] = loop.create_future()
 
-    def _got(self, message: Any) -> None:
+    def _got(self, message: messages.ToGateway) -> None:
         match message:
             case messages.GatewayWelcome():
                 self._welcome(message)

@@ -49,7 +49,7 @@ class Gateways:
         self._on_broker_seen = on_broker_seen
         self._find_topics = find_topics
         self._view = GatewayView()
-        self.running: dict[int, WorkerProcess] = {}
+        self.running: dict[int, WorkerProcess[messages.FromGateway]] = {}
         """The processes by their number, from 0."""
         self.restarts = Restarts(loop.time)
         self._starting: dict[int, asyncio.Future[None]] = {}
@@ -105,7 +105,7 @@ class Gateways:
 
     async def _start_one(self, index: int) -> None:
         liveness = Liveness(self._settings.worker_timeout_ms, self._settings.worker_stuck_timeout_ms)
-        process = WorkerProcess(
+        process: WorkerProcess[messages.FromGateway] = WorkerProcess(
             index,
             liveness,
             partial(self._got, index),
@@ -118,7 +118,7 @@ class Gateways:
         process.send(messages.GatewayWelcome(gateway_settings(self._settings, index), index, self._view))
         log.debug("started a gateway", gateway=index, pid=process.pid)
 
-    def _got(self, index: int, message: Any) -> None:
+    def _got(self, index: int, message: messages.FromGateway) -> None:
         match message:
             case messages.GatewayServes():
                 self.running[index].serves = True

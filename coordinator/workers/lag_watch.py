@@ -4,7 +4,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
@@ -26,7 +26,7 @@ class LagWatch:
         book: LagBook,
         committed: Callable[[], Iterator[Committed]],
         clock: Clock,
-        send: Callable[[Any], None],
+        send: Callable[[messages.FromWorker], None],
     ) -> None:
         """Measure all groups that `committed` has into `book`; `send` is the way to the supervisor."""
         self._book = book

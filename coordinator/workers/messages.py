@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the supervisor and its workers say to each other: MessagePack in frames with a length, in order.
+"""What the supervisor and its workers say to each other, over a `channel.Channel`.
 
 Both ends are of the same build, so there are no versions.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final, cast
+from collections.abc import Sequence
 
 import msgspec
 
@@ -17,18 +14,8 @@ from coordinator.config import Settings
 from coordinator.node import EndsByTopic
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
-from protocol.errors import ProtocolError
-from protocol.framing import LENGTH_BYTES, FrameReader
 from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import Position
-
-MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Topics are sent in pieces of some 64 KB, so what is longest grows with the partitions of one topic, or with those of
-`__consumer_offsets`: 100,000 of them take less than a megabyte."""
-
-
-NO_MESSAGE: Final = (ProtocolError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What bytes raise that are no message: a bad length, bad MessagePack, text that is not UTF-8, lists in lists."""
 
 
 class _Message(msgspec.Struct, frozen=True, tag=True):
@@ -338,108 +325,3 @@ FromWorker = (
 )
 ToGateway = GatewayWelcome | GatewayViewed | ForgetGroup | TopicsLookedFor | StopAccepting | Stop
 FromGateway = GatewayServes | CannotServe | BrokerSeen | TopicsSeen
-
-
-def _enc_hook(value: object) -> str:
-    assert isinstance(value, Path), f"{value!r}: a message holds paths, and else only what msgspec knows"
-    return str(value)
-
-
-def _dec_hook(kind: type, value: Any) -> Path:
-    assert issubclass(kind, Path), f"{kind}: a message holds paths, and else only what msgspec knows"
-    return kind(value)  # what is no text is a TypeError, of which msgspec makes a ValidationError
-
-
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
-
-
-def encode(message: msgspec.Struct) -> bytes:
-    """A message with its length before it."""
-    body = _ENCODER.encode(message)
-    if len(body) > MESSAGE_BYTES_MAX:
-        raise ValueError(f"a {type(message).__name__} of {len(body)} bytes, more than {MESSAGE_BYTES_MAX}")
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
-
-
-class Channel(asyncio.Protocol):
-    """One end of the socket between the supervisor and a worker, or somebody with an order.
-
-    `on_message` gets each message in turn; `on_lost` is called once the other end is gone, or has said something
-    that makes no sense, with the reason.
-    """
-
-    def __init__(
-        self,
-        kind: Any,
-        on_message: Callable[[Any], None],
-        on_lost: Callable[[str], None],
-        *,
-        message_bytes_max: int = MESSAGE_BYTES_MAX,
-    ) -> None:
-        self._decoder = msgspec.msgpack.Decoder(kind, dec_hook=_dec_hook)
-        self._on_message = on_message
-        self._on_lost = on_lost
-        self._frames = FrameReader(message_bytes_max)
-        self._transport: asyncio.Transport | None = None
-        self._room = asyncio.Event()
-        self._room.set()
-        self._problem = "the other end closed the connection"
-        self.was_nonsense = False
-        """Whether the other end has sent what is no message."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the socket."""
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Hand on whole messages."""
-        for message in self._decoded(data):
-            self._on_message(message)
-
-    def _decoded(self, data: bytes) -> Iterator[Any]:
-        try:
-            for frame in self._frames.feed(data):
-                yield self._decoder.decode(frame)
-            if self._frames.failure is not None:
-                raise self._frames.failure
-        except NO_MESSAGE as error:
-            self.was_nonsense = True
-            self._problem = f"the other end sent what is no message: {error}"
-            self.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Say that the other end is gone."""
-        self._transport = None
-        self._room.set()
-        self._on_lost(self._problem if exc is None else str(exc))
-
-    def send(self, message: msgspec.Struct) -> None:
-        """Send one message; it is lost once the other end is gone."""
-        self.write(encode(message))
-
-    def write(self, frame: bytes) -> None:
-        """Send an encoded message."""
-        if self._transport is not None:
-            self._transport.write(frame)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there is another end."""
-        return self._transport is not None
-
-    async def drained(self) -> None:
-        """Return once the other end has read enough for more to be sent, or is gone."""
-        await self._room.wait()
-
-    def pause_writing(self) -> None:
-        """What was sent waits to be read."""
-        self._room.clear()
-
-    def resume_writing(self) -> None:
-        """Enough of it was read."""
-        self._room.set()
-
-    def close(self) -> None:
-        """Send what is left and close."""
-        if self._transport is not None:
-            self._transport.close()

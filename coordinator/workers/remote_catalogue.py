@@ -5,7 +5,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
@@ -14,7 +14,14 @@ from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
-from coordinator.workers.messages import AllTopics, AskTopics, Changed, ChangeTopics, TopicsChanged
+from coordinator.workers.messages import (
+    AllTopics,
+    AskTopics,
+    Changed,
+    ChangeTopics,
+    FromWorker,
+    TopicsChanged,
+)
 from storage.errors import StorageError
 
 log = get_logger("catalogue")
@@ -34,7 +41,7 @@ class RemoteCatalogueStore(CatalogueKeeper):
         self,
         path: Path,
         offsets_topic: Topic,
-        send: Callable[[Any], None],
+        send: Callable[[FromWorker], None],
         new_topic_id: Callable[[], bytes],
         limits: TopicLimits = DEFAULT_LIMITS,
     ) -> None:

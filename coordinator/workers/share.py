@@ -4,14 +4,13 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from coordinator.partitions.file_log import FileLog
 from coordinator.partitions.group_log import LogError
 from coordinator.partitions.leadership import RETRY_S, Leadership
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
-from coordinator.workers.messages import DeletedMeanwhile, Lead, Loaded, Released, Resign
+from coordinator.workers.messages import DeletedMeanwhile, FromWorker, Lead, Loaded, Released, Resign
 from protocol.names import LeaderEpoch, Partition
 
 log = get_logger("leadership")
@@ -28,7 +27,7 @@ class Share:
         leadership: Leadership,
         file_log: FileLog,
         stats: Stats,
-        send: Callable[[Any], None],
+        send: Callable[[FromWorker], None],
     ) -> None:
         self._leadership = leadership
         self._log = file_log

@@ -31,6 +31,7 @@ from coordinator.topology.gateway_view import GatewayView, OwnNode
 from coordinator.topology.view import Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
+from coordinator.workers.channel import Channel
 from coordinator.workers.dispatch import Dispatch
 from coordinator.workers.ends import AskedEnds
 from coordinator.workers.gateways import Gateways
@@ -96,7 +97,7 @@ class Supervisor:
         self.store.on_changed = self._topics_changed
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
-        self.workers: dict[int, WorkerProcess] = {}
+        self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._asked = AskedChanges(self.store)
         self.serving: dict[int, messages.Serves] = {}
@@ -121,7 +122,7 @@ class Supervisor:
         )
         self._view_changes = False
         self._told_to_stop: set[int] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self.upstream: ClusterFeed | None = None
         self.topic_looks: TopicLooks | None = None
         self.gateways: Gateways | None = None
@@ -298,18 +299,18 @@ class Supervisor:
             self.assignment.places[partition].failed = False
             self.advance()
 
-    def _channel_to(self, node: int) -> messages.Channel | None:
+    def _channel_to(self, node: int) -> Channel[messages.FromWorker] | None:
         worker = self.workers.get(node)
         return None if worker is None else worker.channel
 
-    def _tell(self, node: int, message: Any) -> None:
+    def _tell(self, node: int, message: messages.FromSupervisor) -> None:
         worker = self.workers.get(node)
         if worker is not None:
             worker.send(message)
 
     # --- what workers say
 
-    def _got(self, node: int, message: Any) -> None:
+    def _got(self, node: int, message: messages.FromWorker) -> None:
         match message:
             case messages.Released():
                 self._spawn(self._released(node, message))
@@ -328,7 +329,7 @@ class Supervisor:
             case _:
                 self._asked_of_others(node, message)
 
-    def _asked_of_others(self, node: int, message: Any) -> None:
+    def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
         match message:
             case messages.AskEnds():
                 self.ends.ask(node, message, self._leader_of(message.group_id))
@@ -417,7 +418,9 @@ class Supervisor:
         dropped = {partition: max(number, self._dispatch.handed[partition]) for partition in mine}
         self._note_dropped(self.workers[node], dropped, message.number)
 
-    def _note_dropped(self, worker: WorkerProcess, dropped: Mapping[Partition, int], number: int) -> None:
+    def _note_dropped(
+        self, worker: WorkerProcess[messages.FromWorker], dropped: Mapping[Partition, int], number: int
+    ) -> None:
         def noted(is_kept: bool) -> None:
             if is_kept:
                 worker.send(messages.DropsNoted(number))

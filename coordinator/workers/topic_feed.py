@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, topic_pieces
-from coordinator.workers.messages import AllTopics, TopicsChanged, encode
+from coordinator.workers.channel import encode
+from coordinator.workers.messages import AllTopics, TopicsChanged
 
 KEPT_BYTES_MAX: Final = 4 * 1024 * 1024
 

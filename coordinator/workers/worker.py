@@ -8,7 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from coordinator.api.ends import ends_of
 from coordinator.app import App
@@ -29,6 +29,7 @@ from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, Cluster
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
+from coordinator.workers.channel import Channel
 from coordinator.workers.drop_notes import DropNotes
 from coordinator.workers.lag_watch import LagWatch
 from coordinator.workers.remote_catalogue import UNKNOWN, RemoteCatalogueStore
@@ -40,6 +41,8 @@ from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
+
+    from coordinator.admin.readiness import NodeReady
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 0.1
@@ -66,7 +69,7 @@ class WorkerApp(App):
         welcome: messages.Welcome,
         loop: asyncio.AbstractEventLoop,
         machine: Machine,
-        send: Callable[[Any], None],
+        send: Callable[[messages.FromWorker], None],
     ) -> None:
         settings = welcome.settings
         try:
@@ -135,7 +138,7 @@ class WorkerApp(App):
             self.catalogue_store.take_offsets_topic(*state.offsets_topic)
         self.stats.upstream_brokers = {broker.node_id: broker.error is None for broker in state.brokers}
 
-    def readiness(self) -> dict[str, Any]:
+    def readiness(self) -> "NodeReady":
         """As of a node that is alone; behind a gateway also how the cluster is, without which there are no topics."""
         found = super().readiness()
         if self.settings.is_gateway:
@@ -202,7 +205,7 @@ class WorkerApp(App):
 class MissedTopics:
     """Topics that clients name and the catalogue lacks: the cluster may have them by now."""
 
-    def __init__(self, now_s: Callable[[], float], send: Callable[[Any], None]) -> None:
+    def __init__(self, now_s: Callable[[], float], send: Callable[[messages.FromWorker], None]) -> None:
         self._now_s = now_s
         self._send = send
         self._again_s = 0.0
@@ -218,7 +221,7 @@ class MissedTopics:
 class RemoteEnds:
     """What groups of other nodes have committed, through the supervisor."""
 
-    def __init__(self, send: Callable[[Any], None]) -> None:
+    def __init__(self, send: Callable[[messages.FromWorker], None]) -> None:
         self._send = send
         self._waiting: dict[int, Callable[[EndsByTopic | None], None]] = {}
         self._next = 0
@@ -247,20 +250,20 @@ class Worker:
         self._loop = loop
         self._machine = machine
         self._surroundings = surroundings
-        self.channel = messages.Channel(messages.FromSupervisor, self._got, self._orphaned)
+        self.channel = Channel(messages.FromSupervisor, self._got, self._orphaned)
         self.app: WorkerApp | None = None
         """The node, once the supervisor has said what it is."""
         self._task: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Future[int] = loop.create_future()
 
-    def _got(self, message: Any) -> None:
+    def _got(self, message: messages.FromSupervisor) -> None:
         if isinstance(message, messages.Welcome):
             self._welcome(message)
         elif self.app is not None:
             self._do(self.app, message)
 
-    def _do(self, app: WorkerApp, message: Any) -> None:
+    def _do(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
         match message:
             case messages.Lead():
                 app.share.lead(message)
@@ -279,7 +282,7 @@ class Worker:
             case _:
                 self._hear(app, message)
 
-    def _hear(self, app: WorkerApp, message: Any) -> None:
+    def _hear(self, app: WorkerApp, message: messages.FromSupervisor) -> None:
         """What other nodes, or the cluster, want or have said."""
         match message:
             case messages.EndsWanted():

@@ -22,7 +22,6 @@ from coordinator.machine import Machine, real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals
 from coordinator.telemetry import logs
-from coordinator.workers.messages import Channel
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.worker import Worker
 
@@ -72,7 +71,10 @@ def die_with(parent: int) -> None:
 class Supervised(Protocol):
     """What a process that a supervisor has started does."""
 
-    channel: Channel
+    @property
+    def channel(self) -> asyncio.BaseProtocol:
+        """What the supervisor's socket is connected to."""
+
     ended: "asyncio.Future[int]"
 
     def close(self) -> None:

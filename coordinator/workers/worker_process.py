@@ -4,14 +4,17 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, cast
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
 from coordinator.telemetry.logs import get_logger
+from coordinator.workers.channel import Channel
 from coordinator.workers.launcher import ANSWER, PING, Launcher, Process
 from coordinator.workers.liveness import Liveness, LivenessVerdict
-from coordinator.workers.messages import Channel, FromWorker
+from coordinator.workers.messages import FromWorker
+
+Received = TypeVar("Received")
 
 log = get_logger("supervisor")
 
@@ -21,7 +24,7 @@ STARTS_WITHIN_S: Final = 60.0
 """For so long a worker may import what it needs and say nothing."""
 
 
-class WorkerProcess:
+class WorkerProcess(Generic[Received]):
     """A worker of `node_id`. Callbacks come on the event loop; `on_exit` is the last one, and always comes.
 
     Other processes of a supervisor are the same to it: `kind` are the messages that they send, and `named` is the field
@@ -32,10 +35,10 @@ class WorkerProcess:
         self,
         node_id: int,
         liveness: Liveness,
-        on_message: Callable[[Any], None],
+        on_message: Callable[[Received], None],
         on_exit: Callable[[int], None],
         *,
-        kind: Any = FromWorker,
+        kind: object = FromWorker,
         named: str = "node",
     ) -> None:
         self.node_id = node_id
@@ -49,7 +52,7 @@ class WorkerProcess:
         self._ended = False
         self._waiting: asyncio.Task[None] | None = None
         self._heard_all = asyncio.Event()
-        self.channel = Channel(kind, on_message, self._lost)
+        self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
         self._pulse = PulseReader(liveness)
 
     @property

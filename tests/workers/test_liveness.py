@@ -21,6 +21,7 @@ from coordinator.workers.liveness import (
     LivenessVerdict,
     ProcessFacts,
 )
+from coordinator.workers.messages import FromWorker
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.worker_process import WorkerProcess
@@ -122,10 +123,12 @@ def answer_of(sock: socket.socket) -> tuple[int, int]:
 
 
 @asynccontextmanager
-async def held(how: int) -> AsyncIterator[tuple[WorkerProcess, asyncio.Future[int]]]:
+async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], asyncio.Future[int]]]:
     """A held worker that must answer, and its exit status to come."""
     ended = asyncio.get_running_loop().create_future()
-    worker = WorkerProcess(how, liveness(), lambda _message: None, ended.set_result)
+    worker: WorkerProcess[FromWorker] = WorkerProcess(
+        how, liveness(), lambda _message: None, ended.set_result
+    )
     reader, writer = os.pipe()
     try:
         await worker.start(Subprocesses(lambda: (reader,), held_worker.__name__))
@@ -139,7 +142,7 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess, asyncio.Future[in
         await worker.gone()
 
 
-async def first_answer(worker: WorkerProcess) -> None:
+async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
     """Return once the process has been started, and answers."""
     for _ in range(3_000):
         worker.ping()
@@ -149,7 +152,7 @@ async def first_answer(worker: WorkerProcess) -> None:
     raise AssertionError("the process does not answer")
 
 
-async def ping(worker: WorkerProcess, ended: asyncio.Future[int], times: int) -> None:
+async def ping(worker: WorkerProcess[FromWorker], ended: asyncio.Future[int], times: int) -> None:
     """As the supervisor does, but no more often than `times`; ends when the worker does."""
     for _ in range(times):
         worker.ping()

@@ -29,6 +29,7 @@ from coordinator.node import End
 from coordinator.topology import leaders_file
 from coordinator.topology.view import NOBODY, Broker, Cluster, Leader, View
 from coordinator.workers import messages
+from coordinator.workers.channel import Channel, encode
 from coordinator.workers.control import ControlSocket
 from coordinator.workers.ends import AskedEnds
 from coordinator.workers.launcher import Process
@@ -517,13 +518,13 @@ async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_go
     await idle()
     assert happened == []
     said = messages.Dropped(3, [Partition(1)], 1)
-    worker.channel.data_received(messages.encode(said))
+    worker.channel.data_received(encode(said))
     worker.channel.connection_lost(None)
     await worker.gone()
     assert happened == [said, -9]
 
 
-class HearingWorker(WorkerProcess):
+class HearingWorker(WorkerProcess[messages.FromWorker]):
     """In the place of a worker's process: what it was sent."""
 
     def __init__(self) -> None:
@@ -595,7 +596,7 @@ def test_ends_survive_the_way_between_processes() -> None:
         messages.EndsAnswer(9, {"t": {0: End(Offset(5), 1_700)}, "u": {}}),
     ):
         kind = messages.FromWorker if isinstance(message, messages.AskEnds) else messages.FromSupervisor
-        assert msgspec.msgpack.decode(messages.encode(message)[4:], type=kind) == message
+        assert msgspec.msgpack.decode(encode(message)[4:], type=kind) == message
 
 
 def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
@@ -675,8 +676,8 @@ def test_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
         Settings(data_dir=tmp_path), "c", b"t", new_catalogue().offsets_topic, View((), ()), 3
     )
     got: list[Any] = []
-    channel = messages.Channel(messages.FromSupervisor, got.append, lambda _reason: None)
-    data = messages.encode(welcome)
+    channel = Channel(messages.FromSupervisor, got.append, lambda _reason: None)
+    data = encode(welcome)
     for start in range(0, len(data), 100):
         channel.data_received(data[start : start + 100])
     assert got == [welcome]
@@ -696,7 +697,9 @@ def test_settings_survive_the_way_to_a_worker(tmp_path: Path) -> None:
 async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None:
     ours, theirs = socket.socketpair()
     lost = asyncio.get_running_loop().create_future()
-    channel = messages.Channel(messages.FromWorker, lambda _message: None, lost.set_result)
+    channel: Channel[messages.FromWorker] = Channel(
+        messages.FromWorker, lambda _message: None, lost.set_result
+    )
     await asyncio.get_running_loop().create_connection(lambda: channel, sock=ours)
     with theirs:
         theirs.sendall(garbage)

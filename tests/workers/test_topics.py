@@ -8,7 +8,7 @@ import pytest
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.workers.messages import MESSAGE_BYTES_MAX
+from coordinator.workers.channel import MESSAGE_BYTES_MAX
 from storage.disk.filesystem import RealFileSystem
 from tests.support import raw
 from tests.support.waiting import wait_until
