@@ -4,8 +4,8 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from coordinator.api import private
 from coordinator.api.table import Capabilities, declared
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from coordinator.admin.http import AdminServer
+    from coordinator.admin.readiness import NodeReady
+
+T = TypeVar("T")
 
 log = get_logger("node")
 
@@ -77,7 +80,7 @@ class App(Parts):
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: set[asyncio.Task[object]] = set()
 
     # --- start ---
 
@@ -266,7 +269,7 @@ class App(Parts):
         failed = self.leadership.failed_partitions
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
 
-    def readiness(self) -> dict[str, Any]:
+    def readiness(self) -> "NodeReady":
         """What /ready shows: `ready` while most partitions are served, `complete` while all can be written, too."""
         return self._readiness.shown()
 
@@ -287,7 +290,7 @@ class App(Parts):
 
     # --- periodic jobs ---
 
-    def spawn(self, coroutine: Any) -> asyncio.Task[Any]:
+    def spawn(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run something beside the rest, until the node stops."""
         task = self.loop.create_task(coroutine)
         self.tasks.add(task)

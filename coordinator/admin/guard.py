@@ -6,7 +6,7 @@ Each connection takes a descriptor that the Kafka listener could use, whether or
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, cast
 
 CONNECTIONS_MAX: Final = 64
 REQUEST_S: Final = 30.0
@@ -16,7 +16,7 @@ REQUEST_S: Final = 30.0
 class Guard:
     """Makes the protocols of a listener, and ends those that take too long."""
 
-    def __init__(self, make_handler: Callable[[], Any]) -> None:
+    def __init__(self, make_handler: Callable[[], asyncio.Protocol]) -> None:
         self._make_handler = make_handler
         self.request_s = REQUEST_S
         self.connections: dict[asyncio.BaseTransport, GuardedConnection] = {}
@@ -56,7 +56,7 @@ class Guard:
 class GuardedConnection(asyncio.Protocol):
     """Hands everything on to aiohttp's handler of the connection."""
 
-    def __init__(self, guard: Guard, handler: Any) -> None:
+    def __init__(self, guard: Guard, handler: asyncio.Protocol) -> None:
         self._guard = guard
         self._handler = handler
         self._transport: asyncio.Transport | None = None

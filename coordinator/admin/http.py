@@ -10,12 +10,13 @@ any web page could have a browser on this machine read them, under a name of its
 import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from aiohttp import web
 
 from coordinator.admin.guard import Guard
+from coordinator.admin.readiness import Ready
 from coordinator.admin.scrape import Page
 
 WITHIN_MS_MAX: Final = 10 * 365 * 86_400_000
@@ -28,7 +29,7 @@ class AdminServer:
     def __init__(
         self,
         page: Page,
-        readiness: Callable[[], dict[str, Any]],
+        readiness: Callable[[], Ready],
         expiring: Callable[[int], Awaitable[object]] | None = None,
     ) -> None:
         """Without `expiring` there is nothing to say of groups."""
@@ -64,7 +65,7 @@ class AdminServer:
         await self._runner.cleanup()
         self.guard.close()
 
-    def _new_handler(self) -> Any:
+    def _new_handler(self) -> asyncio.Protocol:
         server = self._runner.server
         assert server is not None, "not set up"
         return server()

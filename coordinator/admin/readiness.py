@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a node can be used now, as /ready shows it."""
 
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
@@ -10,6 +10,30 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.scheduler import Scheduler
 from coordinator.telemetry.stats import Stats
 from storage.log_manager import LogManager
+
+
+class Ready(TypedDict):
+    """What any process says of itself."""
+
+    ready: bool
+    """Whether most of it can be used."""
+    complete: bool
+    """Whether all of it can."""
+
+
+class NodeReady(Ready):
+    """What a node says of itself. Times are seconds since the epoch."""
+
+    log_refusing_since: float | None
+    log_refusing_reason: str | None
+    jobs_failing_since: dict[str, float]
+    partitions_owned: int
+    partitions_loading: list[int]
+    partitions_waiting: list[int]
+    loads: dict[str, dict[str, int]]
+    partitions_failed: dict[str, str]
+    upstream: NotRequired[dict[str, object]]
+    """How the cluster is that a gateway stands before."""
 
 
 class Readiness:
@@ -33,11 +57,8 @@ class Readiness:
         self._stats = stats
         self._clock = clock
 
-    def shown(self) -> dict[str, Any]:
-        """The fields of /ready: `ready` while most partitions are served, `complete` while all can be written, too.
-
-        Times are seconds since the epoch.
-        """
+    def shown(self) -> NodeReady:
+        """The fields of /ready: `ready` while most partitions are served, `complete` while all can be written, too."""
         manager, failed = self._manager, self._log.failed
         now_ms = self._clock.mono_ms()
         waiting = manager.waiting_partitions

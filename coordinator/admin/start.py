@@ -2,13 +2,13 @@
 """Starts what operators see of a node; its imports take as long as all before it, so it is imported at last."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
 
 from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
 from prometheus_client.registry import Collector
 
 from coordinator.admin.http import AdminServer
 from coordinator.admin.metrics import NodeCollector
+from coordinator.admin.readiness import Ready
 from coordinator.admin.scrape import Page
 from coordinator.config import Address
 from coordinator.opening import CannotStart
@@ -20,7 +20,7 @@ async def start_admin(
     node: NodeCollector,
     more: Iterable[Collector],
     nanos: Nanos,
-    readiness: Callable[[], dict[str, Any]],
+    readiness: Callable[[], Ready],
     preview_expiry: Callable[[int], Awaitable[object]],
 ) -> tuple[AdminServer, str]:
     """Serve /metrics and the rest at this address; returns the server, and where its metrics are.

@@ -2,7 +2,7 @@
 """What fails again and again has a line when it begins, one each minute, and one when it is over."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -36,7 +36,7 @@ class Incidents:
         if key not in self._open:
             self._opened(key, self._now_ms())
 
-    def fails(self, key: Hashable, event: str, **fields: Any) -> None:
+    def fails(self, key: Hashable, event: str, **fields: object) -> None:
         """Something fails, or fails again: log it, unless that was done within the last minute."""
         now_ms = self._now_ms()
         incident = self._open.get(key)
@@ -49,7 +49,7 @@ class Incidents:
             incident.told_ms = now_ms
             self._write(event, **fields, **_extent(incident, now_ms))
 
-    def is_over(self, key: Hashable, event: str, **fields: Any) -> None:
+    def is_over(self, key: Hashable, event: str, **fields: object) -> None:
         """Something succeeds: if it has failed before, log at info how long that took, and how often it failed."""
         incident = self._open.pop(key, None)
         if incident is not None:
@@ -60,10 +60,10 @@ class Incidents:
             del self._open[next(iter(self._open))]
         self._open[key] = _Incident(now_ms, now_ms)
 
-    def _write(self, event: str, **fields: Any) -> None:
+    def _write(self, event: str, **fields: object) -> None:
         write = self._log.warning if self._level == "warning" else self._log.error
         write(event, **fields)
 
 
-def _extent(incident: _Incident, now_ms: int) -> dict[str, Any]:
+def _extent(incident: _Incident, now_ms: int) -> dict[str, object]:
     return {"seconds": (now_ms - incident.began_ms) // 1_000, "times": incident.times}
