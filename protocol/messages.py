@@ -130,6 +130,11 @@ def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) 
     return read_message(_reader(cls, version), cls.name, body, pos)
 
 
+def topics_by_name(response: MetadataResponse) -> dict[str, MetadataResponse.MetadataResponseTopic]:
+    """The topics that Metadata was asked about by their names, or all, by name."""
+    return {topic.name: topic for topic in response.topics if topic.name is not None}
+
+
 _OF_OUR_OWN: Final = frozenset({"AdoptGroupRequest", "GiveBackGroupRequest"})
 _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 

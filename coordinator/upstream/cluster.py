@@ -5,7 +5,7 @@ import asyncio
 import ipaddress
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.config import Address
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
@@ -21,6 +21,9 @@ from coordinator.upstream.link import Keys, Link, decoded, decoded_in_turns
 from coordinator.upstream.questions import UpstreamAnswer, UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.messages import MetadataResponse
 
 T = TypeVar("T")
 
@@ -120,10 +123,10 @@ class UpstreamCluster:
         await self.metadata([])
         return self.brokers
 
-    async def metadata(self, topics: list[str] | None, *, node_id: int | None = None) -> Any:
+    async def metadata(self, topics: list[str] | None, *, node_id: int | None = None) -> "MetadataResponse":
         """Ask a broker for its view of some topics (None for all), which creates none; note who the brokers are.
 
-        Returns kafka-python's MetadataResponse. Raises UpstreamError.
+        Raises UpstreamError.
         """
         return self.take_metadata(await self.metadata_bytes(topics, node_id=node_id))
 
@@ -131,7 +134,7 @@ class UpstreamCluster:
         """As `metadata`, but not decoded: `take_metadata` does that."""
         from protocol.messages import MetadataRequest
 
-        def build(_version: int) -> Any:
+        def build(_version: int) -> MetadataRequest:
             kind = MetadataRequest.MetadataRequestTopic
             wanted = None if topics is None else [kind(name=name) for name in topics]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
@@ -139,13 +142,13 @@ class UpstreamCluster:
         question = UpstreamQuestion.of(ApiKey.METADATA, None)
         return await self.ask(UpstreamQuestion(question.api, question.versions, build), node_id=node_id)
 
-    def take_metadata(self, answer: UpstreamAnswer) -> Any:
+    def take_metadata(self, answer: UpstreamAnswer) -> "MetadataResponse":
         """Decode what `metadata_bytes` returned. Raises UpstreamError for what is no cluster to work with."""
-        response = decoded(answer, self.name)
+        response: MetadataResponse = decoded(answer, self.name)
         self.note_brokers(response)
         return response
 
-    def note_brokers(self, response: Any) -> None:
+    def note_brokers(self, response: "MetadataResponse") -> None:
         """Remember the brokers of a MetadataResponse. Raises Ourselves and OtherCluster."""
         if self.cluster_id is None:
             self.cluster_id = response.cluster_id

@@ -4,7 +4,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
@@ -12,6 +12,11 @@ from coordinator.upstream.errors import Unreachable
 from coordinator.upstream.questions import UpstreamQuestion
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.messages import ListOffsetsResponse
+
+    AnsweredEnd = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
 
 PARTITIONS_PER_QUESTION: Final = 2_000
 LATEST: Final = -1
@@ -56,14 +61,16 @@ class UpstreamEnds:
         return found
 
     async def _find_leaders(self, partitions: Collection[TopicPartition]) -> None:
+        from protocol.messages import topics_by_name
+
         for place in partitions:
             self._leaders.pop(place, None)
         topics = sorted({place.topic for place in partitions})
         for start in range(0, len(topics), 500):
             response = await self._cluster.metadata(topics[start : start + 500])
-            for topic in response.topics:
+            for name, topic in topics_by_name(response).items():
                 for part in topic.partitions:
-                    self._leaders[TopicPartition(topic.name, part.partition_index)] = part.leader_id
+                    self._leaders[TopicPartition(name, part.partition_index)] = part.leader_id
 
     async def _ask_leaders(
         self, partitions: Iterable[TopicPartition], read_committed: bool
@@ -106,7 +113,9 @@ def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamQuest
     from protocol.messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
-    by_topic: defaultdict[str, list[Any]] = defaultdict(list)
+    by_topic: defaultdict[str, list[ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition]] = defaultdict(
+        list
+    )
     for place in places:
         by_topic[place.topic].append(
             kind.ListOffsetsPartition(
@@ -119,7 +128,9 @@ def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamQuest
     )
 
 
-def _answers(response: Any) -> Iterable[tuple[TopicPartition, Any]]:
+def _answers(
+    response: "ListOffsetsResponse",
+) -> "Iterable[tuple[TopicPartition, AnsweredEnd]]":
     for topic in response.topics:
         for part in topic.partitions:
             yield TopicPartition(topic.name, part.partition_index), part

@@ -152,8 +152,7 @@ class UpstreamGroups:
         """KIP-848's groups are no groups to DescribeGroups."""
         from protocol.consumer_groups import ConsumerGroupDescribeRequest
 
-        make: Any = ConsumerGroupDescribeRequest
-        request = make(group_ids=[group], include_authorized_operations=False)
+        request = ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False)
         try:
             response = await self._ask(group, ApiKey.CONSUMER_GROUP_DESCRIBE, request)
         except TooOld:
@@ -205,7 +204,7 @@ class UpstreamGroups:
         from protocol.messages import OffsetDeleteRequest
 
         kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
-        topics: dict[str, Any] = {}
+        topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
         for place in places:
             topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
             topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
@@ -220,7 +219,7 @@ class UpstreamGroups:
             if part.error_code not in _REMOVED
         }
 
-    async def _ask(self, group: GroupId, api: ApiKey, request: Any) -> Any:
+    async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
         return await self._cluster.call_coordinator(group, UpstreamQuestion.of(api, request))
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:

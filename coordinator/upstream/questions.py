@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from protocol.apis import ApiKey, VersionRange
 
@@ -34,10 +34,10 @@ class UpstreamQuestion:
 
     api: ApiKey
     versions: VersionRange
-    build: Callable[[int], Any]
+    build: Callable[[int], object]
 
     @classmethod
-    def of(cls, api: ApiKey, message: Any) -> "UpstreamQuestion":
+    def of(cls, api: ApiKey, message: object) -> "UpstreamQuestion":
         """A request whose message is the same in all versions that are asked with."""
         versions = NEEDED.get(api) or OPTIONAL[api]
         return cls(api, versions, lambda _version: message)

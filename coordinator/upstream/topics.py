@@ -3,12 +3,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.differences import ABSENT, UNSURE, Look, SeenTopic, Verdict
 from coordinator.upstream.link import decoded_in_turns
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.messages import MetadataResponse
 
 NAMES_PER_QUESTION: Final = 500
 
@@ -30,6 +33,8 @@ class UpstreamTopics:
 
     async def look(self) -> Look:
         """Return all topics that the node's user may describe, as some broker knows them. Raises UpstreamError."""
+        from protocol.messages import topics_by_name
+
         answer = await self._cluster.metadata_bytes(None)
         last = self._last
         if last is not None and answer.body == last.body:
@@ -37,7 +42,11 @@ class UpstreamTopics:
         response = await decoded_in_turns(answer, self._cluster.name)
         self._cluster.note_brokers(response)
         look = Look(
-            {topic.name: _seen(topic) for topic in response.topics if topic.error_code == ErrorCode.NONE}
+            {
+                name: _seen(topic)
+                for name, topic in topics_by_name(response).items()
+                if topic.error_code == ErrorCode.NONE
+            }
         )
         self._last = _LastLook(bytes(answer.body), 0, look)
         return look
@@ -48,19 +57,21 @@ class UpstreamTopics:
         ABSENT is only what the broker answers UNKNOWN_TOPIC_OR_PARTITION to; of a topic that the node's user may not
         describe, a broker says no more than that (TOPIC_AUTHORIZATION_FAILED), so it is UNSURE.
         """
+        from protocol.messages import topics_by_name
+
         found: dict[str, Verdict] = {}
         for start in range(0, len(names), NAMES_PER_QUESTION):
             part = list(names[start : start + NAMES_PER_QUESTION])
             response = await self._cluster.metadata(part, node_id=node_id)
-            found |= {topic.name: _verdict(topic) for topic in response.topics}
+            found |= {name: _verdict(topic) for name, topic in topics_by_name(response).items()}
         return {name: found.get(name, UNSURE) for name in names}
 
 
-def _seen(topic: Any) -> SeenTopic:
+def _seen(topic: "MetadataResponse.MetadataResponseTopic") -> SeenTopic:
     return SeenTopic(topic.topic_id.bytes, len(topic.partitions))
 
 
-def _verdict(topic: Any) -> Verdict:
+def _verdict(topic: "MetadataResponse.MetadataResponseTopic") -> Verdict:
     if topic.error_code == ErrorCode.NONE:
         return _seen(topic)
     return ABSENT if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else UNSURE

@@ -8,7 +8,7 @@ since 3.0.
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
 from coordinator.cli.cluster.security import PLAINTEXT, Security
@@ -16,6 +16,9 @@ from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.messages import FindCoordinatorResponse, MetadataResponse
 
 T = TypeVar("T")
 
@@ -121,21 +124,22 @@ class Client:
             raise failed[0]
         raise CommandError("; ".join(map(str, failed)), failed[0].exit_code)
 
-    def metadata(self, topics: Sequence[str] | None) -> Any:
-        """Metadata of these topics, or of all: a MetadataResponse. No topic is created by this."""
+    def metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
+        """Metadata of these topics, or of all. No topic is created by this."""
         from protocol.messages import MetadataRequest
 
         named = None
         if topics is not None:
             named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        return self.first().ask(ApiKey.METADATA, KnownVersions(4, 12), request)
+        response: MetadataResponse = self.first().ask(ApiKey.METADATA, KnownVersions(4, 12), request)
+        return response
 
     def nodes(self) -> list[Address]:
         """All nodes of the cluster."""
         return list(self.addresses(self.metadata([])).values())
 
-    def addresses(self, metadata: Any) -> dict[int, Address]:
+    def addresses(self, metadata: "MetadataResponse") -> dict[int, Address]:
         """By node id where each node is reached, out of a MetadataResponse."""
         brokers = {broker.node_id: Address(broker.host, broker.port) for broker in metadata.brokers}
         if len(brokers) <= 1:  # there is no other, whatever name it goes by
@@ -148,15 +152,15 @@ class Client:
         address = self.addresses(metadata).get(metadata.controller_id)
         return self.connection(address) if address else self.first()
 
-    def find_coordinators(self, groups: Sequence[str]) -> Sequence[Any]:
+    def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
         """FindCoordinator's answer for each of the groups, in their order."""
         from protocol.messages import FindCoordinatorRequest
 
         request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
-        found: Sequence[Any] = (
-            self.first().ask(ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request).coordinators
+        response: FindCoordinatorResponse = self.first().ask(
+            ApiKey.FIND_COORDINATOR, KnownVersions(4, 4), request
         )
-        return found
+        return response.coordinators
 
     def of_groups(
         self,

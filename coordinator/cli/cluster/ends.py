@@ -2,7 +2,7 @@
 """Where partitions start, end, and stood at a time: ListOffsets v4-v7, asked of each partition's leader."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from coordinator.cli.cluster.client import Client, NotYet
 from coordinator.cli.cluster.connection import KnownVersions, error_name
@@ -47,12 +47,14 @@ def known(found: Mapping[Place, Found]) -> dict[Place, int]:
 
 def _by_leader(client: Client, places: Sequence[Place]) -> dict[Address, list[Place]]:
     """The partitions that there are, by the address of their leaders."""
+    from protocol.messages import topics_by_name
+
     metadata = client.metadata(sorted({place.topic for place in places}))
     addresses = client.addresses(metadata)
     wanted, led = set(places), dict[Address, list[Place]]()
-    for topic in metadata.topics:
+    for name, topic in topics_by_name(metadata).items():
         for partition in topic.partitions:
-            place = Place(topic.name, partition.partition_index)
+            place = Place(name, partition.partition_index)
             if place not in wanted:
                 continue
             if partition.leader_id not in addresses:
@@ -65,7 +67,7 @@ def _ask(client: Client, address: Address, places: Sequence[Place], timestamp: i
     from protocol.messages import ListOffsetsRequest
 
     kind = ListOffsetsRequest.ListOffsetsTopic
-    topics: dict[str, Any] = {}
+    topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
     for place in places:
         topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
         partition = kind.ListOffsetsPartition(

@@ -11,7 +11,7 @@ ListGroups leaves out the groups of partitions that have failed, in Kafka and he
 import itertools
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, Refused, check
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
@@ -23,6 +23,16 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from protocol.consumer_groups import ConsumerGroupDescribeResponse
+    from protocol.messages import DescribeGroupsResponse, ListGroupsResponse
+
+    ClassicGroup = DescribeGroupsResponse.DescribedGroup
+    ClassicMember = ClassicGroup.DescribedGroupMember
+    ConsumerGroup = ConsumerGroupDescribeResponse.DescribedGroup
+    ConsumerMember = ConsumerGroup.Member
+    Assignment = ConsumerMember.Assignment
 
 WILDCARDS: Final = frozenset("*?[")
 NOT_FOUND: Final = Refused(ErrorCode.GROUP_ID_NOT_FOUND)
@@ -41,10 +51,10 @@ def _list_on(
 
     doing = f"listing the groups of {node}"
 
-    def ask() -> Any:
+    def ask() -> "ListGroupsResponse":
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
         versions = KnownVersions(5 if types else 4, 5)
-        response = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
+        response: ListGroupsResponse = client.connection(node).ask(ApiKey.LIST_GROUPS, versions, request)
         check(response.error_code, None, doing)
         return response
 
@@ -93,7 +103,7 @@ def missing_partitions(client: Client) -> dict[int, str]:
     for connection, groups in asked.items():
         for described in _ask_classic(connection, groups):
             if described.error_code in RETRIABLE:
-                missing[partition_for(described.group_id, count)] = error_name(described.error_code)
+                missing[partition_for(GroupId(described.group_id), count)] = error_name(described.error_code)
     return dict(sorted(missing.items()))
 
 
@@ -128,31 +138,33 @@ def describe_on(connection: ClusterConnection, groups: Sequence[str]) -> Mapping
                 answers[described.group_id] = _consumer_group(described, connection)
     others = [group for group in groups if group not in answers]
     if others:
-        for group, described in zip(others, _ask_classic(connection, others), strict=True):
-            answers[group] = _classic_group(group, described, connection)
+        for group, classic in zip(others, _ask_classic(connection, others), strict=True):
+            answers[group] = _classic_group(group, classic, connection)
     return answers
 
 
-def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> Sequence[Any]:
+def _ask_classic(connection: ClusterConnection, groups: Sequence[str]) -> "Sequence[ClassicGroup]":
     from protocol.messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-    described: Sequence[Any] = connection.ask(ApiKey.DESCRIBE_GROUPS, KnownVersions(5, 6), request).groups
-    by_group = {each.group_id: each for each in described}
-    return [by_group.get(group, each) for group, each in zip(groups, described, strict=True)]
+    response: DescribeGroupsResponse = connection.ask(ApiKey.DESCRIBE_GROUPS, KnownVersions(5, 6), request)
+    by_group = {each.group_id: each for each in response.groups}
+    return [by_group.get(group, each) for group, each in zip(groups, response.groups, strict=True)]
 
 
-def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> Sequence[Any]:
+def _ask_consumer(connection: ClusterConnection, groups: Sequence[str]) -> "Sequence[ConsumerGroup]":
     from protocol.consumer_groups import ConsumerGroupDescribeRequest
 
-    make: Any = ConsumerGroupDescribeRequest  # kafka-python's classes make their fields themselves
-    request = make(group_ids=list(groups), include_authorized_operations=False)
-    response = connection.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, KnownVersions(0, 1), request)
-    described: Sequence[Any] = response.groups
-    return described
+    request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
+    response: ConsumerGroupDescribeResponse = connection.ask(
+        ApiKey.CONSUMER_GROUP_DESCRIBE, KnownVersions(0, 1), request
+    )
+    return response.groups
 
 
-def _classic_group(group: str, described: Any, connection: ClusterConnection) -> GroupDetails | Refused:
+def _classic_group(
+    group: str, described: "ClassicGroup", connection: ClusterConnection
+) -> GroupDetails | Refused:
     # before v6 a group that does not exist is Dead, and there is no error
     if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
         return NOT_FOUND
@@ -170,7 +182,7 @@ def _classic_group(group: str, described: Any, connection: ClusterConnection) ->
     )
 
 
-def _classic_member(member: Any, protocol_type: str) -> Member:
+def _classic_member(member: "ClassicMember", protocol_type: str) -> Member:
     assigned = None
     if protocol_type == "consumer" and member.member_assignment:
         assigned = decode_assignment(bytes(member.member_assignment))
@@ -185,7 +197,7 @@ def _classic_member(member: Any, protocol_type: str) -> Member:
     )
 
 
-def _consumer_group(described: Any, connection: ClusterConnection) -> GroupDetails | Refused:
+def _consumer_group(described: "ConsumerGroup", connection: ClusterConnection) -> GroupDetails | Refused:
     if described.error_code != ErrorCode.NONE:
         return Refused(described.error_code, described.error_message)
     return GroupDetails(
@@ -202,7 +214,7 @@ def _consumer_group(described: Any, connection: ClusterConnection) -> GroupDetai
     )
 
 
-def _consumer_member(member: Any) -> Member:
+def _consumer_member(member: "ConsumerMember") -> Member:
     kind = getattr(member, "member_type", -1)
     return Member(
         member_id=member.member_id,
@@ -216,7 +228,9 @@ def _consumer_member(member: Any) -> Member:
     )
 
 
-def _assignment(assigned: Any) -> list[MemberAssignment]:
+def _assignment(
+    assigned: "Assignment",
+) -> list[MemberAssignment]:
     return sorted(
         MemberAssignment(each.topic_name, sorted(each.partitions)) for each in assigned.topic_partitions
     )

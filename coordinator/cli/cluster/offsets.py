@@ -6,7 +6,7 @@ v10 of the first two names topics by id only.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, Refused
 from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions, error_name
@@ -17,9 +17,18 @@ from protocol.hot.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
-from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.hot.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
 from protocol.names import GroupId, Offset
+
+if TYPE_CHECKING:
+    from protocol.messages import OffsetDeleteResponse
 
 OFFSETS_AT_ONCE: Final = 5_000
 """How many offsets one request commits."""
@@ -37,7 +46,9 @@ def _committed_on(
     connection: ClusterConnection, groups: Sequence[str]
 ) -> Mapping[str, list[CommittedOffset] | Refused]:
     everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
-    response = connection.ask(ApiKey.OFFSET_FETCH, KnownVersions(8, 9), OffsetFetchRequest(groups=everything))
+    response: OffsetFetchResponse = connection.ask(
+        ApiKey.OFFSET_FETCH, KnownVersions(8, 9), OffsetFetchRequest(groups=everything)
+    )
     answers: dict[str, list[CommittedOffset] | Refused] = {}
     for answer in response.groups:
         refused = answer.error_code != ErrorCode.NONE
@@ -45,7 +56,7 @@ def _committed_on(
     return answers
 
 
-def _offsets(answer: Any) -> list[CommittedOffset]:
+def _offsets(answer: OffsetFetchResponseGroup) -> list[CommittedOffset]:
     return sorted(
         CommittedOffset(
             topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata or ""
@@ -92,7 +103,7 @@ def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failu
     from protocol.messages import OffsetDeleteRequest
 
     kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    topics: dict[str, Any] = {}
+    topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
     for place in places:
         topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
         topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
@@ -107,7 +118,7 @@ def delete_offsets(client: Client, group: str, places: Iterable[Place]) -> Failu
     return client.of_group("deleting offsets of", group, ask)
 
 
-def _failures(response: Any) -> Failures | Refused:
+def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | Refused:
     codes = {Place(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions}
     not_ready = [code for code in codes.values() if code in RETRIABLE]
     if not_ready:

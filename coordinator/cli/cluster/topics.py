@@ -7,7 +7,7 @@ DeleteTopics v4-v5.
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,12 @@ from coordinator.cli.cluster.connection import ClusterConnection, KnownVersions
 from coordinator.cli.cluster.model import Place
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from protocol.messages import MetadataResponse
+
+    SeenTopic = MetadataResponse.MetadataResponseTopic
+    SeenPartition = SeenTopic.MetadataResponsePartition
 
 TOPIC_RESOURCE: Final = 2
 SET_ON_TOPIC: Final = 1
@@ -72,11 +78,18 @@ Answers = dict[str, Refused | None]
 def list_topics(client: Client) -> list[TopicListing]:
     """All topics of the cluster by name."""
     found = [
-        TopicListing(topic.name, len(topic.partitions), topic.is_internal)
-        for topic in client.metadata(None).topics
-        if topic.error_code in _USABLE
+        TopicListing(name, len(topic.partitions), topic.is_internal)
+        for name, topic in _usable(client, None).items()
     ]
     return sorted(found, key=lambda each: each.topic)
+
+
+def _usable(client: Client, names: Sequence[str] | None) -> "dict[str, SeenTopic]":
+    """These topics, or all, by name, as far as they are there."""
+    from protocol.messages import topics_by_name
+
+    found = topics_by_name(client.metadata(names))
+    return {name: topic for name, topic in found.items() if topic.error_code in _USABLE}
 
 
 def partition_counts(client: Client) -> dict[str, int]:
@@ -95,36 +108,36 @@ def matching(client: Client, patterns: Sequence[str]) -> dict[str, list[str]]:
 
 def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     """These topics, as far as they are there, by name."""
-    topics = sorted(
-        (each for each in client.metadata(names).topics if each.error_code in _USABLE),
-        key=lambda topic: str(topic.name),
-    )
-    places = [Place(topic.name, p.partition_index) for topic in topics for p in topic.partitions]
+    topics = _usable(client, names)
+    places = [Place(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions]
     starts = ends.known(ends.offsets_at(client, places, ends.START))
     ended = ends.known(ends.offsets_at(client, places, ends.END))
-    configs = _configs(client, [topic.name for topic in topics])
+    configs = _configs(client, list(topics))
     return [
         TopicDetails(
-            topic.name,
+            name,
             _id(topic),
             topic.is_internal,
-            configs.get(topic.name, {}),
+            configs.get(name, {}),
             sorted(
-                (_partition(topic.name, each, starts, ended) for each in topic.partitions),
+                (_partition(name, each, starts, ended) for each in topic.partitions),
                 key=lambda view: view.partition,
             ),
         )
-        for topic in topics
+        for name, topic in sorted(topics.items())
     ]
 
 
-def _id(topic: Any) -> str | None:
+def _id(topic: "SeenTopic") -> str | None:
     found = getattr(topic, "topic_id", None)
     return str(found) if isinstance(found, UUID) and found.int else None
 
 
 def _partition(
-    topic: str, each: Any, starts: Mapping[Place, int], ended: Mapping[Place, int]
+    topic: str,
+    each: "SeenPartition",
+    starts: Mapping[Place, int],
+    ended: Mapping[Place, int],
 ) -> PartitionView:
     place = Place(topic, each.partition_index)
     return PartitionView(
