@@ -163,34 +163,10 @@ def _limits(given: Sequence[str]) -> Limits:
 
 
 def _run(options: AuditOptions, master: str | None, session: "SparkSession | None") -> "Report":
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise AuditError(
-            f"the audit needs {', '.join(missing)}: in Groupkeeper's source tree `make install-audit` brings all of "
-            "it into .venv, and `docker build --target audit .` makes an image that has it"
-        )
-    if not _has_java():
-        raise AuditError(
-            "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
-            "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
-        )
-    from audit.compared.live import check_answers
-    from audit.facts.inventory import take_inventory
-    from audit.report.write import check_writable
+    _check_installed()
+    _check_options(options)
     from audit.run.progress import Progress
-    from audit.source.compacted import check_work_dir
-    from audit.source.look import look
-    from audit.source.remote import is_url
 
-    # Before Spark takes its seconds to start; it is needed to look at the others.
-    local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]
-    if local:
-        take_inventory({log_dir: look(log_dir) for log_dir in local})
-    if options.compacted is not None:
-        check_work_dir(options.compacted, options.log_dirs)
-    check_writable(Path(options.out))
-    if options.against is not None:
-        check_answers(options.against)
     with Progress(sys.stderr) as progress:
         progress.step("starting Spark")
         from pyspark.errors import PySparkException
@@ -211,6 +187,43 @@ def _run(options: AuditOptions, master: str | None, session: "SparkSession | Non
             progress.close()
             if session is None:
                 spark.stop()
+
+
+def _check_installed() -> None:
+    """Raises AuditError where something is missing that the audit runs on."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise AuditError(
+            f"the audit needs {', '.join(missing)}: in Groupkeeper's source tree `make install-audit` brings all of "
+            "it into .venv, and `docker build --target audit .` makes an image that has it"
+        )
+    if not _has_java():
+        raise AuditError(
+            "the audit runs on Spark, which needs a Java runtime, version 17 or later: install one "
+            "(Debian and Ubuntu: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+        )
+
+
+def _check_options(options: AuditOptions) -> None:
+    """Find out what cannot be done before Spark takes its seconds to start. Raises AuditError.
+
+    Directories that a URL names are looked at later: that needs Spark.
+    """
+    from audit.compared.live import check_answers
+    from audit.facts.inventory import take_inventory
+    from audit.report.write import check_writable
+    from audit.source.compacted import check_work_dir
+    from audit.source.look import look
+    from audit.source.remote import is_url
+
+    local = [log_dir for log_dir in options.log_dirs if not is_url(log_dir)]
+    if local:
+        take_inventory({log_dir: look(log_dir) for log_dir in local})
+    if options.compacted is not None:
+        check_work_dir(options.compacted, options.log_dirs)
+    check_writable(Path(options.out))
+    if options.against is not None:
+        check_answers(options.against)
 
 
 def _has_java() -> bool:

@@ -64,19 +64,24 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
     step("asking the checks")
     if facts is not reading.facts:  # more has become known
         found = findings(facts)
+    report = _write_tables(facts, found, out, step, started)
+    step("writing the reports")
+    tables.write_run(report.run, out)
+    write_reports(report, out)
+    return report
+
+
+def _write_tables(facts: Facts, found: DataFrame, out: Path, step: Step, started: float) -> Report:
+    """Write what is known and what was found; returns the report on it."""
     with ThreadPoolExecutor(2) as beside:  # each of these keeps less than one core busy
         written = beside.submit(tables.write_all, facts, out)
         collected = beside.submit(collect_report, facts)
         found = found.localCheckpoint()
         listed = collect_findings(found)
         step("writing the tables")
-        tables.write("findings", found, out, options.as_of_ms)
+        tables.write("findings", found, out, facts.options.as_of_ms)
         written.result()
-        report = completed(collected.result(), listed, time.monotonic() - started)
-    step("writing the reports")
-    tables.write_run(report.run, out)
-    write_reports(report, out)
-    return report
+        return completed(collected.result(), listed, time.monotonic() - started)
 
 
 def _to_cluster(facts: Facts, before: Live) -> DataFrame:

@@ -204,6 +204,18 @@ def _ends(spark: SparkSession, segments: Sequence[_Segment]) -> dict[int, int]:
     return {row["partition"]: row["end"] for row in found}
 
 
+def _download(spark: SparkSession, files: Sequence[str], directory: Path) -> dict[str, str]:
+    """Bring files into a directory of this machine, each in one of the name that its own has; returns their URLs."""
+    urls = {}
+    for row in _binary(spark, files).select("path", "content").toLocalIterator():
+        place = PurePosixPath(row.path)
+        local = Path(directory, place.parent.name, place.name)
+        local.parent.mkdir(exist_ok=True)
+        local.write_bytes(row.content)
+        urls[str(local)] = row.path
+    return urls
+
+
 def _journal_rows(
     spark: SparkSession,
     url: str,
@@ -218,13 +230,7 @@ def _journal_rows(
             f"{url}: {sum(files.values())} bytes of journals, and at most {JOURNALS_BYTES_MAX} are read"
         )
     with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-") as name:
-        urls = {}
-        for row in _binary(spark, list(files)).select("path", "content").toLocalIterator():
-            place = PurePosixPath(row.path)
-            local = Path(name, place.parent.name, place.name)
-            local.parent.mkdir(exist_ok=True)
-            local.write_bytes(row.content)
-            urls[str(local)] = row.path
+        urls = _download(spark, list(files), Path(name))
         found = journals(Path(name))
         for damage in found.damages:
             raise AuditError(f"{urls[damage.path]}: {damage.reason}")

@@ -65,12 +65,9 @@ def import_broker(
     Exit code 0: all was taken over; 1: it was not, or a partition is damaged; 2: a mistake in the command.
     """
     with one_line_errors():
-        if (from_log_dirs is None) == (from_bootstrap is None):
-            raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
-        if from_bootstrap is not None and data_dir is not None:
-            raise CommandError("--from-bootstrap brings all to --bootstrap: leave out --data-dir", EXIT_USAGE)
-        if from_log_dirs is not None and (group or topic or from_command_config):
-            raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
+        _refuse_mixed(
+            from_log_dirs, from_bootstrap, data_dir, is_limited=bool(group or topic or from_command_config)
+        )
         if from_bootstrap is not None:
             from coordinator.cli.import_cluster import WantedImport, import_cluster
 
@@ -81,6 +78,18 @@ def import_broker(
             return
     assert from_log_dirs is not None
     _import_directories(from_log_dirs, data_dir, dry_run, force)
+
+
+def _refuse_mixed(
+    from_log_dirs: str | None, from_bootstrap: str | None, data_dir: str | None, *, is_limited: bool
+) -> None:
+    """Raises CommandError for flags of the one source that are given with the other, and for both or none."""
+    if (from_log_dirs is None) == (from_bootstrap is None):
+        raise CommandError("expected --from-log-dirs or --from-bootstrap", EXIT_USAGE)
+    if from_bootstrap is not None and data_dir is not None:
+        raise CommandError("--from-bootstrap brings all to --bootstrap: leave out --data-dir", EXIT_USAGE)
+    if from_log_dirs is not None and is_limited:
+        raise CommandError("--from-log-dirs takes all over: leave out --group and --topic", EXIT_USAGE)
 
 
 def _import_directories(from_log_dirs: str, data_dir: str | None, dry_run: bool, force: bool) -> None:

@@ -98,11 +98,8 @@ def repair_log(
             raise CommandError("give either --partition P, --journal or --catalogue", EXIT_USAGE)
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss belongs to --journal and --catalogue", EXIT_USAGE)
-        from coordinator.importer.source import CannotImport
-        from storage.errors import StorageError
-
         settings, accept = settings_for(data_dir), accept_loss and not dry_run
-        try:
+        with _failures_in_words():
             if partition is not None:
                 with _locked(settings) as machine:
                     _mend_partition(machine, settings.data_dir, Partition(partition), dry_run=dry_run)
@@ -112,8 +109,18 @@ def repair_log(
             else:
                 with _locked(settings, settled=accept) as machine:
                     _mend_catalogue(machine, settings, accept=accept)
-        except (StorageError, CannotImport, OSError) as error:
-            raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _failures_in_words() -> "Iterator[None]":
+    """Raises CommandError for what the disk or the data directory refuses."""
+    from coordinator.importer.source import CannotImport
+    from storage.errors import StorageError
+
+    try:
+        yield
+    except (StorageError, CannotImport, OSError) as error:
+        raise CommandError(str(error)) from error
 
 
 @contextmanager

@@ -94,12 +94,7 @@ def _begin(
     except BaseException:
         journal.close()
         raise
-    for old in found.journals:
-        if old.path not in all_kept:
-            retire(fs, old.path, spare_bytes_max=settings.journal_spare_bytes_max)
-    fs.fsync_dir(directory.journal_dir)
-    gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
-    clear_journals(fs, others, all_kept)
+    _clear_away(directory, found, all_kept, others)
     return Opened(
         found.logs,
         found.failed,
@@ -111,6 +106,19 @@ def _begin(
         kept_here,
         found.unread,
     )
+
+
+def _clear_away(
+    directory: LogDirectory, found: Recovered, kept: Collection[Path], others: Collection[Path]
+) -> None:
+    """The segments hold everything: remove the journals, and what `others` have noted, but for those that are kept."""
+    fs = directory.fs
+    for old in found.journals:
+        if old.path not in kept:
+            retire(fs, old.path, spare_bytes_max=directory.settings.journal_spare_bytes_max)
+    fs.fsync_dir(directory.journal_dir)
+    gather_offsets(fs, directory.data_dir, others, CLEANER_OFFSET_FILE)
+    clear_journals(fs, others, kept)
 
 
 def open_adopted(

@@ -91,6 +91,18 @@ class Recovered(msgspec.Struct):
     unread: dict[Partition, Known] = {}
     """Of the failed partitions those that the disk could not read: trying again may help."""
 
+    def add(self, fs: FileSystem, topic: str, log: PartitionLog, by: Known, given: Circumstances) -> None:
+        """Recover a partition's log, or note why it cannot be used. Raises an OSError that may not come again."""
+        try:
+            self.cuts += recover_log(
+                fs, log, by.point, by.hint, by.entries, clean=given.clean, as_left=by.as_left
+            )
+            self.logs[log.partition] = log
+        except (CorruptLog, OSError) as error:
+            self.fail((topic, log.partition), _damage(log, error, at_start=given.at_start))
+            if isinstance(error, OSError):
+                self.unread[log.partition] = by
+
     def fail(self, key: TopicPartition, error: CorruptLog) -> None:
         """A partition cannot be used; what was known of it stays known."""
         self.logs.pop(key[1], None)
@@ -157,19 +169,11 @@ def recover(
         try:
             for partition in sorted({*on_disk, *entries} - found.failed.keys()):
                 directory = partition_dir(data_dir, settings.topic, partition)
-                log = PartitionLog(fs, directory, partition, settings, topic_id)
                 key = (settings.topic, partition)
                 point, hint = recovery_point(known[0], key), known[1].get(key)
                 by = Known(point, hint, entries.get(partition, ()), given.as_left)
-                try:
-                    found.cuts += recover_log(
-                        fs, log, by.point, by.hint, by.entries, clean=given.clean, as_left=by.as_left
-                    )
-                    found.logs[partition] = log
-                except (CorruptLog, OSError) as error:
-                    found.fail(key, _damage(log, error, at_start=given.at_start))
-                    if isinstance(error, OSError):
-                        found.unread[partition] = by
+                log = PartitionLog(fs, directory, partition, settings, topic_id)
+                found.add(fs, settings.topic, log, by, given)
         except BaseException:
             found.close()
             raise

@@ -12,6 +12,9 @@ from coordinator.cli.options import NOTHING_DONE, AllTopics, AtCluster, Execute,
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from coordinator.cli.cluster.model import CommittedOffset
     from coordinator.cli.cluster.offsets import Failures
 
 
@@ -35,10 +38,8 @@ def delete_offsets(
     with one_line_errors():
         from coordinator.cli.cluster import offsets
         from coordinator.cli.cluster.client import expect
-        from coordinator.cli.render import print_table
         from coordinator.cli.resets.offsets_file import of_group, read_offsets
         from coordinator.cli.resets.scope import parse_topics, within
-        from coordinator.cli.words import counted
 
         if (all_topics, bool(topic), from_file is not None).count(True) != 1:
             raise CommandError("expected one of --topic, --all-topics, --from-file", EXIT_USAGE)
@@ -54,14 +55,21 @@ def delete_offsets(
             refused: Failures = {}
             if execute:
                 refused = offsets.delete_offsets(client, group, [row.place for row in chosen])
-        gone = [(row.topic, row.partition, row.offset) for row in chosen if row.place not in refused]
-        if gone:
-            print_table(["TOPIC", "PARTITION", "OFFSET"], gone)
-            tell(f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True)
-        if not execute:
-            tell(NOTHING_DONE, err=True)
+        _report([row for row in chosen if row.place not in refused], execute=execute)
         if refused:
             raise CommandError(_refused(refused))
+
+
+def _report(gone: "Sequence[CommittedOffset]", *, execute: bool) -> None:
+    from coordinator.cli.render import print_table
+    from coordinator.cli.words import counted
+
+    if gone:
+        rows = [(row.topic, row.partition, row.offset) for row in gone]
+        print_table(["TOPIC", "PARTITION", "OFFSET"], rows)
+        tell(f"{'deleted' if execute else 'would be deleted'}: {counted(len(gone), 'offset')}", err=True)
+    if not execute:
+        tell(NOTHING_DONE, err=True)
 
 
 def _refused(partitions: "Failures") -> str:
