@@ -317,6 +317,12 @@ MUTANTS: Final = (
         "        fs.rename(directory / name, directory / name.removesuffix(SWAP_SUFFIX))",
         "        fs.remove(directory / name)",
     ),
+    Mutant(
+        "a node alone leaves journals of several alone",
+        "storage.recovery.opening",
+        "        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]\n",
+        "        others = []\n",
+    ),
 )
 
 
