@@ -9,15 +9,11 @@ from typing import Any
 
 from coordinator.api.private import adopt_group, give_back_group
 from protocol.errors import ErrorCode
-from protocol.headers import RequestHeader, encode_request_header
-from tests.net import requests
-from tests.simulation.client import all_keys
+from tests.simulation.client import ONLY_ASKED, all_keys
 from tests.simulation.committers import Committer
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.settings import TOPIC
 
-FIXED = 5
-"""Bytes before the body of an answer with a flexible header."""
 NOT_TAKEN = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_COORDINATOR})
 """Errors that say for certain that a group was not taken over by this request."""
 NOT_GIVEN = frozenset(
@@ -38,6 +34,9 @@ class Mover(Committer):
 
     pause_s = 4.0
 
+    async def take_in(self) -> None:
+        """The cluster has it."""
+
 
 class Adopter(Committer):
     """Moves one group to and fro, and deletes it where it is here."""
@@ -45,8 +44,7 @@ class Adopter(Committer):
     pause_s = 1.5
 
     async def _one(self) -> None:
-        asked = {"epoch": 0, "asked_ms": 0, "unknown": False, "offsets": None}
-        mark = await self._ask(adopt_group.API, asked)
+        mark = await self.ask_private(adopt_group.API, ONLY_ASKED)
         if mark.error_code:
             await self.pause(0.2)
         elif not mark.adopted or self.rng.random() < 0.3:
@@ -64,7 +62,7 @@ class Adopter(Committer):
         offsets = _rows(kind, kind.AdoptedPartition, values)
         self._promised[self._correlation + 1] = list(writes.values())
         heard = {"epoch": mark.epoch, "asked_ms": mark.asked_ms}
-        answer = await self._ask(adopt_group.API, {**heard, "unknown": False, "offsets": offsets})
+        answer = await self.ask_private(adopt_group.API, {**heard, "unknown": False, "offsets": offsets})
         error = ErrorCode(answer.error_code)
         if error is ErrorCode.NONE and answer.taken:
             if mark.adopted:
@@ -91,7 +89,9 @@ class Adopter(Committer):
         writes = {key: self.world.history.begin(key, NOTHING) for key in values}
         kind = give_back_group.GiveBackGroupRequest.GivenTopic
         there = {key: value for key, value in values.items() if value != NOTHING}
-        answer = await self._ask(give_back_group.API, {"offsets": _rows(kind, kind.GivenPartition, there)})
+        answer = await self.ask_private(
+            give_back_group.API, {"offsets": _rows(kind, kind.GivenPartition, there)}
+        )
         error = ErrorCode(answer.error_code)
         if error is ErrorCode.NONE:
             self.world.history.counts["given back"] += 1
@@ -102,24 +102,6 @@ class Adopter(Committer):
                 self.world.history.acknowledged(key, write)
             elif error in NOT_GIVEN:
                 self.world.history.refused(write)
-
-    async def _ask(self, api: Any, values: dict[str, Any]) -> Any:
-        """Send a private request and wait for its answer. Raises Lost."""
-        end = await self.connected()
-        self._correlation += 1
-        header = RequestHeader(api.key, 0, self._correlation, "gateway")
-        body = api.schema.codecs[0].encode_request(
-            api.schema.request(version=0, group_id=self.group, **values)
-        )
-        if self.world.tracing:
-            self.world.note(f"{self.name} asks {self._correlation} {api.key} {values}")
-        end.send(requests.framed(encode_request_header(header, flexible=True) + body))
-        answer = api.schema.codecs[0].decode_response(
-            await self.frame(end, str(api.key), self._correlation), FIXED
-        )
-        if self.world.tracing:
-            self.world.note(f"{self.name} hears {self._correlation} {answer}")
-        return answer
 
 
 def _rows(topic: Any, partition: Any, values: Mapping[Key, int]) -> list[Any]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from coordinator.api.private import adopt_group
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
+from protocol.headers import RequestHeader, encode_request_header
 from protocol.names import GroupId, MemberId, Offset
 from protocol.value import Value, fields_of
 from tests.net import requests
@@ -43,6 +45,9 @@ WAIT = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
+ONLY_ASKED: Mapping[str, Any] = {"epoch": 0, "asked_ms": 0, "unknown": False, "offsets": None}
+"""Of AdoptGroup: nothing was read of the cluster."""
+FLEXIBLE_HEADER_BYTES = 5
 VERSIONS = {
     ApiKey.JOIN_GROUP: 9,
     ApiKey.SYNC_GROUP: 5,
@@ -150,7 +155,36 @@ class Client:
         """The group cannot be served now."""
         if error is ErrorCode.NOT_COORDINATOR and not self.world.is_alone:
             self.drop()
+        if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and self.world.has_marks:
+            await self.take_in()
         await self.pause(0.2)
+
+    async def take_in(self) -> None:
+        """Do what a gateway does first, which finds out that the cluster knows nothing of the group. Raises Lost."""
+        mark = await self.ask_private(adopt_group.API, ONLY_ASKED)
+        if mark.error_code or mark.adopted or mark.vacant:
+            return
+        heard = {"epoch": mark.epoch, "asked_ms": mark.asked_ms}
+        answer = await self.ask_private(adopt_group.API, {**heard, "unknown": True, "offsets": []})
+        self.world.history.counts["groups taken in"] += not answer.error_code
+
+    async def ask_private(self, api: Any, values: Mapping[str, Any]) -> Any:
+        """Ask what gateways ask about the group, and wait for the answer. Raises Lost."""
+        end = await self.connected()
+        self._correlation += 1
+        header = RequestHeader(api.key, 0, self._correlation, "gateway")
+        body = api.schema.codecs[0].encode_request(
+            api.schema.request(version=0, group_id=self.group, **values)
+        )
+        if self.world.tracing:
+            self.world.note(f"{self.name} asks {self._correlation} {api.key} {values}")
+        end.send(requests.framed(encode_request_header(header, flexible=True) + body))
+        answer = api.schema.codecs[0].decode_response(
+            await self.frame(end, str(api.key), self._correlation), FLEXIBLE_HEADER_BYTES
+        )
+        if self.world.tracing:
+            self.world.note(f"{self.name} hears {self._correlation} {answer}")
+        return answer
 
     # --- commits ---
 

@@ -149,7 +149,9 @@ class Repeater(Client):
             await self.pause(2)
             try:
                 await self._one()
-                await self.fetch()
+                error = await self.fetch()
+                if error is not ErrorCode.NONE:
+                    await self.wait(error)
             except Lost:
                 await self.pause(0.3)
 

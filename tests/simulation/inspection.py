@@ -12,6 +12,7 @@ from coordinator.config.log_settings import log_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.jobs.cleaner_task import cleaner_settings
+from coordinator.partitions.book import OURS
 from coordinator.partitions.shard import KeptGroup, Shard
 from protocol.names import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
@@ -77,6 +78,8 @@ class Inspector:
         self._check_loads(app, node, now)
         self._check_silent(app, node, now)
         self._check_expired(app, node, now)
+        if self._world.has_marks:
+            _check_marks(app)
 
     def _check_rebalances(self, app: App, node: SimulatedNode, now: float) -> None:
         since, rebalancing = self._rebalancing, set()
@@ -238,6 +241,13 @@ def _live_facts(group: GroupMetadata) -> Facts:
     members = {member.member_id: member.assignment for member in group.members.values()}
     leader, protocol = (group.leader_id, group.protocol_name) if members else (None, None)
     return group.generation_id, protocol, leader, members
+
+
+def _check_marks(app: App) -> None:
+    for shard in app.manager.owned_partitions.values():
+        for kept in shard.groups.values():
+            if kept.offsets.count and shard.mark_of(kept.group_id) not in OURS:
+                raise Broken("what is here is marked", f"{kept.group_id}: {shard.mark_of(kept.group_id)}")
 
 
 def _check_books(group: GroupMetadata) -> None:

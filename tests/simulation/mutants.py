@@ -318,6 +318,13 @@ MUTANTS: Final = (
         "        fs.remove(directory / name)",
     ),
     Mutant(
+        "a group that begins gets no mark",
+        "coordinator.partitions.shard",
+        "            self.append_hidden(None, [self.mark_record(group_id, BEGUN, now_wall_ms)])\n"
+        "            del self.vacant",
+        "            del self.vacant",
+    ),
+    Mutant(
         "a node alone leaves journals of several alone",
         "storage.recovery.opening",
         "        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]\n",

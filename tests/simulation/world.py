@@ -47,6 +47,8 @@ HEARD_S = 30.0
 CHANGING_SHARE = 0.4
 CHANGE_SHARE = 0.4
 """In how many worlds, and at how many starts of them, `workers` is another number than before."""
+MARKS_SHARE = 0.5
+"""In how many of the worlds with a gateway no group begins without a mark."""
 WIDE_SHARE = 0.25
 """In how many worlds many offsets are committed at once, which takes time."""
 CALM_S = 45.0
@@ -89,17 +91,23 @@ class World:
         self.events: list[str] = []
         self.graves: list[Body] = []
         """Processes that have ended; they are kept, as nothing of them may run again, not even what cleans up."""
+        self._setups = random.Random(f"{seed}/setups")
+        changes, is_wide, has_marks = (
+            self._setups.random() < share for share in (CHANGING_SHARE, WIDE_SHARE, MARKS_SHARE)
+        )
+        self._changes = changes and not self.settings.is_gateway
+        self.is_wide = is_wide
+        """Whether there is a topic of many partitions, and who commits to all of them."""
+        self.has_marks = has_marks and self.settings.is_gateway
+        """Whether a group begins only once the cluster was asked about it."""
+        if self.has_marks:
+            self.settings = msgspec.structs.replace(self.settings, gateway_adopt="first-use")
         self.late_commits = 0
         self.has_topic = False
         """Whether the topic that all consume was made once: it stays from then on."""
         self.host = self._new_host()
         self.troubles = Troubles(self)
         self._checks = random.Random(f"{seed}/checks")
-        self._setups = random.Random(f"{seed}/setups")
-        changes, is_wide = (self._setups.random() < share for share in (CHANGING_SHARE, WIDE_SHARE))
-        self._changes = changes and not self.settings.is_gateway
-        self.is_wide = is_wide
-        """Whether there is a topic of many partitions, and who commits to all of them."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._failed_starts = 0
