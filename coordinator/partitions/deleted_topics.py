@@ -97,6 +97,8 @@ class DeletedTopics:
             for outcome in dropped:
                 if shard.is_lost:
                     return  # since the last step
+                if shard.groups.get(kept.group_id) is not kept:
+                    break  # went since the last step, and its offsets too; what has its name now came later
                 try:
                     self._run(kept, outcome)
                 except RecordTooLarge as error:

@@ -561,6 +561,23 @@ async def test_a_topic_that_goes_while_a_group_is_taken_over_is_not_stored(
     assert await gateway.fetch(group) == {}
 
 
+async def test_what_came_while_a_topic_was_dropped_is_not_dropped_with_it(
+    gateway: Gateway, group: str
+) -> None:
+    """The group went to the cluster, where the topic was made anew, and is here again."""
+    await gateway.adopt(group, MANY)
+    dropping = gateway.led.manager.delete_offsets_of_topics(frozenset([requests.TOPIC]))
+    next(dropping)
+    gateway.led.edge.clock.passed_ms += 1
+    left = await gateway.fetch(group)
+    assert isinstance(left, dict)
+    assert await gateway.give_back(group, left) is NONE
+    assert await gateway.adopt(group, MANY) == (NONE, True, len(MANY))
+    for _ in dropping:
+        pass
+    assert await gateway.fetch(group) == MANY
+
+
 async def test_there_is_room_for_so_many_marks_and_offsets(tmp_path: Path) -> None:
     led = Led(tmp_path, capabilities=CAPABILITIES)
     led.manager.needs_marks = True
