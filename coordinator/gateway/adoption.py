@@ -32,6 +32,8 @@ REFUSED_MS: Final = 500
 KNOWN_MAX: Final = 500_000
 OUTCOMES: Final = ("adopted", "already", "vacant", "live", "failed")
 REFUSED_MAX: Final = 10_000
+NAME_MAX: Final = 256
+"""Of groups with longer names nothing is remembered: 32,767 characters are allowed."""
 
 Done = Callable[[ErrorCode], None]
 
@@ -132,7 +134,9 @@ class Adoption:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
             return
-        if outcome is Adopted.VACANT:  # which counts for these requests, and not for later ones
+        if (
+            outcome is Adopted.VACANT or len(group) > NAME_MAX
+        ):  # counts for these requests, and not for later ones
             return
         if error is ErrorCode.NONE:
             if len(self._known) >= KNOWN_MAX:

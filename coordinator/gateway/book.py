@@ -13,6 +13,8 @@ from protocol.metadata_head import Listed
 log = get_logger("gateway")
 
 PORT_MAX: Final = 65_535
+DISCOVERED_MAX: Final = 100
+"""So many brokers are taken from answers until the supervisor says who is there: each gets a port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,12 @@ class Book:
         """By id, where a gateway reaches them."""
         self.nodes: dict[int, OurNode] = {}
         """By id, ours."""
+        self._unconfirmed = 0  # how many brokers are known from answers alone
 
     def set_brokers(self, brokers: Mapping[int, Address]) -> None:
         """These are the brokers now; one that is missing is gone."""
         self.brokers = dict(brokers)
+        self._unconfirmed = 0
 
     def set_nodes(self, nodes: Mapping[int, OurNode]) -> None:
         """These are our nodes now."""
@@ -58,6 +62,9 @@ class Book:
         if place is None:
             return None
         if broker.node_id not in self.brokers:
+            if self._unconfirmed >= DISCOVERED_MAX:
+                return None
+            self._unconfirmed += 1
             address = Address(broker.host, broker.port)
             self.brokers[broker.node_id] = address
             self._discovered(broker.node_id, address)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.config import Address
+from coordinator.config.settings import GATEWAY_NODE_ID
 from coordinator.gateway.book import PORT_MAX
 
 
@@ -46,7 +47,9 @@ class GatewayConfig:
     """Whether a broker's certificate has to have the name under which it is reached."""
 
     def place(self, node_id: int) -> Address | None:
-        """Where clients reach the broker with this id; None where its port would be none."""
+        """Where clients reach the broker with this id; None where its port would be none, or its id is one of ours."""
+        if not 0 <= node_id < GATEWAY_NODE_ID:
+            return None
         if self.sni_pattern is not None:
             return Address(self.sni_pattern.replace("{id}", str(node_id)), self.sni_port)
         port = self.port_base + node_id

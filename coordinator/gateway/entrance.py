@@ -2,6 +2,7 @@
 """Where clients come in: the ports, how many may come, and TLS with the names that they ask for."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Coroutine
 from functools import partial
@@ -89,6 +90,10 @@ class Entrance:
         if self._names is not None:
             place, number = NAMES, self._config.sni_port
         if place not in self._listening:
+            if (
+                number and number in self.ports.values()
+            ):  # which the system would not refuse: all processes share them
+                raise OSError(errno.EADDRINUSE, f"port {number} is that of another node")
             sock = self._machine.bind_shared(Address(self._config.bind_host, number))
             accept = partial(self._accepted, None if place == NAMES else self._port(place))
             self._listening[place] = Listening(self._house.loop, sock, accept)

@@ -11,6 +11,7 @@ from coordinator.config import Address
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
     Denied,
+    NotKafka,
     NotYet,
     OtherCluster,
     Ourselves,
@@ -39,6 +40,8 @@ PATIENCE: Final = frozenset(
 """Answers that are soon another: a partition loads or moves, a transaction is open, the offsets topic comes to be."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
+BROKERS_MAX: Final = 2_000
+"""Each gets a port in each gateway, and a connection of ours that asks for a sign of life."""
 COORDINATORS_MAX: Final = 10_000
 """How many groups' coordinators are remembered: an id and a number each."""
 
@@ -154,6 +157,8 @@ class UpstreamCluster:
             self.cluster_id = response.cluster_id
         elif response.cluster_id != self.cluster_id:
             raise OtherCluster(self.name, response.cluster_id, self.cluster_id)
+        if len(response.brokers) > BROKERS_MAX:
+            raise NotKafka(self.name, f"names {len(response.brokers)} brokers; {BROKERS_MAX} can be served")
         brokers = {
             each.node_id: UpstreamBroker(each.node_id, each.host, each.port, each.rack)
             for each in response.brokers

@@ -44,7 +44,7 @@ class NotKafka(UpstreamError):
     rank = 3
     lasting = True
 
-    def __init__(self, address: Address, what: str, setting: str = SERVERS) -> None:
+    def __init__(self, address: Address | str, what: str, setting: str = SERVERS) -> None:
         super().__init__(f"{setting}: {address} {what}")
 
 

@@ -90,6 +90,9 @@ class UpstreamMonitor:
                 await self.look()
             except UpstreamError as error:
                 self._failed(str(error))
+            except Exception as error:
+                log.exception("a look at the cluster has failed at what was not foreseen")
+                self._failed(f"upstream.bootstrap.servers: {self._cluster.name}: {error!r}")
             for done in waiting:
                 if not done.done():
                     done.set_result(None)

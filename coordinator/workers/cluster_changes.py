@@ -3,19 +3,23 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes, Grown
-from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key
+from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, why_invalid
 from coordinator.catalogue.topic import Topic
 from coordinator.upstream.differences import Difference, SeenTopic
 
+NO_ID: Final = bytes(16)
+
 
 def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]]:
-    """Return the changes, and the topics that cannot be kept: their names are too like those of others.
+    """Return the changes, and the topics that cannot be kept: their names are too like those of others, or no names.
 
     Kafka lets nobody create `a_b` beside `a.b`, but clusters that are old enough may have both; the one that was there
-    first stays. `__consumer_offsets` is ours.
+    first stays. What no cluster of Kafka has (a name with a slash, an id twice) would make the catalogue's file one that
+    the next start refuses. `__consumer_offsets` is ours.
     """
     deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]
     grown = [(known.get(name), seen) for name, seen in change.grown.items() if name != OFFSETS_TOPIC]
@@ -41,9 +45,13 @@ def again(left_out: Mapping[str, SeenTopic], change: Difference) -> Difference:
 def _fitting(
     known: Catalogue, created: Mapping[str, SeenTopic], deleted: Collection[str]
 ) -> Iterator[tuple[str, SeenTopic]]:
-    taken = {collision_key(OFFSETS_TOPIC)}
+    taken: set[str | bytes] = {collision_key(OFFSETS_TOPIC), NO_ID}
     for name, topic in created.items():
+        if topic.partitions < 1 or why_invalid(name) is not None:
+            continue
         there, key = known.colliding(name), collision_key(name)
-        if key not in taken and (there is None or there in deleted):
-            taken.add(key)
+        same = known.by_id(topic.topic_id)
+        is_free = (there is None or there in deleted) and (same is None or same.name in deleted)
+        if is_free and taken.isdisjoint((key, topic.topic_id)):
+            taken.update((key, topic.topic_id))
             yield name, topic

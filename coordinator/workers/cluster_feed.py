@@ -180,7 +180,9 @@ class ClusterFeed:
         changes, left_out = changes_of(self._store.catalogue, wanted)
         if not self._left_out.keys() >= set(left_out):
             log.error(
-                "topics of the cluster are left out: their names differ in . and _ only", topics=left_out
+                "topics of the cluster are left out: their names differ in . and _ only, or are none",
+                count=len(left_out),
+                topics=left_out[:10],
             )
         pieces = list(changes.pieces())
         self._store.change_in_steps(partial(apply_changes, pieces), done.set_result)

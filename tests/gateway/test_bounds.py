@@ -4,8 +4,13 @@
 from collections import Counter
 from pathlib import Path
 from struct import pack
+from typing import Any
+
+import pytest
 
 from coordinator.api.operations import Operation, Resource
+from coordinator.config import Address
+from coordinator.gateway.book import DISCOVERED_MAX
 from coordinator.gateway.kept import COUNTED_FROM_BYTES, Kept
 from coordinator.gateway.lanes import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.questions import Right
@@ -24,11 +29,13 @@ from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.messages import FetchRequest
+from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
-from tests.gateway.house import OUR_ID, asked, housed
+from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, asked, housed, passes
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, Outside, TestRoutes, answer, expected, request
 from tests.gateway.test_relay import proxied
 from tests.partitions.running import eventually
+from tests.support.log_lines import LogLines
 
 FETCH = asked(ApiKey.FETCH, 4, FetchRequest(version=4, topics=[], forgotten_topics_data=[]))
 KIB = 1024
@@ -216,3 +223,33 @@ async def test_a_stopped_gateway_leaves_no_socket_of_a_client_that_was_gone(tmp_
         assert not relay.is_gone, "the broker may take its time"
         await house.gateway.stop()
         assert relay.is_gone
+
+
+async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports(tmp_path: Path) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.stop_accepting()
+        book = house.gateway.book
+        moved = [
+            book.move(Listed(number, "127.0.0.1", 1, None)) for number in range(2, 2 + 2 * DISCOVERED_MAX)
+        ]
+        assert sum(each is not None for each in moved) == DISCOVERED_MAX
+        assert len(book.brokers) == 1 + DISCOVERED_MAX
+        house.gateway.set_brokers(house.gateway.brokers)
+        assert book.move(Listed(10_000, "127.0.0.1", 1, None)) is not None, "the supervisor knows them now"
+
+
+@pytest.mark.parametrize("node_id", [-1, 1_000_000, 2_147_483_647])
+async def test_a_broker_with_an_id_that_brokers_do_not_have_is_left_out(tmp_path: Path, node_id: int) -> None:
+    named: dict[str, Any] = {"sni_pattern": "broker-{id}.example", "sni_port": 1}
+    for chosen in ({}, named):
+        config = House(tmp_path, passes, **chosen).config
+        assert config.place(node_id) is None
+        assert config.place(BROKER_ID) is not None
+
+
+async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, lines: LogLines) -> None:
+    async with housed(tmp_path) as house:
+        house.gateway.set_brokers({OURS_AT: Address("127.0.0.1", house.broker.port)})
+        assert OURS_AT not in house.gateway.ports
+        (line,) = lines.fields("cannot listen on the port of a broker")
+        assert "is that of another node" in line["reason"]

@@ -78,3 +78,15 @@ def test_the_clusters_own_offsets_topic_is_not_ours() -> None:
     changes, left_out = changes_of(known, Difference(created={OFFSETS_TOPIC: seen(9, 50)}))
     assert not changes.created
     assert not left_out
+
+
+def test_what_no_cluster_has_is_left_out_as_the_next_start_would_refuse_it() -> None:
+    known = catalogue(topic("known", 1))
+    names = ["", ".", "..", "../../etc/passwd", "a\nb", 'a"} 1', "x" * 250, "ümlaut"]
+    odd = {name: seen(number) for number, name in enumerate(names, 10)}
+    odd |= {"has-the-id-of-known": seen(1), "has-no-id": seen(0), "empty": seen(3, 0)}
+    good = {"good-1": seen(4), "x" * 249: seen(5)}
+    changes, left_out = changes_of(known, Difference(created={**odd, **good, "as-good-1": seen(4)}))
+    known.apply(changes)
+    assert {each.name for each in known.unsorted()} == {"known", *good}
+    assert left_out == [*odd, "as-good-1"]
