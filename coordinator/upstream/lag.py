@@ -8,9 +8,9 @@ seen that the group has not reached yet.
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from protocol.names import GroupId
 
@@ -92,7 +92,8 @@ class _NotReached(NamedTuple):
     seen_ms: int
 
 
-Place = tuple[GroupId, str, int]
+NotReached = dict[tuple[GroupId, str], dict[int, _NotReached]]
+"""By group and topic, and by partition; in one dict for all, a million of them would be moved at once as it grows."""
 
 
 class LagBook:
@@ -102,7 +103,7 @@ class LagBook:
         """Keep rows as fine as `detail` says."""
         self._detail = detail
         self._rows_max = rows_max
-        self._not_reached: dict[Place, _NotReached] = {}
+        self._not_reached: NotReached = {}
         self.newest = Lags()
 
     def measure(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
@@ -110,13 +111,14 @@ class LagBook:
         measuring = _Measuring(self._detail, self._rows_max, ends, now_ms, self._not_reached)
         for group, offsets in groups:
             yield from measuring.add(group, offsets)
-        self._not_reached = measuring.not_reached
-        self.newest = measuring.found()
+        before, self._not_reached = self._not_reached, measuring.not_reached
+        self.newest = yield from measuring.found()
+        yield from emptying(before)
 
 
 class _Measuring:
     def __init__(
-        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: Mapping[Place, _NotReached]
+        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: NotReached
     ) -> None:
         self._detail = detail
         self._ends = ends
@@ -126,7 +128,7 @@ class _Measuring:
         self._topics: _Largest[TopicLag] = _Largest(rows_max)
         self._partitions: _Largest[PartitionLag] = _Largest(rows_max)
         self._unknown = 0
-        self.not_reached: dict[Place, _NotReached] = {}
+        self.not_reached: NotReached = {}
 
     def add(self, group: GroupId, offsets: Iterable[tuple[str, int, int]]) -> Iterator[None]:
         lag = stable_lag = since_ms = known = 0
@@ -160,29 +162,41 @@ class _Measuring:
         for topic, sums in topics.items():
             self._topics.offer(TopicLag(sums[0], sums[1], sums[2], group, topic))
 
-    def found(self) -> Lags:
+    def found(self) -> Generator[None, None, Lags]:
         parts = (self._groups, self._topics, self._partitions)
-        return Lags(
-            self._groups.largest_first(),
-            self._topics.largest_first(),
-            self._partitions.largest_first(),
-            sum(each.left_out for each in parts),
-            self._unknown,
-        )
+        lags = Lags(left_out=sum(each.left_out for each in parts), unknown=self._unknown)
+        lags.groups = self._groups.largest_first()
+        yield
+        lags.topics = self._topics.largest_first()
+        yield
+        lags.partitions = self._partitions.largest_first()
+        yield
+        return lags
 
     def _since(self, row: PartitionLag) -> int:
         """When the end was seen that the group has not reached in this partition; 0 where it has reached all."""
         if not row.lag:
             return 0
-        place = (row.group, row.topic, row.partition)
-        before = self._before.get(place)
+        place = (row.group, row.topic)
+        before = self._before.get(place, _NEVER).get(row.partition)
         if before is None or row.offset >= before.end:
             before = _NotReached(row.end, self._now_ms)
-        self.not_reached[place] = before
+        self.not_reached.setdefault(place, {})[row.partition] = before
         return before.seen_ms
 
 
+def emptying(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
+    """Take everything out in steps: to free a million ends at once keeps all others waiting."""
+    while rows:
+        partitions = rows.popitem()[1]
+        while partitions:
+            for _ in range(min(OFFSETS_PER_STEP, len(partitions))):
+                partitions.popitem()
+            yield
+
+
 _NOTHING: Final[Mapping[int, LagEnd]] = {}
+_NEVER: Final[Mapping[int, _NotReached]] = {}
 
 
 def _earlier(one_ms: int, other_ms: int) -> int:

@@ -18,7 +18,7 @@ def changes_of(known: Catalogue, change: Difference) -> tuple[Changes, list[str]
     """Return the changes, and the topics that cannot be kept: their names are too like those of others, or no names.
 
     Kafka lets nobody create `a_b` beside `a.b`, but clusters that are old enough may have both; the one that was there
-    first stays. What no cluster of Kafka has (a name with a slash, an id twice) would make the catalogue's file one that
+    first stays. What no cluster of Kafka has (a name with a slash, an id twice) would make a file of the catalogue that
     the next start refuses. `__consumer_offsets` is ours.
     """
     deleted = [known.get(name) for name in change.deleted if name != OFFSETS_TOPIC]

@@ -4,18 +4,19 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd
+from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, LagEnd, emptying
 from coordinator.workers import messages
 
 log = get_logger("lag")
 
-PARTITIONS_PER_QUESTION: Final = 20_000
-"""A question and its answer come to some hundred KB then."""
+PARTITIONS_PER_QUESTION: Final = 2_000
+"""An answer is decoded in one go: it takes some milliseconds then."""
 
 
 class LagWatch:
@@ -49,6 +50,9 @@ class LagWatch:
         for _ in self._book.measure(self._committed(), ends, self._clock.wall_ms()):
             if slices.over:
                 await slices.give_way()
+        for _ in emptying(ends):
+            if slices.over:
+                await slices.give_way()
 
     def answered(self, answer: messages.ClusterEnds) -> None:
         """The supervisor has asked the cluster."""
@@ -80,11 +84,14 @@ def _typed(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> Ends:
 def _pieces(wanted: dict[str, set[int]]) -> Iterator[dict[str, tuple[int, ...]]]:
     piece: dict[str, tuple[int, ...]] = {}
     size = 0
-    for topic, partitions in wanted.items():
-        if size and size + len(partitions) > PARTITIONS_PER_QUESTION:
-            yield piece
-            piece, size = {}, 0
-        piece[topic] = tuple(sorted(partitions))
-        size += len(partitions)
+    while wanted:
+        topic, partitions = wanted.popitem()
+        left = iter(partitions)
+        while part := tuple(islice(left, PARTITIONS_PER_QUESTION - size)):
+            piece[topic] = part
+            size += len(part)
+            if size == PARTITIONS_PER_QUESTION:
+                yield piece
+                piece, size = {}, 0
     if piece:
         yield piece

@@ -19,6 +19,7 @@ from coordinator.upstream.lag import (
     Lags,
     PartitionLag,
     TopicLag,
+    emptying,
 )
 from protocol.names import GroupId
 
@@ -84,12 +85,28 @@ def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
     assert since(0, 41, 8_000) == 7_000, "it was set back"
 
 
+SORTED = 3
+"""The lists of groups, topics and partitions are sorted in a step each."""
+
+
 def test_it_gives_way_within_a_large_group() -> None:
     offsets = [("t", number, 0) for number in range(10 * OFFSETS_PER_STEP)]
     book = LagBook("group")
     steps = sum(1 for _ in book.measure([(G, offsets), (H, offsets[:1])], {"t": {0: LagEnd(1, 1)}}, 1_000))
-    assert steps == 11
+    assert steps == 11 + SORTED
     assert {row.group for row in book.newest.groups} == {G, H}
+
+
+def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
+    parts = 10
+    offsets = [("t", number, 0) for number in range(parts * OFFSETS_PER_STEP)]
+    ends = {"t": dict.fromkeys(range(len(offsets)), LagEnd(1, 1))}
+    book = LagBook("group")
+    for freed in (0, parts, parts):
+        steps = sum(1 for _ in book.measure([(G, offsets)], ends, 1_000))
+        assert steps == parts + SORTED + freed
+    assert sum(1 for _ in emptying(ends)) == parts
+    assert not ends
 
 
 def test_only_the_largest_rows_are_kept() -> None:

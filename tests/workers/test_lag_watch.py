@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker asks where its partitions end, in questions of bounded size."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from coordinator.runtime.clock import SystemClock
+from coordinator.upstream.lag import Committed, LagBook
+from coordinator.workers.lag_watch import PARTITIONS_PER_QUESTION, LagWatch
+from coordinator.workers.messages import AskClusterEnds, ClusterEnds
+from protocol.names import GroupId
+
+WIDE = 2 * PARTITIONS_PER_QUESTION + 1
+
+
+def committed() -> Iterator[Committed]:
+    """A group that reads a wide topic and some narrow ones."""
+    yield GroupId("g"), [("wide", number, 1) for number in range(WIDE)]
+    yield GroupId("h"), [(f"narrow-{number}", 0, 1) for number in range(10)]
+
+
+async def test_no_question_is_long_however_wide_a_topic_is() -> None:
+    asked: list[AskClusterEnds] = []
+
+    def send(question: Any) -> None:
+        asked.append(question)
+        ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
+        watch.answered(ClusterEnds(question.request, ends))
+
+    book = LagBook("group")
+    watch = LagWatch(book, committed, SystemClock(), send)
+    await watch.run()
+    sizes = [sum(map(len, question.partitions.values())) for question in asked]
+    assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
+    assert {(row.group, row.lag, row.stable_lag) for row in book.newest.groups} == {
+        ("g", 3 * WIDE, 2 * WIDE),
+        ("h", 30, 20),
+    }
