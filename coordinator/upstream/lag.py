@@ -117,9 +117,7 @@ class LagBook:
 
 
 class _Measuring:
-    def __init__(
-        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: NotReached
-    ) -> None:
+    def __init__(self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: NotReached) -> None:
         self._detail = detail
         self._ends = ends
         self._now_ms = now_ms

@@ -64,7 +64,7 @@ class Prometheus:
         """The data of an answer of its HTTP API; raises AssertionError with its error."""
         url = f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{arguments}: {error.read().decode()}") from error
@@ -72,7 +72,7 @@ class Prometheus:
     def is_up(self) -> bool:
         """Whether it has started and scraped the node."""
         try:
-            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=10):
+            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=60):
                 return bool(self.values(f'up{{job="{JOB}"}}'))
         except OSError:
             return False

@@ -56,7 +56,7 @@ def starts_at(consumer: Consumer, topic: str) -> int | None:
     consumer.poll(0.05)
     if len(consumer.assignment()) != PARTITIONS:
         return None
-    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=10)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
     return int(committed.offset)
 
 

@@ -102,7 +102,7 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
 
 def body(service: Service) -> str:
     """What has failed, as `/ready` says it."""
-    with closing(http.client.HTTPConnection("127.0.0.1", service.metrics_port, timeout=5)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", service.metrics_port, timeout=60)) as connection:
         connection.request("GET", "/ready")
         return json.dumps(json.loads(connection.getresponse().read())["partitions_failed"])
 

@@ -126,7 +126,7 @@ class Accepting:
 
     async def peer(self) -> Peer:
         """The next that has connected."""
-        return await asyncio.wait_for(self._peers.get(), 10)
+        return await asyncio.wait_for(self._peers.get(), 60)
 
     def stop(self) -> None:
         """Close, with every connection, whatever was not sent yet."""

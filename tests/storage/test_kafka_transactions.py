@@ -40,7 +40,7 @@ def committed(bootstrap: str, group: str) -> int:
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": "read_uncommitted"}
     consumer = ck.Consumer(settings)
     asked = [ck.TopicPartition(TOPIC, 0)]
-    (found,) = once_ready(partial(consumer.committed, asked, timeout=10), f"{group}'s offset")
+    (found,) = once_ready(partial(consumer.committed, asked, timeout=60), f"{group}'s offset")
     consumer.close()
     offset: int = found.offset
     return offset

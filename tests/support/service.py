@@ -100,7 +100,7 @@ class Service:
 
     def http_status(self, path: str) -> int | None:
         """GET `path` from the admin port; None when nothing answers there (yet)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=30)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

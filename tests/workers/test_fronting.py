@@ -199,7 +199,7 @@ def value_of(metrics: str, name: str) -> float:
 
 def page(port: int) -> str:
     """The metrics of one process."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         text: str = answer.read().decode()
     return text
 

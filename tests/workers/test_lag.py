@@ -58,7 +58,7 @@ def lags(front: Fronting) -> dict[str, float]:
     """All series of lag of both workers, by their names with labels."""
     found: dict[str, float] = {}
     for port in (front.metrics_port, front.metrics_port + 1):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             lines = answer.read().decode().splitlines()
         rows = (line.rpartition(" ") for line in lines if "consumergroup" in line and line[0] != "#")
         found |= {name: float(value) for name, _, value in rows}
