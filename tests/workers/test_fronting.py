@@ -254,6 +254,18 @@ def test_a_topic_that_was_made_a_moment_ago_is_known_to_the_first_request(
     assert fetch_offsets(adopting.bootstrap, "just-made") == {(topic, 0): 7 for topic in topics}
 
 
+def test_a_partition_that_was_added_a_moment_ago_is_known_to_the_first_commit(
+    adopting: Fronting, cluster: KafkaCluster
+) -> None:
+    cluster.create_topic("growing", 1)
+    wait_until(partial(is_at_broker, cluster, "growing"), what="the broker to have it")
+    assert adopting.commit("growing", "growing", {0: 7}) == {0: 0}
+    for partition in range(1, 4):
+        cluster.grow_topic("growing", partition + 1)
+        assert adopting.commit("growing", "growing", {partition: 7}) == {partition: 0}
+    assert fetch_offsets(adopting.bootstrap, "growing") == {("growing", number): 7 for number in range(4)}
+
+
 def is_at_broker(cluster: KafkaCluster, topic: str) -> bool:
     return not cluster.admin().list_topics(topic, 10).topics[topic].error
 
