@@ -3,6 +3,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,8 +71,11 @@ def test_records_of_a_cluster_are_read_once_by_a_group_that_is_here(service: Ser
 def test_the_fixture_serves_a_test(tmp_path: Path) -> None:
     kafka, metrics = free_ports(2)
     code = TESTS.replace("19092", str(kafka)).replace("19308", str(metrics))
-    command = groupkeeper()
-    (tmp_path / "test_it.py").write_text(code.replace('"groupkeeper", ', f"*{[str(c) for c in command]!r}, "))
+    (tmp_path / "test_it.py").write_text(code)
+    command = tmp_path / "bin" / "groupkeeper"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(groupkeeper())} "$@"\n')
+    command.chmod(0o755)
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
         capture_output=True,
@@ -79,7 +83,11 @@ def test_the_fixture_serves_a_test(tmp_path: Path) -> None:
         timeout=100,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(__file__).parent.parent),
+            "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        },
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "1 passed" in ran.stdout
