@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command and every line of code in README.md is run."""
+"""Every command and every line of code in README.md is run: some here, the others by the tests that `RUN_BY` names."""
 
 import os
 import re
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -17,6 +18,7 @@ from bench import figures
 from bench.installed import groupkeeper
 from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
+from tests.support.pages import blocks, commands, is_test, named_commands
 from tests.support.ports import free_ports
 from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
@@ -31,16 +33,34 @@ GATEWAY = (
 )
 AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
+MEASURES = re.findall(r"`python -m bench (.+?)(?: --write)?`", figures.RESULTS.read_text())[0]
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of one language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-
-
-def commands() -> list[str]:
-    """Every shell command, without its comment."""
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
-    return [line.partition("#")[0].strip() for line in lines if line.strip()]
+_CLONE: Final = "tests/packaging/test_fresh_clone.py::test_"
+_IMAGE: Final = "tests/packaging/test_image.py::test_"
+_HERE: Final = "tests/test_readme.py::test_"
+RUN_BY: Final[dict[str, str]] = {
+    "make run": f"{_CLONE}make_run_installs_compiles_and_serves",
+    "make test": f"{_CLONE}make_test_runs_tests",
+    "docker build -t groupkeeper .": f"{_IMAGE}what_the_image_holds_is_compiled_and_serves",
+    "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper": (
+        f"{_IMAGE}what_the_image_holds_is_compiled_and_serves"
+    ),
+    ".venv/bin/groupkeeper groups list": f"{_CLONE}the_commands_about_groups_show_what_was_committed",
+    ".venv/bin/groupkeeper groups describe orders": f"{_CLONE}the_commands_about_groups_show_what_was_committed",
+    f".venv/bin/groupkeeper {RESET}": f"{_CLONE}the_commands_about_groups_show_what_was_committed",
+    "make demo": f"{_CLONE}make_demo_tells_both_acts",
+    f"kafka-consumer-groups.sh --bootstrap-server {ADDRESS} --describe --group orders": (
+        "tests/kafka/test_cli_tools.py::test_lag_is_what_kafkas_tool_shows"
+    ),
+    GATEWAY: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
+    "make install-audit": f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
+    AUDIT: f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
+    f'make bench ARGS="{MEASURES}"': f"{_CLONE}make_bench_measures",
+    "make bench ARGS=audit": f"{_CLONE}make_bench_audits_a_large_log",
+    "python -m bench figures": f"{_HERE}the_figures_are_those_of_the_results",
+    "make docs": f"{_CLONE}make_docs_builds_the_site",
+}
+"""Every command of README.md, and the test that runs it."""
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +69,9 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         yield service
 
 
-def test_the_commands_are_those_that_are_run_here() -> None:
-    measures = re.findall(r"`python -m bench (.+?)(?: --write)?`", figures.RESULTS.read_text())[0]
-    run_elsewhere = {
-        "make test",
-        "make install-audit",
-        f'make bench ARGS="{measures}"',
-        "docker build -t groupkeeper .",
-        "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper",
-    }  # by whoever runs this; briefly, by tests/bench and tests/packaging
-    run_here = {
-        "make run",
-        ".venv/bin/groupkeeper groups list",
-        ".venv/bin/groupkeeper groups describe orders",
-        f".venv/bin/groupkeeper {RESET}",
-        AUDIT,
-        GATEWAY,
-    }
-    assert set(commands()) <= run_elsewhere | run_here
+def test_every_command_is_run_by_a_test() -> None:
+    assert {*commands(README), *named_commands(README)} == set(RUN_BY)
+    assert [name for name in RUN_BY.values() if not is_test(name)] == []
 
 
 def test_the_figures_are_those_of_the_results() -> None:
@@ -109,7 +114,7 @@ def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def printed(service: Service) -> str:
     """What the code of the README prints, run against the service for the second time."""
-    (code,) = blocks("python")
+    (code,) = blocks(README, "python")
     assert ADDRESS in code
     for _ in range(2):
         ran = subprocess.run(

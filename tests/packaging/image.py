@@ -5,12 +5,12 @@ What may be copied is what .dockerignore leaves, as Docker's own library for Pyt
 there: Python is the one that runs the tests, and what only changes the system (packages, users) is for a real builder.
 """
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -75,12 +75,12 @@ def copy_context(tree: Path, to: Path) -> None:
             shutil.copy2(tree / path, target)
 
 
-def play(stage: Stage, context: Path, root: Path, **environment: str) -> None:
+def play(stage: Stage, context: Path, root: Path, environment: Mapping[str, str]) -> None:
     """Do what a build stage says, with absolute places below `root`. AssertionError where a step fails.
 
-    Only ENV, WORKDIR, COPY from the context and RUN are played.
+    Only ENV, WORKDIR, COPY from the context and RUN are played; `environment` is what there is before the first ENV.
     """
-    inside = {**os.environ, **stage.environment(), **environment}
+    inside = {**environment, **stage.environment()}
     inside["PATH"] = f"{_python(root)}:{inside['PATH']}"
     workdir = root
     for instruction, value in stage.steps:

@@ -20,6 +20,7 @@ from bench.installed import ROOT
 from coordinator.config import Settings
 from tests.packaging.image import stages
 from tests.support.missing import skip_or_fail
+from tests.support.pages import commands
 
 FOLDER: Final = ROOT / "deploy" / "compose"
 FILE: Final[dict[str, Any]] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
@@ -41,6 +42,17 @@ def mounts(service: str) -> dict[str, Path]:
 
 def test_the_schema_takes_the_file() -> None:
     jsonschema.validate(FILE, SCHEMA, jsonschema.Draft201909Validator)
+
+
+def test_the_page_starts_the_file() -> None:
+    """It is the file that the schema takes, and what it demands is given."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    (command,) = (each.split() for each in commands(page) if "docker compose" in each)
+    variable, *words = command
+    assert words[:3] == ["docker", "compose", "--file"]
+    assert (ROOT / words[3], words[4:]) == (FOLDER / "compose.yaml", ["up"])
+    demanded = set(re.findall(r"\$\{(\w+):\?", (FOLDER / "compose.yaml").read_text()))
+    assert demanded == {variable.partition("=")[0]}
 
 
 def test_a_file_with_a_wrong_name_is_found() -> None:

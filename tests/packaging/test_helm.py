@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart: Helm renders it, Kubernetes' schemas take what comes of it, and by default it is the plain manifest."""
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from bench.installed import ROOT
 from coordinator.config import load
 from coordinator.version import __version__
 from tests.support.missing import skip_or_fail
+from tests.support.pages import commands
 
 CHART: Final = ROOT / "deploy" / "helm" / "groupkeeper"
 MANIFEST: Final = ROOT / "deploy" / "kubernetes" / "groupkeeper.yaml"
@@ -104,6 +106,16 @@ def test_by_default_it_is_the_plain_manifest() -> None:
     plain["PodDisruptionBudget"]["metadata"]["labels"] = plain["Service"]["metadata"]["labels"]
     plain["NetworkPolicy"]["metadata"]["labels"] = plain["Service"]["metadata"]["labels"]
     assert without_ours(render()) == plain
+
+
+def test_the_page_installs_the_chart() -> None:
+    """The command of docs/operations.md; without a cluster what it would install is only shown."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    (command,) = (shlex.split(each) for each in commands(page) if each.startswith("helm "))
+    _, verb, release, chart, *flags = command
+    assert (verb, release, ROOT / chart) == ("install", "groupkeeper", CHART)
+    (container,) = render(*flags)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"].startswith("REGISTRY/groupkeeper:")
 
 
 def test_selectors_choose_the_pod_of_this_release_alone() -> None:

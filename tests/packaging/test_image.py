@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Dockerfile: its context has what it copies, and what its stages make serves and audits."""
+"""The Dockerfile: its context has what it copies, and what its stages make serves and audits.
+
+They are made of a fresh clone, in the environment of a user with an empty home: nothing is cached.
+"""
 
 import json
 import os
@@ -16,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from audit.cli import parser
 from bench.installed import ROOT
+from tests.packaging.clone import Clone
 from tests.packaging.image import Stage, copy_context, play, stages
 from tests.support.missing import require_compiler, skip_or_fail
 from tests.support.ports import free_ports
@@ -28,10 +32,15 @@ SERVER, AUDIT = STAGES["server"], STAGES["audit"]
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a builder is sent of this tree."""
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    return Clone(ROOT, tmp_path_factory.mktemp("fresh"))
+
+
+@pytest.fixture(scope="module")
+def context(clone: Clone, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a builder is sent of the clone."""
     to = tmp_path_factory.mktemp("context")
-    copy_context(ROOT, to)
+    copy_context(clone.tree, to)
     return to
 
 
@@ -83,11 +92,11 @@ def test_the_cron_job_takes_the_image_that_the_dockerfile_tells_to_build() -> No
 
 
 @pytest.fixture(scope="module")
-def built(context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(clone: Clone, context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The build stage, played with the context alone by the Dockerfile's own steps. Returns the root directory."""
     require_compiler()
     root = tmp_path_factory.mktemp("image")
-    play(STAGES["build"], context, root, PIP_NO_CACHE_DIR="0")  # pip's way to say that the cache is welcome
+    play(STAGES["build"], context, root, clone.environment)
     return root
 
 

@@ -15,10 +15,12 @@ from audit.cli import parser
 from bench.installed import ROOT, groupkeeper
 from coordinator.config import Settings
 from tests.support.missing import skip_or_fail
+from tests.support.pages import commands
 from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
+PAGE = (ROOT / "docs" / "operations.md").read_text()
 UNITS = ROOT / "deploy" / "systemd"
 CRON_JOB = ROOT / "deploy" / "kubernetes" / "audit-cronjob.yaml"
 
@@ -37,6 +39,23 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_the_page_installs_what_the_unit_starts() -> None:
+    """User, directories and names in the commands of docs/operations.md are those of the unit."""
+    unit = {key: values[0] for key, values in lines_of(UNITS / "groupkeeper.service").items()}
+    user, clone, copy, enable = (
+        shlex.split(next(each for each in commands(PAGE) if each.startswith(program)))
+        for program in ("useradd", "git clone", "cp", "systemctl")
+    )
+    assert user[-1] == unit["User"] == unit["Group"]
+    assert user[user.index("--home-dir") + 1] == f"/var/lib/{unit['StateDirectory']}"
+    tree = Path(clone[3])
+    assert clone[4:] == ["&&", "make", "-C", str(tree), "install"]
+    assert shlex.split(unit["ExecStart"])[0] == str(tree / ".venv/bin/groupkeeper")
+    source = ROOT / Path(copy[1]).relative_to(tree)
+    assert (source, copy[2]) == (UNITS / "groupkeeper.service", "/etc/systemd/system/")
+    assert f"{enable[-1]}.service" == source.name
 
 
 def test_the_server_can_do_little_beside_its_work() -> None:

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README's commands in a fresh clone, as a user types them who has an empty home: nothing is installed or cached.
+
+One clone serves all tests, which come in any order, as a reader's commands may. Each takes its commands from README, by
+its own name in the table of `tests/test_readme.py`, which also says what runs the others. What is changed in a command
+is said where it is changed: ports, since others run beside us, and how much is measured.
+"""
+
+import json
+import os
+import shutil
+import signal
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from bench.installed import ROOT
+from tests.packaging.clone import Clone
+from tests.support.missing import require_compiler, skip_or_fail
+from tests.support.pages import blocks, commands
+from tests.support.ports import free_ports
+from tests.support.processes import ServerProcess
+from tests.support.waiting import wait_until
+from tests.test_readme import ADDRESS, README, RUN_BY
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # any of them may be the one that installs
+HERE = "tests/packaging/test_fresh_clone.py"
+INSTALLING_S = 1200.0
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    require_compiler()
+    return Clone(ROOT, tmp_path_factory.mktemp("fresh"))
+
+
+def commands_of(test: str) -> list[str]:
+    """README's commands that a test of this file runs."""
+    found = [command for command, name in RUN_BY.items() if name == f"{HERE}::{test}"]
+    assert found, f"README has no command for {test}"
+    return found
+
+
+@pytest.fixture
+def typed(request: pytest.FixtureRequest) -> list[str]:
+    """The commands of the test that asks."""
+    return commands_of(request.node.name)
+
+
+@dataclass
+class Node:
+    """What `make run` has started."""
+
+    process: ServerProcess
+    bootstrap: str
+
+    def printed(self) -> str:
+        return self.process.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def node(clone: Clone) -> Iterator[Node]:
+    """`make run` with ports of our own, and stopped by Ctrl-C."""
+    (command,) = commands_of("test_make_run_installs_compiles_and_serves")
+    listen, metrics = free_ports(2)
+    flags = f"--listen 127.0.0.1:{listen} --metrics 127.0.0.1:{metrics}"
+    process = ServerProcess(
+        [*command.split(), f"ARGS={flags}"],
+        clone.tree.parent / "make-run.log",
+        env=clone.environment,
+        cwd=clone.tree,
+    )
+    node = Node(process, f"127.0.0.1:{listen}")
+    try:
+        wait_until(
+            lambda: process.exit_status is not None or is_ready(metrics),
+            INSTALLING_S,
+            what=lambda: f"{command} to serve:\n{node.printed()}",
+            interval_s=0.2,
+        )
+        process.assert_running()
+        yield node
+        os.killpg(process.pid, signal.SIGINT)
+        wait_until(lambda: process.exit_status is not None, what="the node to stop")
+        assert '"event":"stopped"' in node.printed()
+    finally:
+        if process.exit_status is None:
+            os.killpg(process.pid, signal.SIGKILL)  # make, and what it has started
+        process.kill9()
+
+
+def is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def test_make_run_installs_compiles_and_serves(clone: Clone, node: Node) -> None:
+    assert "creating .venv with Python 3." in node.printed()
+    assert "not compiled" not in node.printed()
+    assert clone.run(".venv/bin/groupkeeper --version").endswith(" (compiled)\n")
+
+
+@pytest.fixture(scope="module")
+def demo(clone: Clone) -> str:
+    """What `make demo` prints; it also installs a Kafka client."""
+    (command,) = commands_of("test_make_demo_tells_both_acts")
+    return clone.run(command)
+
+
+def test_make_demo_tells_both_acts(demo: str) -> None:
+    """The second one brings Kafka's jars from Maven's repository into the empty cache."""
+    assert "All 12 committed offsets are there." in demo
+    if "Not played: " in demo:
+        skip_or_fail(demo.partition("Not played: ")[2].strip())
+    assert "All 90 records were handled once." in demo
+
+
+@pytest.fixture(scope="module")
+def committed(clone: Clone, node: Node, demo: str) -> None:
+    """README's program has run, with the client that the demo has installed."""
+    (code,) = blocks(README, "python")
+    (clone.tree.parent / "look.py").write_text(code.replace(ADDRESS, node.bootstrap))
+    assert demo
+    assert "committed: 42" in clone.run(".venv/bin/python ../look.py")
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_commands_about_groups_show_what_was_committed(
+    clone: Clone, node: Node, typed: list[str]
+) -> None:
+    listed, described, reset = (clone.run(each, GROUPKEEPER_BOOTSTRAP=node.bootstrap) for each in typed)
+    assert "orders" in listed
+    assert "42" in described
+    assert ["orders", "work", "0", "42", "7"] in [line.split() for line in reset.splitlines()]
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_audit_is_installed_and_finds_nothing_wrong(clone: Clone, node: Node, typed: list[str]) -> None:
+    install, audit = typed
+    clone.run(install)
+    if shutil.which("java") is None:
+        skip_or_fail("the audit needs Java 17 or later, and there is none")
+    clone.run(audit.replace(ADDRESS, node.bootstrap))
+    summary = json.loads((clone.tree / "audit-results" / "summary.json").read_text())
+    assert (summary["findings"], summary["groups"]) == ([], 1)
+    assert (clone.tree / "audit-results" / "report.html").exists()
+
+
+def test_make_test_runs_tests(clone: Clone, typed: list[str]) -> None:
+    """Those that CONTRIBUTING.md names as an example: the whole suite is what runs this."""
+    (command,) = typed
+    assert " passed" in clone.run(f'{command} ARGS="tests/config -k environment"')
+
+
+def test_make_bench_measures(clone: Clone, typed: list[str]) -> None:
+    """One scenario for a fraction of a second, on our two servers: that a Kafka takes part is for tests/bench."""
+    (command,) = typed
+    short = command.replace("--runs 3 --duration 3", "--runs 1 --duration 0.2 --warmup 0.2 --only heartbeat")
+    assert short != command
+    assert "heartbeat" in clone.run(short.replace("kafka,", ""))
+
+
+def test_make_bench_audits_a_large_log(clone: Clone, typed: list[str]) -> None:
+    """Of 20,000 records instead of ten million."""
+    (command,) = typed
+    if shutil.which("java") is None:
+        skip_or_fail("the audit needs Java 17 or later, and there is none")
+    assert "20,000 records" in clone.run(
+        f'{command.replace("=audit", "=")}"audit --records 20000 --partitions 2"'
+    )
+
+
+def test_what_the_page_types_for_systemd_installs_it(clone: Clone) -> None:
+    """Both halves of the line in docs/operations.md; what the second one makes others have made perhaps."""
+    page = (ROOT / "docs" / "operations.md").read_text()
+    (line,) = (each for each in commands(page) if each.startswith("git clone"))
+    cloning, installing = line.split(" && ")
+    clone.run(cloning.replace("REPOSITORY", str(clone.tree)).replace("/opt/", "../opt/"))
+    assert (clone.tree.parent / "opt/groupkeeper/Makefile").exists()
+    clone.run(installing.replace("/opt/groupkeeper", str(clone.tree)))
+    assert clone.run(".venv/bin/groupkeeper --version").endswith(" (compiled)\n")
+
+
+def test_make_docs_builds_the_site(clone: Clone, typed: list[str]) -> None:
+    (command,) = typed
+    clone.run(command)
+    assert "Groupkeeper is a coordinator" in (clone.tree / "site" / "index.html").read_text()
