@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator.telemetry.incidents import OPEN_MAX, REMIND_MS, Incidents
 from coordinator.telemetry.logs import get_logger
-from storage.cleaner.work import Job, Result, clean
+from storage.cleaner.work import CleaningJob, Result, clean
 from storage.disk.filesystem import RealFileSystem
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, eventually, node
@@ -98,7 +98,7 @@ async def test_a_compaction_that_goes_on_failing_has_one_line_and_one_when_it_su
 ) -> None:
     full = True
 
-    def compact(job: Job) -> Result:
+    def compact(job: CleaningJob) -> Result:
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return clean(RealFileSystem(), job)

@@ -19,7 +19,7 @@ from audit.source.remote import is_url
 from audit.source.segments import list_segments
 from protocol.names import Offset
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import Job, OldSegment, Result
+from storage.cleaner.work import CleaningJob, OldSegment, Result
 from storage.columns.walk import Chunk
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import segment_name
@@ -28,7 +28,7 @@ from storage.format.batch_format import batch_extent
 from storage.partition.swap import swap_in
 from storage.settings import LogSettings
 
-Clean = Callable[[FileSystem, Job], Result]
+Clean = Callable[[FileSystem, CleaningJob], Result]
 """As `storage.cleaner.work.clean`."""
 
 _INDEX_INTERVAL_BYTES: Final = LogSettings().index_interval_bytes
@@ -129,7 +129,7 @@ def _compact_from(
 ) -> int:
     """Compact once, and return up to where; that is less than all where the offset map has no room."""
     file_system = RealFileSystem()
-    job = Job(
+    job = CleaningJob(
         directory=str(copy.directory),
         groups=[
             [OldSegment(Offset(found.base_offset), found.size_bytes)]

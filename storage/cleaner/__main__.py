@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 
 from storage.cleaner.child import NICENESS, Answer, Failure, GivenFiles, Request, Success
-from storage.cleaner.work import Aborted, OffsetMapTooSmall, Throttle, clean
+from storage.cleaner.work import CleaningAborted, OffsetMapTooSmall, Throttle, clean
 from storage.errors import CorruptLog
 
 
@@ -28,7 +28,7 @@ def main() -> None:
         answer = Failure("corrupt", error.reason, path=error.path, position=error.position)
     except OffsetMapTooSmall as error:
         answer = Failure("too small", str(error))
-    except Aborted:
+    except CleaningAborted:
         answer = Failure("aborted", "the node is gone")
     except OSError as error:
         answer = Failure("system", error.strerror or str(error), errno=error.errno)

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 import storage
-from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.cleaner.work import CleaningAborted, CleaningJob, OffsetMapTooSmall, Result
 from storage.disk.filesystem import FILE_MODE, File, RealFile, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from storage.errors import CorruptLog
@@ -27,7 +27,7 @@ NICENESS: Final = 10
 class Request(msgspec.Struct, frozen=True):
     """The child's input: the job, the open files by their paths, and whose child it is."""
 
-    job: Job
+    job: CleaningJob
     files: dict[str, int]
     parent: int
 
@@ -80,7 +80,7 @@ class ChildRunner:
             if self._process is not None:
                 self._process.kill()
 
-    def __call__(self, job: Job) -> Result:
+    def __call__(self, job: CleaningJob) -> Result:
         """Clean a log in a child process.
 
         Raises what `work.clean` does, and OSError with what the child said when it failed otherwise.
@@ -102,7 +102,7 @@ class ChildRunner:
     def _run(self, request: Request) -> Result:
         with self._lock:
             if self._stopped:
-                raise Aborted
+                raise CleaningAborted
             process = subprocess.Popen(
                 [sys.executable, "-m", "storage.cleaner"],
                 stdin=subprocess.PIPE,
@@ -118,7 +118,7 @@ class ChildRunner:
             with self._lock:
                 self._process = None
         if self._stopped:
-            raise Aborted
+            raise CleaningAborted
         if process.returncode:
             lines = errors.decode("utf-8", "replace").strip().splitlines()
             raise OSError(f"the cleaner ended with status {process.returncode}: {lines[-1] if lines else ''}")
@@ -135,7 +135,7 @@ def _error(failure: Failure) -> Exception:
         case "too small":
             return OffsetMapTooSmall(failure.reason)
         case "aborted":
-            return Aborted()
+            return CleaningAborted()
     if failure.errno is None:
         return OSError(failure.reason)
     return OSError(failure.errno, failure.reason)

@@ -13,13 +13,13 @@ import msgspec
 from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.plan import Candidate, CleanerSettings, candidate, job
-from storage.cleaner.work import Aborted, Job, OffsetMapTooSmall, Result
+from storage.cleaner.work import CleaningAborted, CleaningJob, OffsetMapTooSmall, Result
 from storage.disk.checkpoint_file import TopicPartition, read_highest, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.errors import CorruptLog, StorageError, storage_error
 from storage.log_manager import LogManager
 
-Runner = Callable[[Job], Result]
+Runner = Callable[[CleaningJob], Result]
 
 
 class Cleaning(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class LogCleaner:
             for cleaned in result.segments:
                 if not manager.replace_segments(rolled, cleaned.base_offsets):
                     return None
-        except Aborted:
+        except CleaningAborted:
             return None
         finally:
             # Of whatever was not swapped in, nothing may fill the disk.

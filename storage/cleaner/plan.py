@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from protocol.names import Offset
-from storage.cleaner.work import Job, OldSegment
+from storage.cleaner.work import CleaningJob, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled import RolledLog
 from storage.partition.segment import Segment
@@ -94,9 +94,9 @@ def _oldest(segments: Sequence[Segment]) -> int:
 
 def job(
     found: Candidate, settings: CleanerSettings, now_ms: int, *, segment_bytes: int, index_interval_bytes: int
-) -> Job:
+) -> CleaningJob:
     """The work that cleans a log, with small segments put together up to `segment_bytes`."""
-    return Job(
+    return CleaningJob(
         directory=str(found.rolled.log.directory),
         groups=_groups(found, segment_bytes),
         first_dirty_offset=found.first_dirty_offset,

@@ -46,7 +46,7 @@ class OldSegment(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
     """What to clean: all segments of a partition up to the offset `bound`, and how. Sizes in bytes."""
 
     directory: str
@@ -78,7 +78,7 @@ class Result(msgspec.Struct, frozen=True):
     segments: list[Cleaned]
 
 
-class Aborted(Exception):
+class CleaningAborted(Exception):
     """The result is not wanted any more."""
 
 
@@ -104,9 +104,9 @@ class Throttle:
         self._bytes = 0
 
     def add(self, size: int) -> None:
-        """So many bytes are read or written. Raises Aborted."""
+        """So many bytes are read or written. Raises CleaningAborted."""
         if not self._still_wanted():
-            raise Aborted
+            raise CleaningAborted
         self._bytes += size
         if self._rate is not None:
             early = self._bytes / self._rate - (self._now_s() - self._began_s)
@@ -114,11 +114,11 @@ class Throttle:
                 self._sleep(early)
 
 
-def clean(fs: FileSystem, job: Job, throttle: Throttle | None = None) -> Result:
+def clean(fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> Result:
     """Do a job. Its `.cleaned` files are on disk on return; their names are for the caller to sync.
 
-    Without a `throttle` nothing holds it up. Raises Aborted once that does not want the result any more, CorruptLog for
-    damage, OffsetMapTooSmall, and OSError.
+    Without a `throttle` nothing holds it up. Raises CleaningAborted once that does not want the result any more,
+    CorruptLog for damage, OffsetMapTooSmall, and OSError.
     """
     return Cleaner(fs, job, throttle).run()
 
@@ -126,7 +126,7 @@ def clean(fs: FileSystem, job: Job, throttle: Throttle | None = None) -> Result:
 class Cleaner:
     """Does one job. `map` and `transactions` hold what it knows of the log."""
 
-    def __init__(self, fs: FileSystem, job: Job, throttle: Throttle | None = None) -> None:
+    def __init__(self, fs: FileSystem, job: CleaningJob, throttle: Throttle | None = None) -> None:
         self._fs = fs
         self._job = job
         self._throttle = throttle or Throttle(None, lambda: True, lambda: 0.0, lambda _s: None)

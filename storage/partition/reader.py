@@ -19,7 +19,7 @@ from storage.format.batch import iter_records, read_batch
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
-from storage.partition.transaction_index import Aborted, TransactionIndex
+from storage.partition.transaction_index import AbortedTransaction, TransactionIndex
 
 READ_BYTES_MAX: Final = 1 << 20
 """No more is read at once, but for a batch that is larger."""
@@ -64,7 +64,7 @@ class Found(Frozen, frozen=True):
     end_offset: Offset
     """The high watermark."""
     stable_offset: Offset
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[AbortedTransaction, ...] = ()
     diverging: tuple[LeaderEpoch, Offset] | None = None
     """The epoch up to which log and client agree, and where it ends, if they do not agree in all."""
     is_cut: bool = False

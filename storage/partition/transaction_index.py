@@ -25,7 +25,7 @@ from storage.partition.segment import Segment
 READ_BYTES: Final = 1 << 20
 
 
-class Aborted(NamedTuple):
+class AbortedTransaction(NamedTuple):
     """A transaction that was aborted: its first offset, and that of its marker."""
 
     producer_id: int
@@ -42,7 +42,7 @@ class TransactionIndex:
         self._forget()
 
     def _forget(self) -> None:
-        self._aborted: list[Aborted] = []  # in the order of their markers
+        self._aborted: list[AbortedTransaction] = []  # in the order of their markers
         self._open: dict[int, Offset] = {}  # first offset by producer id
         self._seen: list[Segment] = []  # the last one up to `_position`
         self._position = 0
@@ -52,7 +52,7 @@ class TransactionIndex:
         """The first offset of the oldest transaction that has not ended."""
         return min(self._open.values(), default=None)
 
-    def aborted(self, start_offset: Offset, end_offset: Offset) -> list[Aborted]:
+    def aborted(self, start_offset: Offset, end_offset: Offset) -> list[AbortedTransaction]:
         """Those that have something from `start_offset` to before `end_offset`, by the offsets of their markers."""
         return [
             each
@@ -135,4 +135,4 @@ class TransactionIndex:
             return
         first_offset = self._open.pop(batch.producer_id, None)
         if kind == ABORT and first_offset is not None:
-            self._aborted.append(Aborted(batch.producer_id, first_offset, batch.last_offset))
+            self._aborted.append(AbortedTransaction(batch.producer_id, first_offset, batch.last_offset))

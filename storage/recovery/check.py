@@ -50,7 +50,7 @@ class Damage(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class SegmentBounds(msgspec.Struct, frozen=True):
     """What may be in a segment: offsets before `following`; from `dirty_from` on it follows the one before it.
 
     It has at least `least_bytes`.
@@ -192,7 +192,7 @@ def _check_partition(fs: FileSystem, data_dir: Path, partition: Partition, topic
             )
             offset = max(offset, missing[-1].next_offset or offset)
             continue
-        bounds = Bounds(following, dirty_from, noted.get(base_offset, 0))
+        bounds = SegmentBounds(following, dirty_from, noted.get(base_offset, 0))
         segment = check_segment(fs, paths[base_offset], base_offset, offset, bounds, loader)
         offset = max(offset, segment.next_offset)
         checked.segments.append(segment)
@@ -232,7 +232,12 @@ def _is_unsettled(damage: Damage, checked: CheckedPartition) -> bool:
 
 
 def check_segment(
-    fs: FileSystem, path: Path, base_offset: Offset, offset: Offset, bounds: Bounds, loader: RecordLoader
+    fs: FileSystem,
+    path: Path,
+    base_offset: Offset,
+    offset: Offset,
+    bounds: SegmentBounds,
+    loader: RecordLoader,
 ) -> CheckedSegment:
     """Check a segment; offsets before `offset` were in those before it. Raises OSError."""
     file = fs.open_read(path)
@@ -251,7 +256,7 @@ def check_segment(
     return segment
 
 
-def _check_size(segment: CheckedSegment, bounds: Bounds) -> None:
+def _check_size(segment: CheckedSegment, bounds: SegmentBounds) -> None:
     last = segment.pieces[-1] if segment.pieces else None
     if segment.size_bytes >= bounds.least_bytes or bounds.following is None:
         return
@@ -264,7 +269,7 @@ def _check_size(segment: CheckedSegment, bounds: Bounds) -> None:
 
 
 def _check_on(
-    file: File, segment: CheckedSegment, position: int, bounds: Bounds, loader: RecordLoader
+    file: File, segment: CheckedSegment, position: int, bounds: SegmentBounds, loader: RecordLoader
 ) -> int:
     """Walk over whole batches from `position`, and over the damage that follows them; returns where that ends."""
     before: tuple[Batch, Offset] | None = None

@@ -18,7 +18,7 @@ from coordinator.config.log_settings import log_settings
 from coordinator.machine import Machine
 from coordinator.opening import CannotStart
 from protocol.names import LeaderEpoch, Partition
-from storage.cleaner.work import Job, Result, clean
+from storage.cleaner.work import CleaningJob, Result, clean
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError
@@ -65,7 +65,7 @@ class Body:
             partial(self._compact, self.disk),
         )
 
-    def _compact(self, fs: FileSystem, job: Job) -> Result:
+    def _compact(self, fs: FileSystem, job: CleaningJob) -> Result:
         self.world.history.counts["compactions"] += 1
         return clean(fs, job)
 

@@ -10,7 +10,7 @@ from protocol.names import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import Cleaning, CleaningFailed, LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import Aborted, Job, Result, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, Result, clean
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -43,7 +43,7 @@ class Bench:
     def new_cleaner(self) -> LogCleaner:
         return LogCleaner(self.manager, self.settings, self.run, lambda: self.now_ms)
 
-    def run(self, job: Job) -> Result:
+    def run(self, job: CleaningJob) -> Result:
         return clean(self.fs, job)
 
     def clean(self) -> Cleaning | None:
@@ -351,9 +351,9 @@ def test_cleaning_goes_on_where_a_broker_stopped(noted: int, starts_at: int) -> 
         bench.history.value(f"k{number}", "x" * 20)
     bench.roll()
     write_offsets(bench.fs, CHECKPOINT, {KEY: Offset(noted), ("a-topic", Partition(3)): Offset(7)})
-    jobs: list[Job] = []
+    jobs: list[CleaningJob] = []
 
-    def run(job: Job) -> Result:
+    def run(job: CleaningJob) -> Result:
         jobs.append(job)
         return clean(bench.fs, job)
 
@@ -441,11 +441,11 @@ def test_a_cleaner_that_is_stopped_starts_no_child(tmp_path: Path) -> None:
 def test_a_child_never_writes_into_a_file_that_is_there(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
-    jobs: list[Job] = []
+    jobs: list[CleaningJob] = []
 
-    def take(job: Job) -> Result:
+    def take(job: CleaningJob) -> Result:
         jobs.append(job)
-        raise Aborted
+        raise CleaningAborted
 
     LogCleaner(manager, CleanerSettings(), take, lambda: NOW).clean_dirtiest()
     path = tmp_path / "__consumer_offsets-0" / f"{0:020d}.log.cleaned"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from protocol.names import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import Aborted, Job, Result, clean
+from storage.cleaner.work import CleaningAborted, CleaningJob, Result, clean
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
@@ -228,11 +228,11 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
     second = LogManager.open_share(ROOT, SETTINGS, shared.topic_id, 2, fs)
     second.adopt(Partition(3), *shared.known(Partition(3)))
     assert replay(content(second, 3)) == history.state
-    jobs: list[Job] = []
+    jobs: list[CleaningJob] = []
 
-    def note(job: Job) -> Result:
+    def note(job: CleaningJob) -> Result:
         jobs.append(job)
-        raise Aborted
+        raise CleaningAborted
 
     history.manager = second
     for number in range(30):

@@ -140,9 +140,9 @@ def test_a_log_that_was_opened_again_is_not_swapped_into() -> None:
     fs, manager, history = prepared(0)
 
     def run(job: object) -> object:
-        from storage.cleaner.work import Job
+        from storage.cleaner.work import CleaningJob
 
-        assert isinstance(job, Job)
+        assert isinstance(job, CleaningJob)
         result = clean(fs, job)
         manager.repair()
         return result
