@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from coordinator.cli.data_dir import DataDir, existing, is_data_dir, settings_for
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, one_line_errors, tell
 from coordinator.config import Settings
 from protocol.names import Partition
 
@@ -286,7 +286,8 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
             lines.append(f"the segments as they were, and the offsets in question: {repair.aside}")
     if dry_run:
         lines.append("dry run: nothing was changed")
-    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+    for line in lines:
+        tell(line)
 
 
 def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
@@ -306,7 +307,8 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
         lines.append(
             "COMMITTED OFFSETS MAY BE OLDER THAN WHAT WAS ACKNOWLEDGED, those since the last checkpoint"
         )
-    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+    for line in lines:
+        tell(line)
 
 
 def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accepted: bool) -> None:
@@ -331,7 +333,8 @@ def _print_catalogue(lost: "LostCatalogue | None", num_partitions: int, *, accep
             else "nothing was changed. If the file cannot be restored, --accept-loss makes it of this:"
             " TOPICS GET NEW IDS then, the partitions that offsets need and no settings, and others are gone"
         )
-    sys.stdout.write("\n".join(line.encode("unicode_escape").decode() for line in lines) + "\n")
+    for line in lines:
+        tell(line)
 
 
 def _some(names: list[str]) -> str:

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from protocol.names import GroupId
+from protocol.names import GroupId, LeaderEpoch, Offset, Partition
 from protocol.placement import partition_for
+from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
+from storage.format.batch import BatchBuilder
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
+from storage.journal.journal import Entry
+from storage.log_manager import LogManager
+from storage.settings import LogSettings
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic
@@ -129,6 +135,23 @@ def test_repair_by_hand(tmp_path: Path) -> None:
     assert "is not damaged: nothing was done" in again.stdout
     missing = run("repair", "--partition", "9", "--data-dir", str(tmp_path))
     assert (missing.returncode, "no such partition" in missing.stderr) == (1, True)
+
+
+def test_what_was_lost_is_named_as_everywhere_else(tmp_path: Path) -> None:
+    fill(tmp_path, 1)
+    manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
+    committed = OffsetAndMetadata(Offset(1), -1, "", 1)
+    builder = BatchBuilder()
+    builder.append([OffsetCommitRecord(GroupId("größe\x1b日本"), "topic", 0, committed)])
+    at = manager.end_offset(Partition(P))
+    manager.append([Entry(Partition(P), at, builder.build(at, LeaderEpoch(0), 1)[0])], sync=False)
+    manager.close()
+    path, start, _ = places(tmp_path)[at]
+    data = bytearray(path.read_bytes())
+    data[data.index(b"topic", start)] ^= 2
+    path.write_bytes(data)
+    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--dry-run")
+    assert "named in the lost part, as far as it can be read: größe\\x1b日本\n" in done.stdout
 
 
 @pytest.mark.slow
