@@ -22,6 +22,8 @@ HEARD_WITHIN_S: Final = 1.0
 """The socket of a process that has ended is read to its end in no time, unless another process has inherited it."""
 STARTS_WITHIN_S: Final = 60.0
 """For so long a worker may import what it needs and say nothing."""
+ENDS_WITHIN_S: Final = 5.0
+"""For so long it may run on without its socket: where the machine is busy, Python needs a second and more to end."""
 
 
 class WorkerProcess(Generic[Received]):
@@ -119,9 +121,9 @@ class WorkerProcess(Generic[Received]):
     def _lost(self, reason: str) -> None:
         self._heard_all.set()
         if not self._ended:
-            # It ends by itself without its supervisor's socket; but it must not take its time.
+            # It ends by itself without its supervisor's socket; but it must not take long.
             self._log.debug("lost the connection to a worker", reason=reason)
-            asyncio.get_running_loop().call_later(1.0, self.kill, "it closed its connection")
+            asyncio.get_running_loop().call_later(ENDS_WITHIN_S, self.kill, "it closed its connection")
 
 
 class PulseReader(asyncio.Protocol):
