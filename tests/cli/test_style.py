@@ -265,6 +265,22 @@ def test_watching_shows_it_again_after_each_pause_and_goes_on_after_errors(
     assert capsys.readouterr() == ("shown 0\nshown 2\n", "groupkeeper: not now\n")
 
 
+def test_what_is_watched_stays_until_the_next_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    there: list[str] = []
+
+    def show() -> None:
+        typer.echo("first half")
+        there.append(capsys.readouterr().out)
+        typer.echo("second half")
+
+    def pause(seconds: float) -> None:
+        if len(there) == 2:
+            raise KeyboardInterrupt
+
+    repeatedly(show, 1.0, pause=pause)
+    assert there == ["", "first half\nsecond half\n"]
+
+
 def test_what_is_not_watched_is_shown_once_and_fails_as_it_is() -> None:
     shown = []
     repeatedly(lambda: shown.append(1), None)
