@@ -28,6 +28,11 @@ RETRIABLE: Final = {
     ErrorCode.NOT_COORDINATOR,
 }
 """Answers that are soon another: a partition loads or moves, or the offsets topic comes into being."""
+WHY: Final[Mapping[int, str]] = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: " (the log is being loaded, or cannot be written; behind a gateway the "
+    "group may have members at the cluster: the server's log says which)"
+}
+"""What an error on which clients try again means where it lasts."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 GROUP_KEY_TYPE: Final = 0
@@ -94,7 +99,7 @@ class Client:
             except NotYet as answer:
                 if self._clock() + pause_s >= self._deadline:
                     still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
-                    raise CommandError(f"{answer.doing}: {still}") from None
+                    raise CommandError(f"{answer.doing}: {still}{WHY.get(answer.code, '')}") from None
             self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
