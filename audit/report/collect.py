@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.checks import all_checks
+from audit.checks.owners import NO_BOOK
 from audit.facts.facts import Facts, RunFacts
 from audit.report.model import Finding, Hour, PartitionSize, Report, Words
 
@@ -62,7 +63,7 @@ def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunFacts:
     """The audit in one line, as far as it has come."""
     (counted,) = facts.spark.sql(
         "select count(distinct partition, group), coalesce(sum(number), 0) from ("
-        "select partition, group, 1 as number from live_offsets"
+        f"select partition, group, 1 as number from live_offsets where {NO_BOOK}"
         " union all select partition, group, 0 from live_groups)"
     ).collect()
     return RunFacts(
@@ -92,11 +93,11 @@ def _hours(facts: Facts) -> list[Hour]:
 
 def _states(facts: Facts) -> dict[str, int]:
     rows = facts.spark.sql(
-        """
+        f"""
         select state, count(*) as groups from (
             select state from live_groups
             union all
-            select 'Not stored' from (select distinct partition, group from live_offsets)
+            select 'Not stored' from (select distinct partition, group from live_offsets where {NO_BOOK})
                 left anti join live_groups using (partition, group)
                 left anti join other_groups using (partition, group)
             union all

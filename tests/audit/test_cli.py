@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from itertools import count
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
@@ -20,9 +21,11 @@ from audit.checks import FINDING_COLUMNS, all_checks
 from audit.options import AuditOptions, Severity
 from audit.report.model import reaches
 from audit.run.audit import audit
+from protocol.names import BOOK_PREFIX, GroupId
+from protocol.placement import partition_for
 from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit
-from tests.audit.logs import AS_OF, DAY, NOW, Log, commit, healthy, member, stored
+from tests.audit.logs import AS_OF, DAY, NOW, PARTITIONS, Log, commit, healthy, member, stored
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>alert(1)</script>|`*[x](javascript:y)\u202e\n"
@@ -40,6 +43,12 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
     )
 
 
+def book_of(partition: int) -> str:
+    """The group that holds the marks of this partition's groups."""
+    names = (f"{BOOK_PREFIX}{number}" for number in count())
+    return next(name for name in names if partition_for(GroupId(name), PARTITIONS) == partition)
+
+
 def run(spark: SparkSession, log_dir: Path, out: Path, *more: str) -> int:
     return cli.main(
         ["--log-dirs", str(log_dir), "--out", str(out), "--as-of", AS_OF, "--partitions", "50", *more],
@@ -51,16 +60,20 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log = healthy(Log(tmp_path / "log", 3))
+    log.add(
+        commit(book_of(3), 0, topic=log.group)
+    )  # a gateway's mark, which is no group and no committed offset
     assert run(spark, tmp_path / "log", tmp_path / "out", "--compacted") == cli.EXIT_CLEAN
     summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes())
     assert summary["findings"] == []
     assert {name: summary[name] for name in ("partitions", "records", "groups", "offsets")} == {
         "partitions": 1,
-        "records": 13,
+        "records": 14,
         "groups": 1,
         "offsets": 3,
     }
     assert summary["seconds"] > 0
+    assert "Not stored" not in (tmp_path / "out" / "report.html").read_text()
     log.add(commit(log.group, 1))  # less than before: a warning
     flipped_bit(Log(tmp_path / "log", 4))
     assert run(spark, tmp_path / "log", tmp_path / "out") == cli.EXIT_FINDINGS
