@@ -80,7 +80,8 @@ class FakeNode:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as stream:
+        # A client that Ctrl-C ends takes no answer any more.
+        with suppress(ConnectionError), connection, connection.makefile("rb") as stream:
             while len(head := stream.read(4)) == 4:
                 frame = stream.read(struct.unpack(">i", head)[0])
                 api_key, version = struct.unpack_from(">hh", frame)
