@@ -22,6 +22,8 @@ SETTINGS: Final[dict[str, str | int]] = {"group.initial.rebalance.delay.ms": 0}
 
 BUILD_TIMEOUT_S: Final = 600.0
 RUN_TIMEOUT_S: Final = 900.0
+SIDE_BY_SIDE: Final = 4
+"""How many of those that can run beside others do so: they wait for most of the time."""
 RECORDS: Final = 20_000
 """What its tests of whole chains of groups move, instead of half a million."""
 
@@ -104,7 +106,8 @@ def run(work: Path) -> Report:
         if logins is not None:
             env |= {"KGO_TEST_SCRAM_SEEDS": logins.bootstrap, "KGO_TEST_SCRAM": ":".join(logins.user)}
         chosen = f"^({'|'.join(_asking())})$"
-        command = [str(binary), "-test.v", "-test.run", chosen, "-test.timeout", f"{RUN_TIMEOUT_S:g}s"]
+        limits = ["-test.timeout", f"{RUN_TIMEOUT_S:g}s", "-test.parallel", str(SIDE_BY_SIDE)]
+        command = [str(binary), "-test.v", "-test.run", chosen, *limits]
         done = subprocess.run(
             gently(command),
             cwd=source,

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """kafka-python's integration tests: in the source distribution of the version that is installed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.peers.differing import explained
+from tests.peers.differing import BY_CHANCE, explained
 from tests.peers.fetching import sdist
 from tests.peers.logins import WITH_RIGHTS
-from tests.peers.outcome import Report
+from tests.peers.outcome import Outcome, Report, Verdict
 from tests.peers.pytest_suite import Suite, by_function, run_suite
 from tests.support.target import keeps_records, running_target
 
@@ -69,7 +70,27 @@ def run(work: Path) -> Report:
             "KAFKA_VERSION": BROKER_VERSION,
             "KAFKA_ROOT": str(work),
         }
-        return Report(NAME, installed, run_suite(_suite(), root, work, env))
+        outcomes = run_suite(_suite(), root, work, env)
+        if again := unlucky(outcomes):
+            places = [f"test/integration/{name.replace('::', '.py::', 1)}" for name in again]
+            outcomes = merged(outcomes, run_suite(replace(_suite(), files=places), root, work, env))
+        return Report(NAME, installed, outcomes)
+
+
+def unlucky(outcomes: Sequence[Outcome]) -> list[str]:
+    """Which tests have failed and may have done so by chance."""
+    return [each.name for each in outcomes if each.verdict is Verdict.FAILED and each.name in BY_CHANCE]
+
+
+def merged(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes of all tests, of which some ran a second time; those say how they failed before."""
+    later = {each.name: each for each in second}
+    return [
+        replace(later[each.name], reason=f"{later[each.name].reason}\nbefore: {each.reason}".lstrip())
+        if each.name in later
+        else each
+        for each in first
+    ]
 
 
 def _suite() -> Suite:

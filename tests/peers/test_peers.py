@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.peers import aiokafka, kafka_python
-from tests.peers.differing import EXPLAINED
+from tests.peers.differing import BY_CHANCE, EXPLAINED
 from tests.peers.fetching import NotPublishedError, UnavailableError
 from tests.peers.outcome import Outcome, Report, Verdict, recorded, recorded_in
 from tests.support.missing import skip_or_fail
@@ -40,6 +40,22 @@ def test_a_lost_test_is_named(tmp_path: Path) -> None:
 
     assert skipped.lost(tmp_path) == ["one"]
     assert Report("a", outcomes=[]).lost(tmp_path) == ["one", "two"]
+
+
+def test_what_fails_by_chance_counts_as_it_does_the_second_time() -> None:
+    chance, other = next(iter(BY_CHANCE)), "test::sure"
+    first = [Outcome(name, Verdict.FAILED, "no records") for name in (chance, other)]
+    assert kafka_python.unlucky(first) == [chance]
+
+    passed = kafka_python.merged(first, [Outcome(chance, Verdict.PASSED)])
+    failed = kafka_python.merged(first, [Outcome(chance, Verdict.FAILED, "none again")])
+
+    assert passed == [Outcome(chance, Verdict.PASSED, "before: no records"), first[1]]
+    assert failed == [Outcome(chance, Verdict.FAILED, "none again\nbefore: no records"), first[1]]
+
+
+def test_what_fails_by_chance_is_in_the_suite() -> None:
+    assert set(BY_CHANCE) <= recorded(recorded_in("gateway"), kafka_python.NAME)
 
 
 @pytest.mark.parametrize("peer", EXPLAINED)
