@@ -31,9 +31,12 @@ INSTALLING_S = 1200.0
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
+    """Gone at the end: it has more than a gigabyte by then, and pytest keeps what three runs have left."""
     require_compiler()
-    return Clone(ROOT, tmp_path_factory.mktemp("fresh"))
+    work = tmp_path_factory.mktemp("fresh")
+    yield Clone(ROOT, work)
+    shutil.rmtree(work)
 
 
 def commands_of(test: str) -> list[str]:
