@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.ways import BROKER, LENGTH_BYTES, NOTHING, Rewrite, kept
+from coordinator.gateway.ways import BROKER, LENGTH_BYTES, NOTHING, Rewrite, decoded_bytes, kept
 from protocol.errors import ErrorCode, FrameTooLarge, ProtocolError
 
 COLLECTED_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -45,15 +45,21 @@ class Due:
 class Lane:
     """What is known of the connection to a broker or a coordinator."""
 
-    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue")
+    __slots__ = ("blocked", "inbox", "left", "missing", "more", "queue", "worked_on")
 
     def __init__(self) -> None:
         self.queue: deque[Due] = deque()
         self.inbox: memoryview = NOTHING  # what has come and was not passed on
         self.more = bytearray()  # what has come after it of an answer that is collected
         self.missing = 0  # how much more has to come before it is looked at again
+        self.worked_on = 0  # how much room the answer takes that is being changed, apart from its bytes
         self.left = 0  # bytes that are still to come of the answer that is being passed on
         self.blocked = False  # whether the inbox waits for the other lane's answer
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of what has come is kept here, as bytes and as what was made of them."""
+        return len(self.inbox) + len(self.more) + self.worked_on
 
 
 class Lanes:
@@ -73,9 +79,8 @@ class Lanes:
     @property
     def kept_bytes(self) -> int:
         """How much of what has come is kept here."""
-        broker, coordinator = self.lanes
-        of_broker, of_coordinator = len(broker.inbox) + len(broker.more), len(coordinator.inbox)
-        return self._answers_bytes + of_broker + of_coordinator + len(coordinator.more)
+        one, other = self.lanes
+        return self._answers_bytes + one.kept_bytes + other.kept_bytes
 
     @property
     def is_full(self) -> bool:
@@ -190,6 +195,7 @@ class Lanes:
         size = len(data)
         pos = start = 0
         some = lane.blocked = False
+        lane.worked_on = 0
         while True:
             if lane.left:
                 step = min(lane.left, size - pos)
@@ -255,7 +261,9 @@ class Lanes:
         assert owed.rewrite is not None, "others pass"
         rewritten = owed.rewrite(bytes(data))
         if rewritten is None:
-            lane.blocked = len(data) == whole  # it waits for something else
+            if len(data) == whole:  # it waits for something else
+                lane.blocked = True
+                lane.worked_on = decoded_bytes(whole)
             lane.missing = min(whole - len(data), len(data))  # twice as much, as the head of it may do
             return 0
         head, taken = rewritten
@@ -277,4 +285,4 @@ def _empty(lane: Lane) -> None:
     """Forget what has come."""
     lane.inbox = NOTHING
     lane.more = bytearray()
-    lane.missing = 0
+    lane.missing = lane.worked_on = 0

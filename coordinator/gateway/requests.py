@@ -10,7 +10,17 @@ from typing import Final
 
 from coordinator.gateway.lanes import Due, Lanes
 from coordinator.gateway.outside import NOWHERE, Outside
-from coordinator.gateway.ways import BROKER, HERE, LENGTH_BYTES, NOTHING, ClientSession, Route, Routes, kept
+from coordinator.gateway.ways import (
+    BROKER,
+    HERE,
+    LENGTH_BYTES,
+    NOTHING,
+    ClientSession,
+    Route,
+    Routes,
+    decoded_bytes,
+    kept,
+)
 from protocol.errors import FrameTooLarge, InvalidLength, UnsupportedVersion
 from protocol.headers import RequestHeader
 from protocol.strangers import stranger
@@ -43,6 +53,7 @@ class Requests:
         "_more",
         "_outside",
         "_routes",
+        "_worked_on",
         "is_waiting",
     )
 
@@ -56,6 +67,7 @@ class Requests:
         self._more = bytearray()  # what has come after the inbox of a request that is collected
         self._missing = 0  # how much of that is still to come
         self._left = 0  # bytes that are still to come of the request that is being passed on
+        self._worked_on = 0  # how much room the request takes that waits, apart from its bytes
         self._asked = 0  # how many requests were asked about in this step
         self._asked_bytes = 0  # and how long they were
         self.is_waiting = False
@@ -73,8 +85,8 @@ class Requests:
 
     @property
     def kept_bytes(self) -> int:
-        """How much of what has come is kept here."""
-        return len(self._inbox) + len(self._more)
+        """How much of what has come is kept here, as bytes and as what was made of them."""
+        return len(self._inbox) + len(self._more) + self._worked_on
 
     @property
     def can_be_taken(self) -> bool:
@@ -90,6 +102,7 @@ class Requests:
         self._outside = NOWHERE
         self._inbox = NOTHING
         self._more = bytearray()
+        self._worked_on = 0
 
     def begin(self) -> None:
         """A step begins, in which so many requests may be asked about."""
@@ -200,9 +213,13 @@ class Requests:
         """Do what is said of a whole request; False where it is to wait."""
         assert route.ask is not None, "only such requests are collected"
         self.is_waiting = True  # unless it is answered: `go_on` may be called before `ask` returns
+        self._worked_on = 0
         verdict = route.ask(client, route, bytes(data[LENGTH_BYTES:]))
         if verdict is None:
-            return not self.is_waiting and self._ask(client, route, data)
+            if not self.is_waiting:
+                return self._ask(client, route, data)
+            self._worked_on = decoded_bytes(len(data))
+            return False
         self.is_waiting = False
         if verdict.way == HERE:
             assert verdict.frame is not None, "an answer"

@@ -18,6 +18,18 @@ LENGTH_BYTES: Final = 4
 """Of the length before each request and answer."""
 NOTHING: Final = memoryview(b"")
 
+_DECODED_TIMES: Final = 32
+_DECODED_BYTES_MAX: Final = 8 * 1024 * 1024
+
+
+def decoded_bytes(length: int) -> int:
+    """About how much room a message of so many bytes takes while it is worked on: names of two letters take most.
+
+    The number of its items is bounded, and with it the room.
+    """
+    return min(_DECODED_TIMES * length, _DECODED_BYTES_MAX)
+
+
 Rewrite: TypeAlias = Callable[[bytes], "tuple[bytes, int] | None"]
 """(an answer from its length on, as far as it has come) -> (what is sent, in place of its first so many bytes); None
 where more of it is needed. Raises ProtocolError."""

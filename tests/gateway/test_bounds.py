@@ -24,7 +24,7 @@ from coordinator.gateway.rights import (
     Known,
 )
 from coordinator.gateway.session import Session
-from coordinator.gateway.ways import BROKER
+from coordinator.gateway.ways import BROKER, COORDINATOR, decoded_bytes
 from coordinator.gateway.wire import BUFFER_BYTES
 from protocol.apis import ApiKey
 from protocol.hot.heartbeat import HeartbeatRequest
@@ -33,6 +33,7 @@ from protocol.metadata_head import Listed
 from protocol.names import GroupId, MemberId
 from tests.gateway.house import BROKER_ID, OUR_ID, OURS_AT, House, asked, housed, passes
 from tests.gateway.peers import ANSWERED, OPAQUE, REWRITTEN, Outside, TestRoutes, answer, expected, request
+from tests.gateway.test_long_requests import LONG, Gate, described
 from tests.gateway.test_relay import proxied
 from tests.partitions.running import eventually
 from tests.support.log_lines import LogLines
@@ -253,3 +254,18 @@ async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, 
         assert OURS_AT not in house.gateway.ports
         (line,) = lines.fields("cannot listen on the port of a broker")
         assert "is that of another node" in line["reason"]
+
+
+def test_a_long_request_that_is_worked_on_counts_with_what_is_made_of_it() -> None:
+    """Its names and rights take many times the room of its bytes, on as many connections as there are."""
+    process = Gate()
+    client = process.client()
+    client.send(LONG)
+    assert client.session.kept_bytes == len(LONG) + decoded_bytes(len(LONG)) > 10 * len(LONG)
+    process.thread.run_one()
+    (question,) = client.sent(BROKER)
+    client.answer(BROKER, described(question, frozenset()))
+    while process.thread.waiting:
+        process.thread.run_one()
+    assert client.sent(COORDINATOR)
+    assert client.session.kept_bytes == 0
