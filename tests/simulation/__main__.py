@@ -25,7 +25,7 @@ from coordinator.telemetry import logs
 from tests.simulation import mutants
 
 SIMULATED_S = 300.0
-MUTANT_WORLDS = 60
+MUTANT_WORLDS = 120
 """In so many, one after the other, a mutant must be caught: counted, as the time depends on the machine."""
 LAST_EVENTS = 12
 """So many are shown of a seed that failed among fresh ones."""
