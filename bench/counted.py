@@ -311,7 +311,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         await asyncio.sleep(0)
     await create_topic(app)
     assert app.server is not None
-    app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 62)  # the clock on the wall decides on nothing
+    app.server.turns = Turns(app.clock.nanos, turn_ns=1 << 60)  # the clock on the wall decides on nothing
     client = Client(app)
     member = await Member.join(client)
     for thread in (app.io, app.flush_thread):  # nothing else runs from here on

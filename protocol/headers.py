@@ -6,8 +6,6 @@ The client id keeps its classic encoding in every version, so that ApiVersions o
 """
 
 import struct
-from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
 from protocol.apis import ApiKey
@@ -15,14 +13,14 @@ from protocol.errors import InvalidLength, Truncated, UnsupportedVersion
 from protocol.fixed import int16_at, int32_at
 from protocol.native import mypyc_attr
 from protocol.value import Value
-from protocol.wire import skip_tags
+from protocol.wire import pack_int32, skip_tags, text_at
 
 _VERSION_AT: Final = 2
 _CORRELATION_ID_AT: Final = 4
 _CLIENT_ID_AT: Final = 8
 _CLIENT_ID_SIZE_BYTES: Final = 2
-_RESPONSE_V0: Final[Callable[[int, int], bytes]] = Struct(">ii").pack
-_RESPONSE_V1: Final[Callable[[int, int], bytes]] = Struct(">iix").pack
+_CORRELATION_ID_BYTES: Final = 4
+_NO_TAGS: Final = b"\0"
 
 ROUTE_BYTES: Final = 4
 """Of a request its first four bytes say where it goes: the API key and the version."""
@@ -66,7 +64,7 @@ def decode_request_header(frame: bytes, flexible: bool) -> tuple[RequestHeader, 
         client_id: str | None = None
         if size >= 0:
             end = pos + size
-            client_id = frame[pos:end].decode("utf-8", "replace")
+            client_id = text_at(frame, pos, end)
             pos = end
         elif size != -1:
             raise InvalidLength(f"client id: length {size}")
@@ -107,11 +105,15 @@ def encode_request_header(header: RequestHeader, *, flexible: bool) -> bytes:
 
 def encode_response(correlation_id: int, body: bytes, flexible: bool) -> bytes:
     """Return the whole frame of a response, with its length; header v1 if `flexible`."""
-    return response_head(correlation_id, len(body), flexible) + body
+    return _with_head(correlation_id, len(body), flexible, body)
 
 
 def response_head(correlation_id: int, body_bytes: int, flexible: bool) -> bytes:
     """Return what comes before the body of a response: the length of the frame, and the header."""
-    if flexible:
-        return _RESPONSE_V1(body_bytes + 5, correlation_id)
-    return _RESPONSE_V0(body_bytes + 4, correlation_id)
+    return _with_head(correlation_id, body_bytes, flexible, b"")
+
+
+def _with_head(correlation_id: int, body_bytes: int, flexible: bool, body: bytes) -> bytes:
+    tags = _NO_TAGS if flexible else b""
+    size = pack_int32(_CORRELATION_ID_BYTES + len(tags) + body_bytes)
+    return b"%b%b%b%b" % (size, correlation_id.to_bytes(4, "big", signed=True), tags, body)

@@ -8,4 +8,6 @@ from protocol.names import GroupId, Partition
 def partition_for(group_id: GroupId, num_partitions: int) -> Partition:
     """abs(hashCode) modulo the number of partitions; abs of the smallest int counts as 0 (Utils.abs)."""
     hashed = java_string_hash(group_id)
-    return Partition((0 if hashed == -(1 << 31) else abs(hashed)) % num_partitions)
+    if hashed < 0:
+        hashed = 0 if hashed == -(1 << 31) else -hashed
+    return Partition(hashed % num_partitions)

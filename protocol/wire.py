@@ -38,6 +38,24 @@ UNPACK_INT32S: Final = tuple(Struct(f">{count}i").unpack_from for count in range
 """Unpackers of short arrays, by count: partition indexes."""
 
 
+SMALL: Final = 256
+"""Numbers below this, which most fields hold, are not packed: their bytes are there already."""
+_PACK_RESULT: Final = Struct(">ih").pack
+_INT32S: Final[tuple[bytes, ...]] = tuple(PACK_INT32(value) for value in range(SMALL))
+_RESULTS: Final[tuple[bytes, ...]] = tuple(_PACK_RESULT(value, 0) for value in range(SMALL))
+_TAGGED_RESULTS: Final[tuple[bytes, ...]] = tuple(result + b"\0" for result in _RESULTS)
+
+
+def text_at(buf: bytes, start: int, end: int) -> str:
+    """Return the text in these bytes, with U+FFFD for what is not UTF-8, as Java decodes it."""
+    data = buf[start:end]
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        # Tried second, since it is slower and hardly ever needed.
+        return data.decode("utf-8", "replace")
+
+
 def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 31 bits.
 
@@ -101,7 +119,7 @@ def read_compact_nullable_string(buf: bytes, pos: int, name: str) -> tuple[str |
     if size > MAX_STRING_BYTES + 1:
         raise InvalidLength(f"{name}: a string of {size - 1} bytes")
     end = pos + size - 1
-    return buf[pos:end].decode("utf-8", "replace"), end
+    return text_at(buf, pos, end), end
 
 
 def read_compact_bytes(buf: bytes, pos: int, name: str) -> tuple[bytes, int]:
@@ -136,6 +154,23 @@ def bad_length(length: int, name: str) -> UnexpectedNull | InvalidLength:
     if length == -1:
         return UnexpectedNull(name)
     return InvalidLength(f"{name}: length {length}")
+
+
+def pack_int32(value: int) -> bytes:
+    """Write an int32."""
+    return _INT32S[value] if 0 <= value < SMALL else PACK_INT32(value)
+
+
+def pack_result(index: int, error_code: int) -> bytes:
+    """Write an int32 and an int16: what is said of one partition."""
+    return _RESULTS[index] if error_code == 0 and 0 <= index < SMALL else _PACK_RESULT(index, error_code)
+
+
+def pack_tagged_result(index: int, error_code: int) -> bytes:
+    """Write an int32 and an int16, and no tagged fields."""
+    if error_code == 0 and 0 <= index < SMALL:
+        return _TAGGED_RESULTS[index]
+    return _PACK_RESULT(index, error_code) + b"\0"
 
 
 def pack_compact_string(value: str) -> bytes:

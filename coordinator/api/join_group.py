@@ -20,8 +20,8 @@ from protocol.hot.join_group import SCHEMA, JoinGroupRequest, JoinGroupResponse
 from protocol.value import replaced
 from protocol.wire import MAX_STRING_BYTES
 
-NULLABLE_PROTOCOL_NAME_FROM = 7
-SUFFIX_BYTES = 37
+NULLABLE_PROTOCOL_NAME_FROM: Final = 7
+SUFFIX_BYTES: Final = 37
 """Of a new member's id: a dash and a uuid."""
 
 

@@ -23,7 +23,7 @@ from protocol.hot.leave_group import (
 )
 from protocol.value import replaced
 
-BATCHED_FROM = 3
+BATCHED_FROM: Final = 3
 
 
 def handle(node: Node, request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:

@@ -5,13 +5,13 @@ KafkaApis refuses what does not exist before the coordinator is asked for the re
 (OffsetCommitResponse.Builder, OffsetDeleteResponse.Builder). Clients see that order.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from typing import Any, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
 
-def merge_topics(refused: dict[K, Any], answered: Iterable[tuple[K, Any]]) -> list[Any]:
+def merge_topics(refused: dict[K, Any], answered: list[tuple[K, Any]]) -> list[Any]:
     """The topics of a response, each with its `partitions`: the refused ones first.
 
     A topic that is on both sides, or came twice where something was refused, is answered once.

@@ -35,10 +35,10 @@ from coordinator.groups.offsets.commits import (
     commit_rows,
     commit_topic,
 )
-from coordinator.groups.outcome import Instant, Outcome
+from coordinator.groups.outcome import Instant
 from coordinator.node import Node
 from coordinator.partitions.append_errors import append_error, commit_error
-from coordinator.partitions.door import Absent, KeptGroup
+from coordinator.partitions.door import Absent, Door, KeptGroup
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import COMMITS
 from protocol.errors import ErrorCode
@@ -50,6 +50,7 @@ from protocol.hot.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from protocol.native import mypyc_attr
 from storage.errors import RecordTooLarge
 from storage.format.records import OffsetCommits
 
@@ -57,11 +58,12 @@ _NONE: Final = ErrorCode.NONE
 _EMPTY: Final = GroupState.EMPTY
 """Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
 
-GROUP_NOT_FOUND_FROM = 9
-TOPIC_IDS_FROM = 10
-ERROR_PARTS = ("topics", "partitions")
+GROUP_NOT_FOUND_FROM: Final = 9
+TOPIC_IDS_FROM: Final = 10
+ERROR_PARTS: Final = ("topics", "partitions")
 
 
+@mypyc_attr(acyclic=True)
 class Decision:
     """What a commit comes to if the group lets it: what goes to the log, and the two parts of the answer."""
 
@@ -80,11 +82,12 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 
     The empty group id is a group like any other here (GroupCoordinatorService.commitOffsets).
     """
-    now = node.door.clock.now()
+    door = node.door
+    now = door.clock.now()
     decided = Decision()
     for topic in request.topics:
         _decide(node, request, topic, ctx.api_version, now, decided)
-    error = _commit(node, request, ctx, decided, now)
+    error = _commit(door, request, ctx, decided, now)
     if error is not _NONE:
         _refuse(decided, error)
     response = OffsetCommitResponse(topics=merge_topics(decided.refused, decided.taken))
@@ -133,7 +136,7 @@ def _commit_parts(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext, decisions: Decided
 ) -> Generator[None, None, Answers]:
     """Store part by part, up to the first that the group does not let."""
-    found = _find_group(node, request, ctx)
+    found = _find_group(node.door, request, ctx)
     error = _NONE if isinstance(found, KeptGroup) else found
     if error is _NONE:
         error = yield from fit_together(node.settings, [decided.stored for decided, _, _ in decisions])
@@ -142,7 +145,7 @@ def _commit_parts(
         if error is _NONE:
             _drop_deleted(node, decided, topics)
             # The session counts from now: a heartbeat of the member may have come since the last part.
-            error = _commit(node, request, ctx, decided, node.door.clock.now())
+            error = _commit(node.door, request, ctx, decided, node.door.clock.now())
         if error is not _NONE:
             _refuse(decided, error)
         answers.add(places, decided.taken, decided.refused)
@@ -161,24 +164,24 @@ def _drop_deleted(node: Node, decided: Decision, topics: list[Topic]) -> None:
 
 
 def _commit(
-    node: Node, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
+    door: Door, request: OffsetCommitRequest, ctx: RequestContext, decided: Decision, now: Instant
 ) -> ErrorCode:
     """Store what was decided if the group lets it, and let the reply wait for it; else why nothing was stored."""
-    kept = _find_group(node, request, ctx)
+    kept = _find_group(door, request, ctx)
     if not isinstance(kept, KeptGroup):
         return kept
-    env = node.door.env
-    if not has_ample_room(env.config.limits, env.usage):
-        _make_fit(kept, decided, OffsetRoom(env.config.limits, env.usage))
+    limits, usage = door.env.config.limits, door.env.usage
+    if not has_ample_room(limits, usage):
+        _make_fit(kept, decided, OffsetRoom(limits, usage))
     group = kept.group
     if decided.taken and isinstance(group, ClassicGroup) and group.state is not _EMPTY:
         prolong_session(group, request.member_id, now.mono)
-    return _store(node, kept, decided.stored, ctx) if decided.stored else _NONE
+    return _store(door, kept, decided.stored, ctx) if decided.stored else _NONE
 
 
-def _find_group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
+def _find_group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, if it lets the request commit now; else the error that every partition hears."""
-    kept = _group(node, request, ctx)
+    kept = _group(door, request, ctx)
     if not isinstance(kept, KeptGroup):
         return kept
     error = kept.group.validate_commit(request)
@@ -195,20 +198,20 @@ def _make_fit(kept: KeptGroup, decided: Decision, room: OffsetRoom) -> None:
     decided.stored = [commits for commits in decided.stored if commits.values]
 
 
-def _group(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
+def _group(door: Door, request: OffsetCommitRequest, ctx: RequestContext) -> KeptGroup | ErrorCode:
     """The group, a new one for a commit from outside any membership, or why there is none."""
-    kept = node.door.enter(ctx, request.group_id)
+    kept = door.enter(ctx, request.group_id)
     if not isinstance(kept, Absent):
         return kept
     if request.generation_id_or_member_epoch < 0:
-        return node.door.begin(kept)
+        return door.begin(kept)
     is_new = ctx.api_version >= GROUP_NOT_FOUND_FROM
     return ErrorCode.GROUP_ID_NOT_FOUND if is_new else ErrorCode.ILLEGAL_GENERATION
 
 
-def _store(node: Node, kept: KeptGroup, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
+def _store(door: Door, kept: KeptGroup, commits: list[OffsetCommits], ctx: RequestContext) -> ErrorCode:
     try:
-        node.door.run(ctx, kept, Outcome(None, commits))
+        door.commit(ctx, kept, commits)
     except RecordTooLarge as error:
         return commit_error(append_error(error))
     return _NONE

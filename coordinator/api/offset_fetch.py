@@ -35,10 +35,10 @@ from protocol.hot.offset_fetch import (
 )
 from storage.format.records import OffsetAndMetadata
 
-GROUPS_FROM = 8
-TOPIC_IDS_FROM = 10
-TOP_ERROR_FROM = 2
-NO_TOPIC_ID = bytes(16)
+GROUPS_FROM: Final = 8
+TOPIC_IDS_FROM: Final = 10
+TOP_ERROR_FROM: Final = 2
+NO_TOPIC_ID: Final = bytes(16)
 
 
 MANY_OFFSETS: Final = 500

@@ -16,7 +16,7 @@ from protocol.bounds import BLOBS
 from protocol.errors import ErrorCode
 from protocol.hot.sync_group import SCHEMA, SyncGroupRequest, SyncGroupResponse
 
-PROTOCOL_REQUIRED_FROM = 5
+PROTOCOL_REQUIRED_FROM: Final = 5
 
 
 def handle(node: Node, request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse | Parked:

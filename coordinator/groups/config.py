@@ -2,33 +2,66 @@
 """What a group needs to know about its surroundings."""
 
 from collections.abc import Callable
-
-import msgspec
+from typing import Final
 
 from coordinator.groups.limits import Limits
 from coordinator.groups.usage import Usage
+from protocol.native import mypyc_attr
+from protocol.value import Value
 
 
-class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
+@mypyc_attr(acyclic=True)
+class GroupConfig(Value):
     """Kafka's `group.*` and `offset*` settings as the state machines use them; times in milliseconds."""
 
-    min_session_timeout_ms: int = 6_000
-    max_session_timeout_ms: int = 1_800_000
-    initial_rebalance_delay_ms: int = 3_000
-    max_size: int = 2_147_483_647
-    # GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS
-    new_member_join_timeout_ms: int = 300_000
-    offset_metadata_max_bytes: int = 4_096
-    offsets_retention_ms: int = 604_800_000
-    limits: Limits = msgspec.field(default_factory=Limits)  # which is not frozen once it is compiled
+    __match_args__: Final = (
+        "min_session_timeout_ms",
+        "max_session_timeout_ms",
+        "initial_rebalance_delay_ms",
+        "max_size",
+        "new_member_join_timeout_ms",
+        "offset_metadata_max_bytes",
+        "offsets_retention_ms",
+        "limits",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        *,
+        min_session_timeout_ms: int = 6_000,
+        max_session_timeout_ms: int = 1_800_000,
+        initial_rebalance_delay_ms: int = 3_000,
+        max_size: int = 2_147_483_647,
+        # GroupCoordinatorConfig.CLASSIC_GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS
+        new_member_join_timeout_ms: int = 300_000,
+        offset_metadata_max_bytes: int = 4_096,
+        offsets_retention_ms: int = 604_800_000,
+        limits: Limits | None = None,
+    ) -> None:
+        self.min_session_timeout_ms: Final = min_session_timeout_ms
+        self.max_session_timeout_ms: Final = max_session_timeout_ms
+        self.initial_rebalance_delay_ms: Final = initial_rebalance_delay_ms
+        self.max_size: Final = max_size
+        self.new_member_join_timeout_ms: Final = new_member_join_timeout_ms
+        self.offset_metadata_max_bytes: Final = offset_metadata_max_bytes
+        self.offsets_retention_ms: Final = offsets_retention_ms
+        self.limits: Final = Limits() if limits is None else limits
 
 
-class Environment(msgspec.Struct, frozen=True):
+@mypyc_attr(acyclic=True)
+class Environment(Value):
     """The settings, the one source of randomness, and the node's books.
 
     `new_member_suffix` gives the uuid of a new member's id.
     """
 
-    config: GroupConfig
-    new_member_suffix: Callable[[], str]
-    usage: Usage = msgspec.field(default_factory=Usage)
+    __match_args__: Final = ("config", "new_member_suffix", "usage")
+    __slots__ = __match_args__
+
+    def __init__(
+        self, config: GroupConfig, new_member_suffix: Callable[[], str], usage: Usage | None = None
+    ) -> None:
+        self.config: Final = config
+        self.new_member_suffix: Final = new_member_suffix
+        self.usage: Final = Usage() if usage is None else usage

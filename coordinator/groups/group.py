@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from coordinator.groups.config import Environment
-from coordinator.groups.outcome import Change, Instant, Outcome, Reply
+from coordinator.groups.outcome import Instant, Outcome, Reply
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.names import GroupId
-from storage.format.records import OffsetAndMetadata
+from storage.format.records import OffsetAndMetadata, Record
 
 Since = Callable[[OffsetAndMetadata], int]
 """From when on the retention time of an offset counts, in milliseconds of the wall clock."""
@@ -97,5 +97,5 @@ class Group(Protocol):
     def retention(self) -> tuple[Since | None, frozenset[str]]:
         """From when on an offset's retention time counts, None for never; and the topics that do not expire at all."""
 
-    def tombstones(self) -> Sequence[Change]:
+    def tombstones(self) -> Sequence[Record]:
         """The records that remove the group itself from the log."""

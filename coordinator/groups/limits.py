@@ -8,8 +8,6 @@ expires or the limit is raised, it is COORDINATOR_NOT_AVAILABLE: clients look fo
 
 from typing import Final
 
-import msgspec
-
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.offsets.committed import CommittedOffsets
@@ -18,6 +16,8 @@ from protocol.bounds import ITEMS_MAX
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitResponsePartition
 from protocol.names import GroupId, MemberId
+from protocol.native import mypyc_attr
+from protocol.value import Value
 from storage.format.records import OffsetCommits
 
 _MIB: Final = 1024 * 1024
@@ -29,18 +29,43 @@ REQUEST_METADATA_BYTES_MAX: Final = 16 * _MIB
 """More than the metadata of one commit can take: its frame is shorter."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+@mypyc_attr(acyclic=True)
+class Limits(Value):
     """The most that a node keeps in memory; each has a setting of its name with dots."""
 
-    max_groups: int = 500_000
-    max_group_ids_bytes: int = 64 * _MIB
-    max_members: int = 500_000
-    max_members_bytes: int = 512 * _MIB
-    max_pending_members: int = 100_000
-    group_members_max_bytes: int = 64 * _MIB
-    """Of one group: its leader gets the metadata of all members in one answer."""
-    max_offsets: int = 10_000_000
-    max_offsets_metadata_bytes: int = 512 * _MIB
+    __match_args__: Final = (
+        "max_groups",
+        "max_group_ids_bytes",
+        "max_members",
+        "max_members_bytes",
+        "max_pending_members",
+        "group_members_max_bytes",
+        "max_offsets",
+        "max_offsets_metadata_bytes",
+    )
+    __slots__ = __match_args__
+
+    def __init__(
+        self,
+        *,
+        max_groups: int = 500_000,
+        max_group_ids_bytes: int = 64 * _MIB,
+        max_members: int = 500_000,
+        max_members_bytes: int = 512 * _MIB,
+        max_pending_members: int = 100_000,
+        group_members_max_bytes: int = 64 * _MIB,
+        max_offsets: int = 10_000_000,
+        max_offsets_metadata_bytes: int = 512 * _MIB,
+    ) -> None:
+        self.max_groups: Final = max_groups
+        self.max_group_ids_bytes: Final = max_group_ids_bytes
+        self.max_members: Final = max_members
+        self.max_members_bytes: Final = max_members_bytes
+        self.max_pending_members: Final = max_pending_members
+        self.group_members_max_bytes: Final = group_members_max_bytes
+        """Of one group: its leader gets the metadata of all members in one answer."""
+        self.max_offsets: Final = max_offsets
+        self.max_offsets_metadata_bytes: Final = max_offsets_metadata_bytes
 
 
 def _refuse(usage: Usage, setting: str, error: ErrorCode = ErrorCode.COORDINATOR_NOT_AVAILABLE) -> ErrorCode:

@@ -2,14 +2,14 @@
 """What a decision about a group asks of its runner: the one shape that all of them have."""
 
 from collections.abc import Iterable
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from coordinator.groups.progress import RebalanceCause, RebalanceProgress
 from protocol.native import mypyc_attr
 from protocol.value import Value
-from storage.format.records import OffsetCommits, Record
+from storage.format.records import Record
 
 
 class Caller(Protocol):
@@ -47,10 +47,6 @@ class Reply(msgspec.Struct, frozen=True):
     response: Any
 
 
-Change: TypeAlias = Record | OffsetCommits
-"""What a decision writes to the log: a record, or those of one commit to one topic."""
-
-
 class Outcome:
     """What a decision comes to: its records are appended and applied first, then the answer and the replies leave.
 
@@ -65,12 +61,12 @@ class Outcome:
     def __init__(
         self,
         answer: Any = None,
-        records: Iterable[Change] = (),
+        records: Iterable[Record] = (),
         *,
         independent: bool = False,
     ) -> None:
         self.answer = answer
-        self.records: list[Change] = list(records)
+        self.records: list[Record] = list(records)
         self.replies: list[Reply] = []
         self.events: list[Event] = []
         self.independent = independent

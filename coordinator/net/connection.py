@@ -16,7 +16,7 @@ A request that breaks the protocol ends the connection after the answers to thos
 
 import asyncio
 from collections import deque
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.handled import Handled
@@ -38,10 +38,10 @@ from protocol.strangers import NotKafka
 
 log = get_logger("connection")
 
-ANSWERS_BYTES_MAX = 1024 * 1024
+ANSWERS_BYTES_MAX: Final = 1024 * 1024
 """A connection's requests are handled no further while answers of more bytes than these wait."""
 
-SMALL_REQUEST_BYTES = 2048
+SMALL_REQUEST_BYTES: Final = 2048
 """Longer requests may have hundreds of things in them: those beyond `Handled.small_bytes` are handled in slices."""
 
 

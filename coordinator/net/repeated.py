@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests that clients send again and again, byte for byte, which are decoded only the first time."""
 
-from typing import Any
+from typing import Any, Final
 
 from coordinator.api.handled import Handled
 
-REPEATED_REQUESTS_MAX = 32
-REPEATED_BYTES_MAX = 1024
+REPEATED_REQUESTS_MAX: Final = 32
+REPEATED_BYTES_MAX: Final = 1024
 """How many decoded requests a connection remembers, and of what size at most."""
 
 

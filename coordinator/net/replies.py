@@ -20,7 +20,7 @@ from protocol.errors import ErrorCode
 
 DONE: Final = object()
 
-REPLIES_WAITING_MAX = 10_000
+REPLIES_WAITING_MAX: Final = 10_000
 """A connection is read no further while so many of its replies wait."""
 
 
@@ -76,10 +76,14 @@ class Replies:
         """The frames of the replies at the head of the queue that wait for nothing any more."""
         replies = self.queue
         out: list[bytes] = []
-        while replies and replies[0].frame is not None and self.is_ready(replies[0], connection):
-            reply = replies.popleft()
+        while replies:
+            reply = replies[0]
+            frame = reply.frame
+            if frame is None or not self.is_ready(reply, connection):
+                break
+            replies.popleft()
             self._stats.answered(reply.api_key, now_ns - reply.began_ns)
-            out.append(reply.frame or b"")
+            out.append(frame)
             if reply.rest is not None:
                 out += reply.rest
         return out

@@ -92,7 +92,7 @@ class PartitionWriter:
         ticket = self.ticket
         return self._begin() if ticket is None else ticket
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
         """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
         if self.ended is not None:
             return self._refuse(self.ended)

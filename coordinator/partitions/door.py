@@ -21,6 +21,7 @@ from coordinator.runtime.clock import Clock
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.names import GroupId
+from storage.format.records import OffsetCommits
 
 __all__ = ["Absent", "Door", "KeptGroup", "RequestRefused"]
 
@@ -162,6 +163,14 @@ class Door:
         self._manager.run(kept, outcome)
         waiting.wait_for(kept.ticket)
         return outcome.answer
+
+    def commit(self, waiting: Waiting, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
+        """Store what a group has committed; the reply to `waiting` waits for it.
+
+        Raises RecordTooLarge; nothing has changed then.
+        """
+        self._manager.commit(kept, commits)
+        waiting.wait_for(kept.ticket)
 
     def delete_group(
         self, waiting: Waiting, group_id: GroupId, count: int

@@ -78,7 +78,7 @@ class LogWriter(Protocol):
     def append(self, records: Sequence[Record]) -> Ticket:
         """Take records, all or none. Raises RecordTooLarge, and takes nothing, when they fit in no batch together."""
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
         """Take the offsets of one commit, all or none. Raises RecordTooLarge, and takes nothing."""
 
 

@@ -16,5 +16,5 @@ def group_config(settings: Settings) -> GroupConfig:
         new_member_join_timeout_ms=settings.group_new_member_join_timeout_ms,
         offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
         offsets_retention_ms=settings.offsets_retention_ms,
-        limits=Limits(**{name: getattr(settings, name) for name in Limits.__struct_fields__}),
+        limits=Limits(**{name: getattr(settings, name) for name in Limits.__match_args__}),
     )

@@ -23,6 +23,7 @@ from protocol.errors import ErrorCode
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from storage.errors import RecordTooLarge
+from storage.format.offset_record import count_of
 from storage.format.records import OffsetCommits, Record
 
 LOGGER: Final = "groups"
@@ -205,17 +206,30 @@ class GroupMetadataManager:
         if outcome.ended_rebalance is not None:
             self.stats.rebalanced(outcome.ended_rebalance)
 
+    def commit(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
+        """Append and apply what a group has committed: the hot path, on which nothing else is to be done.
+
+        Raises RecordTooLarge before anything has changed.
+        """
+        shard = kept.shard
+        if shard.vacant:
+            shard.mark_begun(kept.group_id, self.clock.wall_ms())
+        shard.append_offsets(kept, commits)
+        if not kept.is_kept:
+            shard.add(kept)  # a simple group begins with its first commit
+        count = count_of(commits)
+        kept.commits += count
+        self.stats.offset_commits += count
+
     def _append(self, kept: KeptGroup, outcome: Outcome) -> bool:
         records = outcome.records
         try:
             if kept.shard.vacant:
                 kept.shard.mark_begun(kept.group_id, self.clock.wall_ms())
-            if isinstance(records[0], OffsetCommits):
-                self._append_commit(kept, cast(list[OffsetCommits], records))
-            elif outcome.independent:
-                self._append_apart(kept.shard, cast(list[Record], records))
+            if outcome.independent:
+                self._append_apart(kept.shard, records)
             else:
-                kept.shard.append(cast(list[Record], records))
+                kept.shard.append(records)
         except RecordTooLarge as error:
             if not outcome.replies and not outcome.starts_over:
                 raise
@@ -226,14 +240,6 @@ class GroupMetadataManager:
             self.run(kept, kept.group.refuse(self.env, outcome, code, self.clock.now()))
             return False
         return True
-
-    def _append_commit(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
-        shard = kept.shard
-        shard.append_offsets(kept, commits)
-        shard.add(kept)  # a simple group begins with its first commit
-        count = sum([len(commit.values) for commit in commits])
-        kept.commits += count
-        self.stats.offset_commits += count
 
     def _append_apart(self, shard: Shard, records: list[Record]) -> None:
         """Append records that need not stay in one batch.

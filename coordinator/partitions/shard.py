@@ -131,7 +131,7 @@ class Shard:
             else:
                 self.absence_ticket = ticket
 
-    def append_offsets(self, kept: KeptGroup, commits: Sequence[OffsetCommits]) -> None:
+    def append_offsets(self, kept: KeptGroup, commits: list[OffsetCommits]) -> None:
         """Append the offsets of one commit of a group, all or none, and apply them: the hot path.
 
         Raises RecordTooLarge before anything has changed.

@@ -89,6 +89,11 @@ class Decoder:
         """Read neighbours of fixed size, together with the length of the field behind them."""
         line = self._source.line
         names = [prefix + field.name for field in run.fields]
+        if self._flexible and run.fmt == "i" and isinstance(follower, Field):
+            line(f"{names[0]} = int32_at(buf, pos)")
+            line("pos += 4")
+            self._variable(follower, prefix, may_be_empty=in_array)
+            return
         fmt, advance = run.fmt, run.size_bytes
         if isinstance(follower, Field):
             length_fmt, length_bytes = self._length_format(follower)
@@ -164,8 +169,7 @@ class Decoder:
 
     @staticmethod
     def _slice(field: Field, start: str) -> str:
-        taken = f"buf[{start}:end]"
-        return f'{taken}.decode("utf-8", "replace")' if field.type == "string" else taken
+        return f"text_at(buf, {start}, end)" if field.type == "string" else f"buf[{start}:end]"
 
     @staticmethod
     def _empty(field: Field) -> str:

@@ -21,9 +21,9 @@ HEADER = """\
 _WIRE = (
     "NULL_INT16", "NULL_INT32", "PACK_INT32", "UNPACK_INT32S", "UVARINT", "ZERO_UUID", "bad_count", "bad_length",
     "pack_bytes",
-    "pack_compact_bytes", "pack_compact_string", "pack_string", "read_compact_bytes", "read_compact_count",
-    "read_compact_nullable_string", "read_compact_string", "repeated", "skip_tags", "too_many_items",
-    "uvarint",
+    "pack_compact_bytes", "pack_compact_string", "pack_int32", "pack_result", "pack_string", "pack_tagged_result",
+    "read_compact_bytes", "read_compact_count", "read_compact_nullable_string", "read_compact_string", "repeated",
+    "skip_tags", "text_at", "too_many_items", "uvarint",
 )  # fmt: skip
 
 
@@ -93,6 +93,8 @@ def _imports(body: str) -> Iterator[str]:
     yield "from protocol.apis import ApiKey"
     yield "from protocol.codec import ApiSchema, Codec"
     yield f"from protocol.errors import Truncated{', UnexpectedNull' if 'UnexpectedNull' in used else ''}"
+    if "int32_at" in used:
+        yield "from protocol.fixed import int32_at"
     names = sorted({name for name in NAMED.values() if name in used})
     if names:
         yield f"from protocol.names import {', '.join(names)}"

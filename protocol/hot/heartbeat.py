@@ -10,6 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
+from protocol.fixed import int32_at
 from protocol.names import GroupId, MemberId
 from protocol.native import mypyc_attr
 from protocol.value import Value
@@ -18,19 +19,19 @@ from protocol.wire import (
     UVARINT,
     bad_length,
     pack_compact_string,
+    pack_int32,
+    pack_result,
     pack_string,
+    pack_tagged_result,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    text_at,
 )
 
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
-_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
 _UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
 _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
-_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
-_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
-_PACK_ihx: Final[Callable[..., bytes]] = Struct(">ihx").pack
 
 
 @mypyc_attr(acyclic=True)
@@ -71,7 +72,7 @@ def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -79,7 +80,7 @@ def decode_request_v0(buf: bytes, pos: int) -> HeartbeatRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -102,7 +103,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -110,7 +111,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -118,7 +119,7 @@ def decode_request_v3(buf: bytes, pos: int) -> HeartbeatRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -136,22 +137,23 @@ def decode_request_v4(buf: bytes, pos: int) -> HeartbeatRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id, n = _UNPACK_iB(buf, pos)
+        generation_id = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -172,7 +174,7 @@ def decode_request_v4(buf: bytes, pos: int) -> HeartbeatRequest:
 def encode_request_v0(message: HeartbeatRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     out.append(pack_string(message.member_id))
     return b"".join(out)
 
@@ -186,7 +188,7 @@ encode_request_v2 = encode_request_v0
 def encode_request_v3(message: HeartbeatRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     out.append(pack_string(message.member_id))
     out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
     return b"".join(out)
@@ -197,7 +199,7 @@ def encode_request_v4(message: HeartbeatRequest) -> bytes:
     raw = message.group_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     raw = message.member_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
@@ -254,7 +256,7 @@ def encode_response_v0(message: HeartbeatResponse) -> bytes:
 
 
 def encode_response_v1(message: HeartbeatResponse) -> bytes:
-    return _PACK_ih(message.throttle_time_ms, message.error_code)
+    return pack_result(message.throttle_time_ms, message.error_code)
 
 
 encode_response_v2 = encode_response_v1
@@ -264,7 +266,7 @@ encode_response_v3 = encode_response_v1
 
 
 def encode_response_v4(message: HeartbeatResponse) -> bytes:
-    return _PACK_ihx(message.throttle_time_ms, message.error_code)
+    return pack_tagged_result(message.throttle_time_ms, message.error_code)
 
 
 CODECS: Final[dict[int, Codec[HeartbeatRequest, HeartbeatResponse]]] = {

@@ -22,12 +22,14 @@ from protocol.wire import (
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
+    pack_int32,
     pack_string,
     read_compact_bytes,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    text_at,
     too_many_items,
     uvarint,
 )
@@ -43,7 +45,6 @@ _UNPACK_iiB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iiB"
 _UNPACK_iih: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iih").unpack_from
 _PACK_t: Final[Callable[..., bytes]] = Struct(">?").pack
 _PACK_hi: Final[Callable[..., bytes]] = Struct(">hi").pack
-_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
 _PACK_ihi: Final[Callable[..., bytes]] = Struct(">ihi").pack
 _PACK_ii: Final[Callable[..., bytes]] = Struct(">ii").pack
 
@@ -140,7 +141,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -148,7 +149,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -156,7 +157,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            protocol_type = buf[pos:end].decode("utf-8", "replace")
+            protocol_type = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_type")
@@ -174,7 +175,7 @@ def decode_request_v0(buf: bytes, pos: int) -> JoinGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                protocol_name = buf[pos:end].decode("utf-8", "replace")
+                protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -202,7 +203,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -210,7 +211,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 10
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -218,7 +219,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            protocol_type = buf[pos:end].decode("utf-8", "replace")
+            protocol_type = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_type")
@@ -236,7 +237,7 @@ def decode_request_v1(buf: bytes, pos: int) -> JoinGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                protocol_name = buf[pos:end].decode("utf-8", "replace")
+                protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -273,7 +274,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -281,7 +282,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 10
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -289,7 +290,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -299,7 +300,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            protocol_type = buf[pos:end].decode("utf-8", "replace")
+            protocol_type = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_type")
@@ -317,7 +318,7 @@ def decode_request_v5(buf: bytes, pos: int) -> JoinGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                protocol_name = buf[pos:end].decode("utf-8", "replace")
+                protocol_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -344,7 +345,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -352,14 +353,14 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 8
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -369,7 +370,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_type = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type = text_at(buf, pos + 1, end)
             pos = end
         else:
             protocol_type, pos = read_compact_string(buf, pos, "protocol_type")
@@ -389,7 +390,7 @@ def decode_request_v6(buf: bytes, pos: int) -> JoinGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                protocol_name = buf[pos + 1:end].decode("utf-8", "replace")
+                protocol_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 protocol_name, pos = read_compact_string(buf, pos, "name")
@@ -426,7 +427,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -434,14 +435,14 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         pos += 8
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -451,7 +452,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_type = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type = text_at(buf, pos + 1, end)
             pos = end
         else:
             protocol_type, pos = read_compact_string(buf, pos, "protocol_type")
@@ -471,7 +472,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                protocol_name = buf[pos + 1:end].decode("utf-8", "replace")
+                protocol_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 protocol_name, pos = read_compact_string(buf, pos, "name")
@@ -490,7 +491,7 @@ def decode_request_v8(buf: bytes, pos: int) -> JoinGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            reason: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            reason: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             reason = None
@@ -514,7 +515,7 @@ decode_request_v9 = decode_request_v8
 def encode_request_v0(message: JoinGroupRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.session_timeout_ms))
+    out.append(pack_int32(message.session_timeout_ms))
     out.append(pack_string(message.member_id))
     out.append(pack_string(message.protocol_type))
     protocols = message.protocols
@@ -633,7 +634,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 8
         if n >= 0:
             end = pos + n
-            protocol_name = buf[pos:end].decode("utf-8", "replace")
+            protocol_name = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_name")
@@ -641,7 +642,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            leader = buf[pos:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "leader")
@@ -649,7 +650,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -664,7 +665,7 @@ def decode_response_v0(buf: bytes, pos: int) -> JoinGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_member_id = buf[pos:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -694,7 +695,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 12
         if n >= 0:
             end = pos + n
-            protocol_name = buf[pos:end].decode("utf-8", "replace")
+            protocol_name = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_name")
@@ -702,7 +703,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            leader = buf[pos:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "leader")
@@ -710,7 +711,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -725,7 +726,7 @@ def decode_response_v2(buf: bytes, pos: int) -> JoinGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_member_id = buf[pos:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -758,7 +759,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 12
         if n >= 0:
             end = pos + n
-            protocol_name = buf[pos:end].decode("utf-8", "replace")
+            protocol_name = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "protocol_name")
@@ -766,7 +767,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            leader = buf[pos:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "leader")
@@ -774,7 +775,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 2
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -789,7 +790,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_member_id = buf[pos:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -797,7 +798,7 @@ def decode_response_v5(buf: bytes, pos: int) -> JoinGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos, end)
                 pos = end
             elif n == -1:
                 member_group_instance_id = None
@@ -826,21 +827,21 @@ def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 10
         if 0 < n < 128:
             end = pos + n
-            protocol_name = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name = text_at(buf, pos + 1, end)
             pos = end
         else:
             protocol_name, pos = read_compact_string(buf, pos, "protocol_name")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            leader = buf[pos + 1:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos + 1, end)
             pos = end
         else:
             leader, pos = read_compact_string(buf, pos, "leader")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -857,14 +858,14 @@ def decode_response_v6(buf: bytes, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None
@@ -901,7 +902,7 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 10
         if 0 < n < 128:
             end = pos + n
-            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_type = None
@@ -911,7 +912,7 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_name = None
@@ -921,14 +922,14 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            leader = buf[pos + 1:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos + 1, end)
             pos = end
         else:
             leader, pos = read_compact_string(buf, pos, "leader")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -945,14 +946,14 @@ def decode_response_v7(buf: bytes, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None
@@ -992,7 +993,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 10
         if 0 < n < 128:
             end = pos + n
-            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_type = None
@@ -1002,7 +1003,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_name = None
@@ -1012,7 +1013,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            leader = buf[pos + 1:end].decode("utf-8", "replace")
+            leader = text_at(buf, pos + 1, end)
             pos = end
         else:
             leader, pos = read_compact_string(buf, pos, "leader")
@@ -1020,7 +1021,7 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
         pos += 1
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -1037,14 +1038,14 @@ def decode_response_v9(buf: bytes, pos: int) -> JoinGroupResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None

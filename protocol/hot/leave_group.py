@@ -20,11 +20,13 @@ from protocol.wire import (
     bad_count,
     bad_length,
     pack_compact_string,
+    pack_result,
     pack_string,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    text_at,
     too_many_items,
     uvarint,
 )
@@ -36,7 +38,6 @@ _UNPACK_ihB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihB"
 _UNPACK_ihi: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihi").unpack_from
 _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
 _PACK_hx: Final[Callable[..., bytes]] = Struct(">hx").pack
-_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
 
 
 @mypyc_attr(acyclic=True)
@@ -109,7 +110,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -117,7 +118,7 @@ def decode_request_v0(buf: bytes, pos: int) -> LeaveGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -142,7 +143,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -160,7 +161,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_member_id = buf[pos:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -168,7 +169,7 @@ def decode_request_v3(buf: bytes, pos: int) -> LeaveGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos, end)
                 pos = end
             elif n == -1:
                 member_group_instance_id = None
@@ -189,7 +190,7 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -209,14 +210,14 @@ def decode_request_v4(buf: bytes, pos: int) -> LeaveGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None
@@ -246,7 +247,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -266,14 +267,14 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None
@@ -283,7 +284,7 @@ def decode_request_v5(buf: bytes, pos: int) -> LeaveGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_reason: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_reason: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_reason = None
@@ -406,7 +407,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_member_id = buf[pos:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -414,7 +415,7 @@ def decode_response_v3(buf: bytes, pos: int) -> LeaveGroupResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos, end)
                 pos = end
             elif n == -1:
                 member_group_instance_id = None
@@ -447,14 +448,14 @@ def decode_response_v4(buf: bytes, pos: int) -> LeaveGroupResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                member_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 member_member_id, pos = read_compact_string(buf, pos, "member_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                member_group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                member_group_instance_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 member_group_instance_id = None
@@ -487,7 +488,7 @@ def encode_response_v0(message: LeaveGroupResponse) -> bytes:
 
 
 def encode_response_v1(message: LeaveGroupResponse) -> bytes:
-    return _PACK_ih(message.throttle_time_ms, message.error_code)
+    return pack_result(message.throttle_time_ms, message.error_code)
 
 
 encode_response_v2 = encode_response_v1
@@ -495,7 +496,7 @@ encode_response_v2 = encode_response_v1
 
 def encode_response_v3(message: LeaveGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_result(message.throttle_time_ms, message.error_code))
     members = message.members
     out.append(PACK_INT32(len(members)))
     for member in members:
@@ -507,7 +508,7 @@ def encode_response_v3(message: LeaveGroupResponse) -> bytes:
 
 def encode_response_v4(message: LeaveGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_result(message.throttle_time_ms, message.error_code))
     members = message.members
     n = len(members) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))

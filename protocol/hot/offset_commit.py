@@ -10,6 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
+from protocol.fixed import int32_at
 from protocol.names import GroupId, MemberId, Offset
 from protocol.native import mypyc_attr
 from protocol.rows import Rows, rows_with_tail
@@ -22,11 +23,15 @@ from protocol.wire import (
     bad_count,
     bad_length,
     pack_compact_string,
+    pack_int32,
+    pack_result,
     pack_string,
+    pack_tagged_result,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    text_at,
     too_many_items,
     uvarint,
 )
@@ -34,7 +39,6 @@ from protocol.wire import (
 _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB").unpack_from
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
 _UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
-_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
 _UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
 _UNPACK_ii: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ii").unpack_from
 _UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh").unpack_from
@@ -42,9 +46,6 @@ _UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(
 _UNPACK_iqih: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqih").unpack_from
 _UNPACK_qi: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">qi").unpack_from
 _PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
-_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
-_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
-_PACK_ihx: Final[Callable[..., bytes]] = Struct(">ihx").pack
 _PACK_iq: Final[Callable[..., bytes]] = Struct(">iq").pack
 _PACK_iqh: Final[Callable[..., bytes]] = Struct(">iqh").pack
 _PACK_iqi: Final[Callable[..., bytes]] = Struct(">iqi").pack
@@ -187,7 +188,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -195,7 +196,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -213,7 +214,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -238,7 +239,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -267,7 +268,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -275,7 +276,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -293,7 +294,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -318,7 +319,7 @@ def decode_request_v5(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -341,7 +342,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -349,7 +350,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -367,7 +368,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -391,7 +392,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos += 18
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -414,7 +415,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -422,7 +423,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -430,7 +431,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -450,7 +451,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -474,7 +475,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetCommitRequest:
                 pos += 18
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -496,22 +497,23 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        generation_id_or_member_epoch = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -534,7 +536,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 topic_name, pos = read_compact_string(buf, pos, "name")
@@ -564,7 +566,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetCommitRequest:
                     pos += 1
                 elif 0 < n < 128:
                     end = pos + n
-                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    partition_committed_metadata = text_at(buf, pos + 1, end)
                     pos = end
                 elif n == 0:
                     partition_committed_metadata = None
@@ -602,22 +604,23 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        generation_id_or_member_epoch = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -664,7 +667,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
                     pos += 1
                 elif 0 < n < 128:
                     end = pos + n
-                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    partition_committed_metadata = text_at(buf, pos + 1, end)
                     pos = end
                 elif n == 0:
                     partition_committed_metadata = None
@@ -695,7 +698,7 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetCommitRequest:
 def encode_request_v2(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     out.append(pack_string(message.member_id))
     out.append(_PACK_q(message.retention_time_ms))
     topics = message.topics
@@ -727,7 +730,7 @@ encode_request_v4 = encode_request_v2
 def encode_request_v5(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     out.append(pack_string(message.member_id))
     topics = message.topics
     out.append(PACK_INT32(len(topics)))
@@ -752,7 +755,7 @@ def encode_request_v5(message: OffsetCommitRequest) -> bytes:
 def encode_request_v6(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     out.append(pack_string(message.member_id))
     topics = message.topics
     out.append(PACK_INT32(len(topics)))
@@ -777,7 +780,7 @@ def encode_request_v6(message: OffsetCommitRequest) -> bytes:
 def encode_request_v7(message: OffsetCommitRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     out.append(pack_string(message.member_id))
     out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
     topics = message.topics
@@ -805,7 +808,7 @@ def encode_request_v8(message: OffsetCommitRequest) -> bytes:
     raw = message.group_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     raw = message.member_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
@@ -846,7 +849,7 @@ def encode_request_v10(message: OffsetCommitRequest) -> bytes:
     raw = message.group_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
-    out.append(_PACK_i(message.generation_id_or_member_epoch))
+    out.append(pack_int32(message.generation_id_or_member_epoch))
     raw = message.member_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
@@ -886,7 +889,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -894,7 +897,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -912,7 +915,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -930,7 +933,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -968,7 +971,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -976,7 +979,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -994,7 +997,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1012,7 +1015,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -1044,7 +1047,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -1052,7 +1055,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -1070,7 +1073,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1088,7 +1091,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos += 18
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -1120,7 +1123,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -1128,7 +1131,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -1136,7 +1139,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -1156,7 +1159,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1174,7 +1177,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos += 18
                 if n >= 0:
                     end = pos + n
-                    partition_committed_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_committed_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_committed_metadata = None
@@ -1205,22 +1208,23 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        generation_id_or_member_epoch = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -1243,7 +1247,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1267,7 +1271,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     pos += 1
                 elif 0 < n < 128:
                     end = pos + n
-                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    partition_committed_metadata = text_at(buf, pos + 1, end)
                     pos = end
                 elif n == 0:
                     partition_committed_metadata = None
@@ -1314,22 +1318,23 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id_or_member_epoch, n = _UNPACK_iB(buf, pos)
+        generation_id_or_member_epoch = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -1370,7 +1375,7 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
                     pos += 1
                 elif 0 < n < 128:
                     end = pos + n
-                    partition_committed_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    partition_committed_metadata = text_at(buf, pos + 1, end)
                     pos = end
                 elif n == 0:
                     partition_committed_metadata = None
@@ -1420,7 +1425,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetCommitResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1456,7 +1461,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetCommitResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1493,8 +1498,9 @@ decode_response_v7 = decode_response_v3
 def decode_response_v8(buf: bytes, pos: int) -> OffsetCommitResponse:
     size = len(buf)
     try:
-        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        throttle_time_ms = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         topics_count = n - 1
         if topics_count < 127:
             pos += 1
@@ -1507,7 +1513,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetCommitResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1550,8 +1556,9 @@ decode_response_v9 = decode_response_v8
 def decode_response_v10(buf: bytes, pos: int) -> OffsetCommitResponse:
     size = len(buf)
     try:
-        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        throttle_time_ms = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         topics_count = n - 1
         if topics_count < 127:
             pos += 1
@@ -1609,13 +1616,13 @@ def encode_response_v2(message: OffsetCommitResponse) -> bytes:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
-                out.append(_PACK_ih(partition.partition_index, partition.error_code))
+                out.append(pack_result(partition.partition_index, partition.error_code))
     return b"".join(out)
 
 
 def encode_response_v3(message: OffsetCommitResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
@@ -1628,7 +1635,7 @@ def encode_response_v3(message: OffsetCommitResponse) -> bytes:
             topic_partitions = topic.partitions
             out.append(PACK_INT32(len(topic_partitions)))
             for partition in topic_partitions:
-                out.append(_PACK_ih(partition.partition_index, partition.error_code))
+                out.append(pack_result(partition.partition_index, partition.error_code))
     return b"".join(out)
 
 
@@ -1646,7 +1653,7 @@ encode_response_v7 = encode_response_v3
 
 def encode_response_v8(message: OffsetCommitResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))
@@ -1664,7 +1671,7 @@ def encode_response_v8(message: OffsetCommitResponse) -> bytes:
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
-                out.append(_PACK_ihx(partition.partition_index, partition.error_code))
+                out.append(pack_tagged_result(partition.partition_index, partition.error_code))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)
@@ -1675,7 +1682,7 @@ encode_response_v9 = encode_response_v8
 
 def encode_response_v10(message: OffsetCommitResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))
@@ -1691,7 +1698,7 @@ def encode_response_v10(message: OffsetCommitResponse) -> bytes:
             n = len(topic_partitions) + 1
             out.append(UVARINT[n] if n < 128 else uvarint(n))
             for partition in topic_partitions:
-                out.append(_PACK_ihx(partition.partition_index, partition.error_code))
+                out.append(pack_tagged_result(partition.partition_index, partition.error_code))
         out.append(b"\0")
     out.append(b"\0")
     return b"".join(out)

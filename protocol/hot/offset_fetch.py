@@ -10,6 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated, UnexpectedNull
+from protocol.fixed import int32_at
 from protocol.names import GroupId, Offset
 from protocol.native import mypyc_attr
 from protocol.rows import Rows
@@ -24,12 +25,14 @@ from protocol.wire import (
     bad_count,
     bad_length,
     pack_compact_string,
+    pack_int32,
     pack_string,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     repeated,
     skip_tags,
+    text_at,
     too_many_items,
     uvarint,
 )
@@ -38,7 +41,6 @@ _UNPACK_16sB: Final[Callable[[bytes, int], tuple[bytes, int]]] = Struct(">16sB")
 _UNPACK_t: Final[Callable[[bytes, int], tuple[bool]]] = Struct(">?").unpack_from
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
 _UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
-_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
 _UNPACK_ii: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ii").unpack_from
 _UNPACK_iqh: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">iqh").unpack_from
 _UNPACK_iqiB: Final[Callable[[bytes, int], tuple[int, int, int, int]]] = Struct(">iqiB").unpack_from
@@ -47,7 +49,6 @@ _PACK_16s: Final[Callable[..., bytes]] = Struct(">16s").pack
 _PACK_tx: Final[Callable[..., bytes]] = Struct(">?x").pack
 _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
 _PACK_hx: Final[Callable[..., bytes]] = Struct(">hx").pack
-_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
 _PACK_iq: Final[Callable[..., bytes]] = Struct(">iq").pack
 _PACK_iqhh: Final[Callable[..., bytes]] = Struct(">iqhh").pack
 _PACK_iqi: Final[Callable[..., bytes]] = Struct(">iqi").pack
@@ -257,7 +258,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -275,7 +276,7 @@ def decode_request_v1(buf: bytes, pos: int) -> OffsetFetchRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -308,7 +309,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -329,7 +330,7 @@ def decode_request_v2(buf: bytes, pos: int) -> OffsetFetchRequest:
                 pos += 2
                 if n >= 0:
                     end = pos + n
-                    topic_name = buf[pos:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos, end)
                     pos = end
                 else:
                     raise bad_length(n, "name")
@@ -370,7 +371,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -393,7 +394,7 @@ def decode_request_v6(buf: bytes, pos: int) -> OffsetFetchRequest:
                 n = buf[pos]
                 if 0 < n < 128:
                     end = pos + n
-                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos + 1, end)
                     pos = end
                 else:
                     topic_name, pos = read_compact_string(buf, pos, "name")
@@ -436,7 +437,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -459,7 +460,7 @@ def decode_request_v7(buf: bytes, pos: int) -> OffsetFetchRequest:
                 n = buf[pos]
                 if 0 < n < 128:
                     end = pos + n
-                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos + 1, end)
                     pos = end
                 else:
                     topic_name, pos = read_compact_string(buf, pos, "name")
@@ -517,7 +518,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -540,7 +541,7 @@ def decode_request_v8(buf: bytes, pos: int) -> OffsetFetchRequest:
                     n = buf[pos]
                     if 0 < n < 128:
                         end = pos + n
-                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        topic_name = text_at(buf, pos + 1, end)
                         pos = end
                     else:
                         topic_name, pos = read_compact_string(buf, pos, "name")
@@ -603,22 +604,23 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                group_member_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 group_member_id = None
                 pos += 1
             else:
                 group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
-            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            group_member_epoch = int32_at(buf, pos)
             pos += 4
+            n = buf[pos]
             group_topics_count = n - 1
             if group_topics_count < 127:
                 pos += 1
@@ -637,7 +639,7 @@ def decode_request_v9(buf: bytes, pos: int) -> OffsetFetchRequest:
                     n = buf[pos]
                     if 0 < n < 128:
                         end = pos + n
-                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        topic_name = text_at(buf, pos + 1, end)
                         pos = end
                     else:
                         topic_name, pos = read_compact_string(buf, pos, "name")
@@ -700,22 +702,23 @@ def decode_request_v10(buf: bytes, pos: int) -> OffsetFetchRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                group_member_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 group_member_id = None
                 pos += 1
             else:
                 group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
-            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            group_member_epoch = int32_at(buf, pos)
             pos += 4
+            n = buf[pos]
             group_topics_count = n - 1
             if group_topics_count < 127:
                 pos += 1
@@ -898,7 +901,7 @@ def encode_request_v9(message: OffsetFetchRequest) -> bytes:
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
-        out.append(_PACK_i(group.member_epoch))
+        out.append(pack_int32(group.member_epoch))
         group_topics = group.topics
         if group_topics is None:
             out.append(b"\0")
@@ -929,7 +932,7 @@ def encode_request_v10(message: OffsetFetchRequest) -> bytes:
         n = len(raw) + 1
         out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(group.group_id))
         out.append(b"\0" if group.member_id is None else pack_compact_string(group.member_id))
-        out.append(_PACK_i(group.member_epoch))
+        out.append(pack_int32(group.member_epoch))
         group_topics = group.topics
         if group_topics is None:
             out.append(b"\0")
@@ -957,7 +960,7 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -975,7 +978,7 @@ def decode_request_v1_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1013,7 +1016,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -1034,7 +1037,7 @@ def decode_request_v2_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 pos += 2
                 if n >= 0:
                     end = pos + n
-                    topic_name = buf[pos:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos, end)
                     pos = end
                 else:
                     raise bad_length(n, "name")
@@ -1080,7 +1083,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -1103,7 +1106,7 @@ def decode_request_v6_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 n = buf[pos]
                 if 0 < n < 128:
                     end = pos + n
-                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos + 1, end)
                     pos = end
                 else:
                     topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1151,7 +1154,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -1174,7 +1177,7 @@ def decode_request_v7_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                 n = buf[pos]
                 if 0 < n < 128:
                     end = pos + n
-                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos + 1, end)
                     pos = end
                 else:
                     topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1237,7 +1240,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -1260,7 +1263,7 @@ def decode_request_v8_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     n = buf[pos]
                     if 0 < n < 128:
                         end = pos + n
-                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        topic_name = text_at(buf, pos + 1, end)
                         pos = end
                     else:
                         topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1332,22 +1335,23 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                group_member_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 group_member_id = None
                 pos += 1
             else:
                 group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
-            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            group_member_epoch = int32_at(buf, pos)
             pos += 4
+            n = buf[pos]
             group_topics_count = n - 1
             if group_topics_count < 127:
                 pos += 1
@@ -1366,7 +1370,7 @@ def decode_request_v9_in_steps(buf: bytes, pos: int) -> Generator[None, None, Of
                     n = buf[pos]
                     if 0 < n < 128:
                         end = pos + n
-                        topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                        topic_name = text_at(buf, pos + 1, end)
                         pos = end
                     else:
                         topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1438,22 +1442,23 @@ def decode_request_v10_in_steps(buf: bytes, pos: int) -> Generator[None, None, O
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_member_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+                group_member_id: str | None = text_at(buf, pos + 1, end)
                 pos = end
             elif n == 0:
                 group_member_id = None
                 pos += 1
             else:
                 group_member_id, pos = read_compact_nullable_string(buf, pos, "member_id")
-            group_member_epoch, n = _UNPACK_iB(buf, pos)
+            group_member_epoch = int32_at(buf, pos)
             pos += 4
+            n = buf[pos]
             group_topics_count = n - 1
             if group_topics_count < 127:
                 pos += 1
@@ -1531,7 +1536,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1546,7 +1551,7 @@ def decode_response_v1(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_metadata = None
@@ -1577,7 +1582,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1592,7 +1597,7 @@ def decode_response_v2(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_metadata = None
@@ -1625,7 +1630,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1640,7 +1645,7 @@ def decode_response_v3(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos += 14
                 if n >= 0:
                     end = pos + n
-                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_metadata = None
@@ -1676,7 +1681,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
             pos += 2
             if n >= 0:
                 end = pos + n
-                topic_name = buf[pos:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "name")
@@ -1691,7 +1696,7 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
                 pos += 18
                 if n >= 0:
                     end = pos + n
-                    partition_metadata: str | None = buf[pos:end].decode("utf-8", "replace")
+                    partition_metadata: str | None = text_at(buf, pos, end)
                     pos = end
                 elif n == -1:
                     partition_metadata = None
@@ -1713,8 +1718,9 @@ def decode_response_v5(buf: bytes, pos: int) -> OffsetFetchResponse:
 def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
     size = len(buf)
     try:
-        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        throttle_time_ms = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         topics_count = n - 1
         if topics_count < 127:
             pos += 1
@@ -1727,7 +1733,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                topic_name = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1748,7 +1754,7 @@ def decode_response_v6(buf: bytes, pos: int) -> OffsetFetchResponse:
                     pos += 1
                 elif 0 < n < 128:
                     end = pos + n
-                    partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                    partition_metadata = text_at(buf, pos + 1, end)
                     pos = end
                 elif n == 0:
                     partition_metadata = None
@@ -1786,8 +1792,9 @@ decode_response_v7 = decode_response_v6
 def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
     size = len(buf)
     try:
-        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        throttle_time_ms = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         groups_count = n - 1
         if groups_count < 127:
             pos += 1
@@ -1800,7 +1807,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -1817,7 +1824,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                 n = buf[pos]
                 if 0 < n < 128:
                     end = pos + n
-                    topic_name = buf[pos + 1:end].decode("utf-8", "replace")
+                    topic_name = text_at(buf, pos + 1, end)
                     pos = end
                 else:
                     topic_name, pos = read_compact_string(buf, pos, "name")
@@ -1838,7 +1845,7 @@ def decode_response_v8(buf: bytes, pos: int) -> OffsetFetchResponse:
                         pos += 1
                     elif 0 < n < 128:
                         end = pos + n
-                        partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                        partition_metadata = text_at(buf, pos + 1, end)
                         pos = end
                     elif n == 0:
                         partition_metadata = None
@@ -1881,8 +1888,9 @@ decode_response_v9 = decode_response_v8
 def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
     size = len(buf)
     try:
-        throttle_time_ms, n = _UNPACK_iB(buf, pos)
+        throttle_time_ms = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         groups_count = n - 1
         if groups_count < 127:
             pos += 1
@@ -1895,7 +1903,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                group_group_id = buf[pos + 1:end].decode("utf-8", "replace")
+                group_group_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 group_group_id, pos = read_compact_string(buf, pos, "group_id")
@@ -1927,7 +1935,7 @@ def decode_response_v10(buf: bytes, pos: int) -> OffsetFetchResponse:
                         pos += 1
                     elif 0 < n < 128:
                         end = pos + n
-                        partition_metadata = buf[pos + 1:end].decode("utf-8", "replace")
+                        partition_metadata = text_at(buf, pos + 1, end)
                         pos = end
                     elif n == 0:
                         partition_metadata = None
@@ -2013,7 +2021,7 @@ def encode_response_v2(message: OffsetFetchResponse) -> bytes:
 
 def encode_response_v3(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
@@ -2041,7 +2049,7 @@ encode_response_v4 = encode_response_v3
 
 def encode_response_v5(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     out.append(PACK_INT32(len(topics)))
     for topic in topics:
@@ -2066,7 +2074,7 @@ def encode_response_v5(message: OffsetFetchResponse) -> bytes:
 
 def encode_response_v6(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     topics = message.topics
     n = len(topics) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))
@@ -2100,7 +2108,7 @@ encode_response_v7 = encode_response_v6
 
 def encode_response_v8(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     groups = message.groups
     n = len(groups) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))
@@ -2142,7 +2150,7 @@ encode_response_v9 = encode_response_v8
 
 def encode_response_v10(message: OffsetFetchResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_i(message.throttle_time_ms))
+    out.append(pack_int32(message.throttle_time_ms))
     groups = message.groups
     n = len(groups) + 1
     out.append(UVARINT[n] if n < 128 else uvarint(n))

@@ -10,6 +10,7 @@ from typing import Final
 from protocol.apis import ApiKey
 from protocol.codec import ApiSchema, Codec
 from protocol.errors import Truncated
+from protocol.fixed import int32_at
 from protocol.names import GroupId, MemberId
 from protocol.native import mypyc_attr
 from protocol.value import EMPTY, Value
@@ -22,12 +23,15 @@ from protocol.wire import (
     pack_bytes,
     pack_compact_bytes,
     pack_compact_string,
+    pack_int32,
+    pack_result,
     pack_string,
     read_compact_bytes,
     read_compact_count,
     read_compact_nullable_string,
     read_compact_string,
     skip_tags,
+    text_at,
     too_many_items,
     uvarint,
 )
@@ -35,13 +39,10 @@ from protocol.wire import (
 _UNPACK_h: Final[Callable[[bytes, int], tuple[int]]] = Struct(">h").unpack_from
 _UNPACK_hi: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">hi").unpack_from
 _UNPACK_i: Final[Callable[[bytes, int], tuple[int]]] = Struct(">i").unpack_from
-_UNPACK_iB: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">iB").unpack_from
 _UNPACK_ih: Final[Callable[[bytes, int], tuple[int, int]]] = Struct(">ih").unpack_from
 _UNPACK_ihB: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihB").unpack_from
 _UNPACK_ihi: Final[Callable[[bytes, int], tuple[int, int, int]]] = Struct(">ihi").unpack_from
 _PACK_h: Final[Callable[..., bytes]] = Struct(">h").pack
-_PACK_i: Final[Callable[..., bytes]] = Struct(">i").pack
-_PACK_ih: Final[Callable[..., bytes]] = Struct(">ih").pack
 
 
 @mypyc_attr(acyclic=True)
@@ -110,7 +111,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -118,7 +119,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -136,7 +137,7 @@ def decode_request_v0(buf: bytes, pos: int) -> SyncGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -170,7 +171,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -178,7 +179,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -186,7 +187,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -206,7 +207,7 @@ def decode_request_v3(buf: bytes, pos: int) -> SyncGroupRequest:
             pos += 2
             if n >= 0:
                 end = pos + n
-                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -233,22 +234,23 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id, n = _UNPACK_iB(buf, pos)
+        generation_id = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -271,7 +273,7 @@ def decode_request_v4(buf: bytes, pos: int) -> SyncGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -305,22 +307,23 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id, n = _UNPACK_iB(buf, pos)
+        generation_id = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -330,7 +333,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_type = None
@@ -340,7 +343,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_name = None
@@ -363,7 +366,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -393,7 +396,7 @@ def decode_request_v5(buf: bytes, pos: int) -> SyncGroupRequest:
 def encode_request_v0(message: SyncGroupRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     out.append(pack_string(message.member_id))
     assignments = message.assignments
     out.append(PACK_INT32(len(assignments)))
@@ -412,7 +415,7 @@ encode_request_v2 = encode_request_v0
 def encode_request_v3(message: SyncGroupRequest) -> bytes:
     out: list[bytes] = []
     out.append(pack_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     out.append(pack_string(message.member_id))
     out.append(NULL_INT16 if message.group_instance_id is None else pack_string(message.group_instance_id))
     assignments = message.assignments
@@ -428,7 +431,7 @@ def encode_request_v4(message: SyncGroupRequest) -> bytes:
     raw = message.group_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     raw = message.member_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
@@ -453,7 +456,7 @@ def encode_request_v5(message: SyncGroupRequest) -> bytes:
     raw = message.group_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.group_id))
-    out.append(_PACK_i(message.generation_id))
+    out.append(pack_int32(message.generation_id))
     raw = message.member_id.encode()
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_string(message.member_id))
@@ -484,7 +487,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -492,7 +495,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -510,7 +513,7 @@ def decode_request_v0_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             pos += 2
             if n >= 0:
                 end = pos + n
-                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -549,7 +552,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         pos += 2
         if n >= 0:
             end = pos + n
-            group_id = buf[pos:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "group_id")
@@ -557,7 +560,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         pos += 6
         if n >= 0:
             end = pos + n
-            member_id = buf[pos:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos, end)
             pos = end
         else:
             raise bad_length(n, "member_id")
@@ -565,7 +568,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         pos += 2
         if n >= 0:
             end = pos + n
-            group_instance_id: str | None = buf[pos:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos, end)
             pos = end
         elif n == -1:
             group_instance_id = None
@@ -585,7 +588,7 @@ def decode_request_v3_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             pos += 2
             if n >= 0:
                 end = pos + n
-                assignment_member_id = buf[pos:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos, end)
                 pos = end
             else:
                 raise bad_length(n, "member_id")
@@ -617,22 +620,23 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id, n = _UNPACK_iB(buf, pos)
+        generation_id = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -655,7 +659,7 @@ def decode_request_v4_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -694,22 +698,23 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_id = buf[pos + 1:end].decode("utf-8", "replace")
+            group_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             group_id, pos = read_compact_string(buf, pos, "group_id")
-        generation_id, n = _UNPACK_iB(buf, pos)
+        generation_id = int32_at(buf, pos)
         pos += 4
+        n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            member_id = buf[pos + 1:end].decode("utf-8", "replace")
+            member_id = text_at(buf, pos + 1, end)
             pos = end
         else:
             member_id, pos = read_compact_string(buf, pos, "member_id")
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            group_instance_id: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            group_instance_id: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             group_instance_id = None
@@ -719,7 +724,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_type = None
@@ -729,7 +734,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_name = None
@@ -752,7 +757,7 @@ def decode_request_v5_in_steps(buf: bytes, pos: int) -> Generator[None, None, Sy
             n = buf[pos]
             if 0 < n < 128:
                 end = pos + n
-                assignment_member_id = buf[pos + 1:end].decode("utf-8", "replace")
+                assignment_member_id = text_at(buf, pos + 1, end)
                 pos = end
             else:
                 assignment_member_id, pos = read_compact_string(buf, pos, "member_id")
@@ -850,7 +855,7 @@ def decode_response_v5(buf: bytes, pos: int) -> SyncGroupResponse:
         pos += 6
         if 0 < n < 128:
             end = pos + n
-            protocol_type: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_type: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_type = None
@@ -860,7 +865,7 @@ def decode_response_v5(buf: bytes, pos: int) -> SyncGroupResponse:
         n = buf[pos]
         if 0 < n < 128:
             end = pos + n
-            protocol_name: str | None = buf[pos + 1:end].decode("utf-8", "replace")
+            protocol_name: str | None = text_at(buf, pos + 1, end)
             pos = end
         elif n == 0:
             protocol_name = None
@@ -894,7 +899,7 @@ def encode_response_v0(message: SyncGroupResponse) -> bytes:
 
 def encode_response_v1(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_result(message.throttle_time_ms, message.error_code))
     out.append(pack_bytes(message.assignment))
     return b"".join(out)
 
@@ -907,7 +912,7 @@ encode_response_v3 = encode_response_v1
 
 def encode_response_v4(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_result(message.throttle_time_ms, message.error_code))
     raw = message.assignment
     n = len(raw) + 1
     out.append(UVARINT[n] + raw if n < 128 else pack_compact_bytes(message.assignment))
@@ -917,7 +922,7 @@ def encode_response_v4(message: SyncGroupResponse) -> bytes:
 
 def encode_response_v5(message: SyncGroupResponse) -> bytes:
     out: list[bytes] = []
-    out.append(_PACK_ih(message.throttle_time_ms, message.error_code))
+    out.append(pack_result(message.throttle_time_ms, message.error_code))
     out.append(b"\0" if message.protocol_type is None else pack_compact_string(message.protocol_type))
     out.append(b"\0" if message.protocol_name is None else pack_compact_string(message.protocol_name))
     raw = message.assignment

@@ -9,6 +9,7 @@ from storage.errors import RecordTooLarge
 from storage.format.batch_format import HEADER_BYTES, encode_batch
 from storage.format.offset_record import (
     PLAIN_VERSION,
+    count_of,
     encode_tail,
     plain_records,
     plain_tail,
@@ -71,12 +72,12 @@ class BatchBuilder:
             self._next_batch(len(records), len(chunk))
         self._take(len(records), chunk)
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> None:
+    def append_offsets(self, commits: list[OffsetCommits]) -> None:
         """Add one commit's offsets, which are written together; the quick way for what happens most.
 
         Raises RecordTooLarge, and changes nothing, as `append` does.
         """
-        added = sum([len(commit.values) for commit in commits])
+        added = count_of(commits)
         chunk = self._encode_offsets(commits, self._records)
         if self._size + len(chunk) > self.max_bytes:
             if self._records:
@@ -124,12 +125,8 @@ class BatchBuilder:
             base_offset = Offset(base_offset + count)
         return batches
 
-    def _encode_offsets(self, commits: Sequence[OffsetCommits], delta: int) -> bytes:
-        """The bytes of a commit, whose first record has the offset delta `delta`.
-
-        All that the records of a topic have in common are its names, in the middle of each: what comes between them,
-        the tail of one record and the head of the next, is joined by them.
-        """
+    def _encode_offsets(self, commits: list[OffsetCommits], delta: int) -> bytes:
+        """The bytes of a commit, whose first record has the offset delta `delta`."""
         version = self._version
         parts: list[bytes] = []
         for commit in commits:
@@ -140,21 +137,16 @@ class BatchBuilder:
                 parts.append(plain_records(names, rows, time_ms, delta))
                 delta += rows.count
                 continue
-            names_bytes = len(names)
-            between: list[bytes] = []
-            tail = b""
             for partition, value in commit.values.items():
                 start = record_start(delta)
-                before = tail
                 if version == PLAIN_VERSION and not value.metadata and value.expire_timestamp is None:
                     tail = plain_tail(partition, value)
                 else:
                     tail = encode_tail(partition, value, version)
-                between.append(before + size_field(len(start) + names_bytes + len(tail)) + start)
+                size = size_field(len(start) + len(names) + len(tail))
+                parts.append(b"%b%b%b%b" % (size, start, names, tail))
                 delta += 1
-            between.append(tail)
-            parts.append(names.join(between))
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _encode(self, records: Sequence[Record], delta: int) -> bytes:
         """The bytes of `records`, whose first has the offset delta `delta`."""

@@ -300,7 +300,6 @@ def encode_batch(
         base_sequence,
         count,
     )
-    checksum = crc32c(body, crc32c(checked))
-    return b"".join(
-        (_PACK_UNCHECKED(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum), checked, body)
-    )
+    covered = checked + body
+    checksum = crc32c(covered)
+    return _PACK_UNCHECKED(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum) + covered

@@ -13,14 +13,22 @@ _SHORT: Final = Struct(">h")
 _INT: Final = Struct(">i")
 _LONG: Final = Struct(">q")
 _NULL_STRING: Final = b"\xff\xff"
+_LENGTHS: Final[tuple[bytes, ...]] = tuple(_SHORT.pack(size) for size in range(256))
+
+
+def short_length(name: str, size: int) -> bytes:
+    """The two length bytes of a STRING. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
+    if size < len(_LENGTHS):
+        return _LENGTHS[size]
+    if size > SHORT_STRING_MAX:
+        raise RecordTooLarge(f"{name} has {size} bytes, and a record can hold {SHORT_STRING_MAX}")
+    return _SHORT.pack(size)
 
 
 def short_string(name: str, value: str) -> bytes:
     """STRING: two length bytes and UTF-8. Raises RecordTooLarge, with `name`, above 32,767 bytes."""
     data = value.encode()
-    if len(data) > SHORT_STRING_MAX:
-        raise RecordTooLarge(f"{name} has {len(data)} bytes, and a record can hold {SHORT_STRING_MAX}")
-    return _SHORT.pack(len(data)) + data
+    return short_length(name, len(data)) + data
 
 
 def nullable_string(name: str, value: str | None) -> bytes:

@@ -24,7 +24,7 @@ from protocol.rows import Rows
 from protocol.value import Value
 from protocol.wire import repeated
 from storage.errors import CorruptRecord
-from storage.format.fields import FieldReader, compact_string, short_string
+from storage.format.fields import FieldReader, compact_string, short_length, short_string
 from storage.format.record_body import (
     NO_HEADERS,
     NO_TIMESTAMP_DELTA,
@@ -158,6 +158,14 @@ class OffsetCommits(Value):
         return self.values.pop(partition)
 
 
+def count_of(commits: list[OffsetCommits]) -> int:
+    """How many offsets there are in these."""
+    count = 0
+    for commit in commits:
+        count += len(commit.values)
+    return count
+
+
 # ------------------------------------------------------------------ keys
 
 
@@ -166,7 +174,9 @@ def offset_key_prefix(group: GroupId, topic: str) -> bytes:
 
     Raises RecordTooLarge when either name needs more than 32,767 bytes.
     """
-    return OFFSET_KEY + short_string("group", group) + short_string("topic", topic)
+    first, second = group.encode(), topic.encode()
+    first_length, second_length = short_length("group", len(first)), short_length("topic", len(second))
+    return b"%b%b%b%b%b" % (OFFSET_KEY, first_length, first, second_length, second)
 
 
 def encode_offset_key(group: GroupId, topic: str, partition: int) -> bytes:

@@ -288,7 +288,7 @@ class Edge:
         self.records += records
         return self._appended(ticket)
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
         """Take the offsets of one commit, as `append` takes records."""
         ticket = self.writer.append_offsets(commits)
         self.commits += commits

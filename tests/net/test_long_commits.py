@@ -123,7 +123,7 @@ async def test_it_is_stored_and_answered_in_parts(
         appends.append(sum(len(some.values) for some in commits))
         return take(commits)
 
-    edge.append_offsets = append_offsets  # type: ignore[method-assign,assignment]
+    edge.append_offsets = append_offsets  # type: ignore[method-assign]
     client.send(request(topics))
     answered = (await answer(client)).topics
     total = sum(len(topic.partitions) for topic in topics)

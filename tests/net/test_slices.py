@@ -12,7 +12,6 @@ from coordinator.api import slices
 from coordinator.api.table import Capabilities
 from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.topics import Draft
-from coordinator.groups.outcome import Outcome
 from coordinator.node import End, EndsByTopic, Partitions
 from protocol import hot
 from protocol.apis import ApiKey
@@ -513,7 +512,7 @@ async def test_offsets_in_a_lost_partition_are_not_told_by_the_slices_after_it(t
     assert client.answers() == []
     kept = shard.groups[GroupId("g0")]
     values = {0: OffsetAndMetadata(Offset(99), -1, "", 0, None)}
-    edge.manager.run(kept, Outcome(None, [OffsetCommits(GroupId("g0"), "t599", values)]))
+    edge.manager.commit(kept, [OffsetCommits(GroupId("g0"), "t599", values)])
     edge.fail_flush()
     lose_partition(edge)
     _, frame = await turns_until_answered(client)

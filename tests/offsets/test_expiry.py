@@ -11,7 +11,6 @@ import pytest
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.offsets.expiry import expired_offsets
-from coordinator.groups.outcome import Change
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import KeptGroup, Shard
 from coordinator.runtime.slices import SLICE_NS
@@ -23,6 +22,7 @@ from storage.format.records import (
     MemberValue,
     OffsetAndMetadata,
     OffsetCommitRecord,
+    Record,
     decode_record,
 )
 from tests.groups.harness import Cluster
@@ -111,7 +111,7 @@ def cleanup(cluster: Cluster) -> int:
     return sum(cluster.manager.cleanup_steps(cluster.kept(), cluster.clock.wall_ms()))
 
 
-def expired(kept: KeptGroup, wall_ms: int) -> list[Change]:
+def expired(kept: KeptGroup, wall_ms: int) -> list[Record]:
     return expired_offsets(kept.group, wall_ms, RETENTION_MS, kept.offsets.all()).records
 
 

@@ -408,7 +408,7 @@ def test_storing_offsets_appends_their_records_and_applies_them(cluster: Cluster
         OffsetCommits(GroupId("g"), "u", {0: committed(12)}),
     ]
     waiting = Waiting()
-    cluster.door.run(waiting, kept, Outcome(None, commits))
+    cluster.door.commit(waiting, kept, commits)
     assert cluster.kept() is kept
     assert waiting.ticket is kept.ticket is cluster.log.tickets[-1]
     assert kept.offsets.by_topic == {"t": {0: committed(10), 1: committed(11)}, "u": {0: committed(12)}}

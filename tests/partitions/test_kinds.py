@@ -10,13 +10,13 @@ import pytest
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import Environment
 from coordinator.groups.group import Group, Since
-from coordinator.groups.outcome import Change, Instant, Outcome, Reply
+from coordinator.groups.outcome import Instant, Outcome, Reply
 from coordinator.partitions.shard import KeptGroup
 from coordinator.tickets import Waiting
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.names import GroupId, Partition
-from storage.format.records import OffsetCommitRecord
+from storage.format.records import OffsetCommitRecord, Record
 from tests.groups.harness import Call, Cluster
 
 SESSION_MS: Final = 1_000
@@ -96,7 +96,7 @@ class LoneGroup:
         since = (lambda committed: committed.commit_timestamp) if self.state is Lone.SILENT else None
         return since, frozenset({"kept"})
 
-    def tombstones(self) -> Sequence[Change]:
+    def tombstones(self) -> Sequence[Record]:
         return []
 
 

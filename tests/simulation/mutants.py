@@ -176,8 +176,8 @@ MUTANTS: Final = (
     Mutant(
         "replies leave in the wrong order",
         "coordinator.net.replies",
-        'out.append(reply.frame or b"")',
-        'out.insert(0, reply.frame or b"")',
+        "out.append(frame)",
+        "out.insert(0, frame)",
     ),
     Mutant(
         "a member that is removed leaves its vote",

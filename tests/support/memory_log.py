@@ -88,7 +88,7 @@ class MemoryWriter:
         self.builder.append(records)
         return self._ticket()
 
-    def append_offsets(self, commits: Sequence[OffsetCommits]) -> Ticket:
+    def append_offsets(self, commits: list[OffsetCommits]) -> Ticket:
         """Take the offsets of one commit, all or none."""
         if self.error is not None:
             return self._refused(self.error)

@@ -9,13 +9,13 @@ from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import Environment
 from coordinator.groups.group import Since
-from coordinator.groups.outcome import Change, Instant, Outcome, Reply
+from coordinator.groups.outcome import Instant, Outcome, Reply
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse
 from protocol.hot.offset_commit import OffsetCommitRequest
 from protocol.hot.sync_group import SyncGroupResponse
 from protocol.native import mypyc_attr
-from storage.format.records import GroupMetadataRecord, OffsetAndMetadata
+from storage.format.records import GroupMetadataRecord, OffsetAndMetadata, Record
 
 KIND: Final = "classic"
 _NO_TOPICS: Final[frozenset[str]] = frozenset()
@@ -155,7 +155,7 @@ class ClassicGroup(GroupMetadata):
             return _commit_timestamp, consumed
         return None, _NO_TOPICS
 
-    def tombstones(self) -> Sequence[Change]:
+    def tombstones(self) -> Sequence[Record]:
         """The record that removes the group from the log: none for one that never was in it (generation 0)."""
         return [GroupMetadataRecord(self.group_id, None)] if self.generation_id > 0 else []
 

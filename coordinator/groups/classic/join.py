@@ -37,8 +37,8 @@ _PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 """Looked up here once: finding a member of an enum takes hundreds of instructions each time."""
 
-REQUIRES_KNOWN_MEMBER_ID_FROM = 4  # KIP-394
-SKIPS_ASSIGNMENT_FROM = 9  # KIP-814
+REQUIRES_KNOWN_MEMBER_ID_FROM: Final = 4  # KIP-394
+SKIPS_ASSIGNMENT_FROM: Final = 9  # KIP-814
 
 
 def join(

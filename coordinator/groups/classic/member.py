@@ -11,7 +11,7 @@ from coordinator.groups.usage import text_bytes
 from protocol.names import MemberId
 from protocol.native import mypyc_attr
 
-NEVER: Final = 1 << 62  # a deadline that does not come
+NEVER: Final = 1 << 61  # a deadline that does not come, and a number that takes no object in compiled code
 PROTOCOL_TYPE_CONSUMER: Final = "consumer"
 
 

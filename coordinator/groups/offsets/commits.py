@@ -22,8 +22,8 @@ from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, plain_rows
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, OffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
-NO_RETENTION_TIME = -1
-TIMESTAMP_MAX = (1 << 63) - 1
+NO_RETENTION_TIME: Final = -1
+TIMESTAMP_MAX: Final = (1 << 63) - 1
 
 ROWS_FROM: Final = 10
 """From so many partitions of a topic on it is quicker to handle them as rows (`protocol.rows`)."""

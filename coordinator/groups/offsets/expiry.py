@@ -6,9 +6,9 @@ from itertools import islice
 
 from coordinator.groups.group import Group
 from coordinator.groups.offsets.committed import CommittedOffsets
-from coordinator.groups.outcome import Change, Outcome
+from coordinator.groups.outcome import Outcome
 from protocol.errors import ErrorCode
-from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
+from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 
 Committed = tuple[str, int, OffsetAndMetadata]
 """Topic, partition and what was committed there."""
@@ -62,7 +62,7 @@ def delete_group(group: Group, offsets: CommittedOffsets) -> Outcome:
     error = group.validate_delete_group()
     if error is not ErrorCode.NONE:
         return Outcome(error)
-    records: list[Change] = [
+    records: list[Record] = [
         OffsetCommitRecord(group.group_id, topic, partition, None) for topic, partition, _ in offsets.all()
     ]
     return Outcome(error, [*records, *group.tombstones()], independent=True)
