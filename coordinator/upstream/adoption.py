@@ -28,8 +28,8 @@ Moving out (`give_back_group`):
 
 1. the offsets here are read;
 2. the cluster is asked what the group is there, as it takes no offsets for one with members;
-3. the offsets are committed there, and what else the cluster has of a group that was taken over is deleted there: it
-   was deleted here, or has expired, and would count again;
+3. the offsets are committed there; what else the cluster has of the group (it was deleted here, or has expired, or was
+   committed there meanwhile) is named, and deleted there only if that was asked for;
 4. the coordinator takes the mark and the offsets away in one turn if these are still exactly the group's offsets and it
    has no members; if they changed, all begins anew.
 
@@ -243,6 +243,8 @@ class GiveBackResult:
     outcome: GivenBack
     offsets: Offsets = field(default_factory=dict)
     refused: Mapping[TopicPartition, int] = field(default_factory=dict)
+    rest: Sequence[TopicPartition] = ()
+    """Of what else the cluster has an offset of this group, which counts again."""
 
 
 async def adopt_group(
@@ -296,11 +298,13 @@ _ADOPTED: Final = {
 
 
 async def give_back_group(
-    here: Here, there: There, group: GroupId, *, dry_run: bool = False
+    here: Here, there: There, group: GroupId, *, delete_rest: bool = False, dry_run: bool = False
 ) -> GiveBackResult:
     """Move a group out, or say what that would do. Raises what the ports raise; then it is still here, or not known.
 
     A partition that the cluster refuses (a topic that is gone) does not go along; then the group stays here, too.
+    `delete_rest` deletes what else the cluster has of it: offsets that were deleted here would count again there, but
+    what a consumer that never moved has committed there goes as well.
     """
     if not (await here.mark(group)).is_adopted and not await here.has(group):
         return GiveBackResult(group, GivenBack.NOTHING)
@@ -308,33 +312,40 @@ async def give_back_group(
     for _ in range(ATTEMPTS_MAX):
         offsets = await here.offsets(group)
         if dry_run:
-            return await _would_give_back(there, group, offsets)
-        result = await _give_back_once(here, there, group, offsets)
+            return await _would_give_back(there, group, offsets, delete_rest)
+        result = await _give_back_once(here, there, group, offsets, delete_rest)
         if result is not None:
             return result
     return GiveBackResult(group, GivenBack.BUSY, offsets)
 
 
-async def _would_give_back(there: There, group: GroupId, offsets: Offsets) -> GiveBackResult:
-    is_live = (await there.state(group)).is_live
-    return GiveBackResult(group, GivenBack.LIVE_THERE if is_live else GivenBack.GIVEN, offsets)
+async def _would_give_back(
+    there: There, group: GroupId, offsets: Offsets, delete_rest: bool
+) -> GiveBackResult:
+    if (await there.state(group)).is_live:
+        return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
+    rest = () if delete_rest else await _rest(there, group, offsets)
+    return GiveBackResult(group, GivenBack.GIVEN, offsets, rest=rest)
 
 
 async def _give_back_once(
-    here: Here, there: There, group: GroupId, offsets: Offsets
+    here: Here, there: There, group: GroupId, offsets: Offsets, delete_rest: bool
 ) -> GiveBackResult | None:
     """Write these offsets there and remove them here; None where they have changed meanwhile."""
     if (await there.state(group)).is_live:
         return GiveBackResult(group, GivenBack.LIVE_THERE, offsets)
     refused = await there.commit(group, offsets) if offsets else {}
-    # Of a group that never was taken over, what the cluster has beside that may be of consumers of its own.
-    if not refused and (await here.mark(group)).is_adopted:
-        gone = sorted(set(await there.committed(group)) - set(offsets))
-        refused = await there.remove(group, gone) if gone else {}
+    rest = await _rest(there, group, offsets)
+    if rest and delete_rest and not refused:
+        refused, rest = await there.remove(group, rest), ()
     if refused:
         return GiveBackResult(group, GivenBack.REFUSED, offsets, refused)
     outcome = _OUTCOMES[await here.give_back(group, offsets)]
-    return None if outcome is None else GiveBackResult(group, outcome, offsets)
+    return None if outcome is None else GiveBackResult(group, outcome, offsets, rest=rest)
+
+
+async def _rest(there: There, group: GroupId, offsets: Offsets) -> Sequence[TopicPartition]:
+    return tuple(sorted(set(await there.committed(group)) - set(offsets)))
 
 
 _OUTCOMES: Final = {

@@ -116,7 +116,7 @@ def test_there_and_back(gateway: Gateway) -> None:
     assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
 
 
-def test_what_is_deleted_here_is_not_given_back(gateway: Gateway) -> None:
+def test_what_was_deleted_here_is_deleted_there_if_that_is_asked_for(gateway: Gateway) -> None:
     gateway.commit("shrunk", {0: 3, 1: 5})
     gateway.moved("adopt", "--group", "shrunk")
     base = int(gateway.service.settings["gateway.port.base"])
@@ -125,8 +125,21 @@ def test_what_is_deleted_here_is_not_given_back(gateway: Gateway) -> None:
     done = subprocess.run(delete, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == 0, done.stderr
     left = {("t", 0): 3}
-    assert gateway.moved("give-back", "--group", "shrunk") == {"shrunk": ("given back", left)}
+    code, out, _ = gateway.run("give-back", "--group", "shrunk", "--dry-run")
+    assert (code, "not here, and still at the cluster: t-1" in out) == (0, True)
+    assert gateway.moved("give-back", "--group", "shrunk", "--delete-rest") == {
+        "shrunk": ("given back", left)
+    }
     assert gateway.there("shrunk") == left
+
+
+def test_what_else_the_cluster_has_stays_there_and_is_named(gateway: Gateway) -> None:
+    gateway.commit("both", {0: 3})
+    gateway.moved("adopt", "--group", "both")
+    gateway.commit("both", {1: 5})  # by a consumer that has not moved
+    code, out, _ = gateway.run("give-back", "--group", "both")
+    assert (code, "not here, and still at the cluster: t-1" in out) == (0, True)
+    assert gateway.there("both") == {("t", 0): 3, ("t", 1): 5}
 
 
 def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
@@ -202,7 +215,7 @@ def test_a_table_for_people(gateway: Gateway) -> None:
         (
             ("give-back", "--all", "--set=upstream.bootstrap.servers="),
             2,
-            "upstream.bootstrap.servers is not set",
+            "needs upstream.bootstrap.servers",
         ),
         (
             ("adopt", "--all", "--set=upstream.bootstrap.servers=127.0.0.1:1"),

@@ -231,7 +231,7 @@ class Play:
 
     def start_giving(self, _: int) -> None:
         if not self.giving:
-            self.giving.append(give_back_group(self.world, self.world, GROUP))
+            self.giving.append(give_back_group(self.world, self.world, GROUP, delete_rest=True))
 
     def step(self, number: int) -> None:
         for movers in (self.adopting, self.giving):
@@ -403,21 +403,22 @@ def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
     assert finish(give_back_group(World(), World(), GROUP)).outcome is GivenBack.NOTHING
 
 
-def test_what_was_deleted_here_is_gone_at_the_cluster_as_well() -> None:
-    world = World(there={place: Offset(5) for place in PLACES}, here={PLACES[0]: Offset(9)}, marked=True)
-    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
-    assert world.there == {PLACES[0]: Offset(9)}
+def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_asked_for() -> None:
+    def world() -> World:
+        return World(there={place: Offset(5) for place in PLACES}, here={PLACES[0]: Offset(9)}, marked=True)
+
+    kept, deleted = world(), world()
+    result = finish(give_back_group(kept, kept, GROUP))
+    assert (result.outcome, result.rest) == (GivenBack.GIVEN, PLACES[1:])
+    assert kept.there == {PLACES[0]: Offset(9), **dict.fromkeys(PLACES[1:], Offset(5))}
+    result = finish(give_back_group(deleted, deleted, GROUP, delete_rest=True))
+    assert (result.outcome, result.rest) == (GivenBack.GIVEN, ())
+    assert deleted.there == {PLACES[0]: Offset(9)}
 
 
 def test_a_deletion_that_the_cluster_refuses_keeps_the_group_here() -> None:
     refused: dict[TopicPartition, int] = {PLACES[1]: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
     world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)}, marked=True, refused=refused)
-    result = finish(give_back_group(world, world, GROUP))
+    result = finish(give_back_group(world, world, GROUP, delete_rest=True))
     assert (result.outcome, result.refused) == (GivenBack.REFUSED, refused)
     assert world.marked
-
-
-def test_what_the_cluster_has_of_a_group_that_never_was_taken_over_stays_there() -> None:
-    world = World(there={PLACES[1]: Offset(5)}, here={PLACES[0]: Offset(9)})
-    assert finish(give_back_group(world, world, GROUP)).outcome is GivenBack.GIVEN
-    assert world.there == {PLACES[0]: Offset(9), PLACES[1]: Offset(5)}

@@ -83,6 +83,13 @@ def adopt(
 def give_back(
     group: Group = None,
     all_groups: All = False,
+    delete_rest: Annotated[
+        bool,
+        typer.Option(
+            "--delete-rest",
+            help="Delete what else the cluster has of these groups: what was deleted here would count there again.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     config: Config = None,
     data_dir: DataDir = None,
@@ -92,15 +99,16 @@ def give_back(
 ) -> None:
     """Give groups back to the cluster of a gateway.
 
-    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then. It may be
-    killed and run again. Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for
-    flags or settings that make no sense.
+    Their offsets are written there, and the groups let go; the gateway runs. Groups have no members then. Offsets that
+    the cluster has beside those stay there, and are named. It may be killed and run again.
+    Exit code 0 if all of them are at the cluster (or would be), 1 if one is not, and why, 2 for flags or settings that
+    make no sense.
     """
     from coordinator.cli.moving.moves import Moving, give_back_all
 
     with one_line_errors():
         settings = _settings(config, data_dir, assignments)
-        move = Moving(_chosen(group, all_groups), dry_run=dry_run)
+        move = Moving(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
         with _alone(settings.data_dir):
             _run(settings, timeout, json, lambda here, there, done: give_back_all(here, there, move, done))
 

@@ -24,6 +24,7 @@ class Moving:
     groups: list[GroupId] | None
     dry_run: bool
     take_live: bool = False
+    delete_rest: bool = False
 
 
 async def adopt_all(here: PrivateNodes, there: UpstreamGroups, move: Moving, done: list[Moved]) -> None:
@@ -45,7 +46,7 @@ async def give_back_all(here: PrivateNodes, there: UpstreamGroups, move: Moving,
     groups = here.list_groups() if move.groups is None else move.groups
 
     async def one(group: GroupId) -> Moved:
-        result = await give_back_group(here, there, group, dry_run=move.dry_run)
+        result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
         return of_giving_back(result, dry_run=move.dry_run)
 
     await _each(groups, one, done)

@@ -20,6 +20,7 @@ DONE: Final = frozenset(
     {Adopted.ADOPTED, Adopted.ALREADY, Adopted.VACANT, GivenBack.GIVEN, GivenBack.NOTHING}
 )
 FAILED: Final = "failed"
+NAMED_MAX: Final = 5
 GIVEN: Final = GivenBack.GIVEN.value
 """The result of a group that the cluster has again."""
 
@@ -58,9 +59,8 @@ def of_giving_back(result: GiveBackResult, *, dry_run: bool) -> Moved:
     """What `give-back` did for a group."""
     outcome = result.outcome
     words = "would be given back" if dry_run and outcome is GivenBack.GIVEN else outcome.value
-    return Moved(
-        result.group, words, outcome in DONE, _refusals(result.refused) or None, _offsets(result.offsets)
-    )
+    reason = _refusals(result.refused) or _rest(result.rest) or None
+    return Moved(result.group, words, outcome in DONE, reason, _offsets(result.offsets))
 
 
 def of_failing(group: str, error: Exception) -> Moved:
@@ -86,6 +86,15 @@ def _offsets(offsets: Offsets) -> list[MovedOffset]:
         MovedOffset(place.topic, place.partition, offset.offset, offset.leader_epoch, offset.metadata)
         for place, offset in sorted(offsets.items())
     ]
+
+
+def _rest(places: Sequence[TopicPartition]) -> str:
+    """A hundred partitions would make no line."""
+    if not places:
+        return ""
+    named = ", ".join(f"{place.topic}-{place.partition}" for place in places[:NAMED_MAX])
+    more = f" and {len(places) - NAMED_MAX} more" if len(places) > NAMED_MAX else ""
+    return f"not here, and still at the cluster: {named}{more}"
 
 
 def _refusals(refused: Mapping[TopicPartition, int]) -> str:
