@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """README's commands in a fresh clone, as a user types them who has an empty home: nothing is installed or cached.
 
-One clone serves all tests, which come in any order, as a reader's commands may. Each takes its commands from README, by
-its own name in the table of `tests/test_readme.py`, which also says what runs the others. What is changed in a command
-is said where it is changed: ports, since others run beside us, and how much is measured.
+One clone serves all tests, which come in any order once `make run` has installed what it needs. Each takes its
+commands from README, by its own name in the table of `tests/test_readme.py`, which also says what runs the others.
+What is changed in a command is said where it is changed: ports, since others run beside us, and how much is measured.
 """
 
 import json
@@ -63,9 +63,9 @@ class Node:
         return self.process.log.read_text()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def node(clone: Clone) -> Iterator[Node]:
-    """`make run` with ports of our own, and stopped by Ctrl-C."""
+    """`make run` with ports of our own, and stopped by Ctrl-C; before all else, as it is README's first command."""
     (command,) = commands_of("test_make_run_installs_compiles_and_serves")
     listen, metrics = free_ports(2)
     flags = f"--listen 127.0.0.1:{listen} --metrics 127.0.0.1:{metrics}"
