@@ -22,10 +22,12 @@ PEERS: Final[Mapping[str, Callable[[Path], Report]]] = {
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_whole_suite_passes(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_suite_passes(
+    peer: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GROUPKEEPER_TEST_TARGET", "gateway")
     try:
-        report = PEERS[peer](tmp_path)
+        report = PEERS[peer](tmp_path_factory.mktemp("peer"))  # short: sockets are below it
     except UnavailableError as error:
         skip_or_fail(f"{peer}: {error}")
 
