@@ -38,9 +38,8 @@ class Kept:
         """
         self._bytes_max = bytes_max
         self._closed = closed
-        self._by_keeper: dict[
-            Keeper, int
-        ] = {}  # those come first who have kept something for the longest time
+        self._by_keeper: dict[Keeper, int] = {}
+        """Those come first who have kept something for the longest time."""
         self.total_bytes = 0
 
     def keeps(self, keeper: Keeper, count: int) -> None:
