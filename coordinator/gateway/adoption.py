@@ -134,9 +134,8 @@ class Adoption:
         if group in self._given_back:  # what was heard of it may be older: it is asked about again
             self._given_back.discard(group)
             return
-        if (
-            outcome is Adopted.VACANT or len(group) > NAME_MAX
-        ):  # counts for these requests, and not for later ones
+        # Counts for these requests, and not for later ones.
+        if outcome is Adopted.VACANT or len(group) > NAME_MAX:
             return
         if error is ErrorCode.NONE:
             if len(self._known) >= KNOWN_MAX:

@@ -90,9 +90,8 @@ class Entrance:
         if self._names is not None:
             place, number = NAMES, self._config.sni_port
         if place not in self._listening:
-            if (
-                number and number in self.ports.values()
-            ):  # which the system would not refuse: all processes share them
+            # Which the system would not refuse, as all processes share them.
+            if number and number in self.ports.values():
                 raise OSError(errno.EADDRINUSE, f"port {number} is that of another node")
             sock = self._machine.bind_shared(Address(self._config.bind_host, number))
             accept = partial(self._accepted, None if place == NAMES else self._port(place))

@@ -19,6 +19,8 @@ from coordinator.gateway.rules.rule import (
 from protocol.hot.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -30,6 +32,7 @@ from protocol.names import Offset
 from protocol.value import replaced
 
 T = TypeVar("T", OffsetFetchResponse, OffsetFetchResponseGroup)
+Topic = TypeVar("Topic", OffsetFetchRequestTopic, OffsetFetchRequestTopics)
 
 GROUPS_FROM: Final = 8
 """It asks for several groups."""
@@ -131,8 +134,7 @@ def _refused_topics(request: OffsetFetchRequest, version: int, may: May) -> list
                 for index in topic.partition_indexes
             ],
         )
-        for topic in request.topics or ()
-        if not may(of_topic(Operation.DESCRIBE, topic, version))
+        for topic in _unseen(request.topics, version, may)
     ]
 
 
@@ -148,9 +150,13 @@ def _refused_topics_of(
                 for index in topic.partition_indexes
             ],
         )
-        for topic in group.topics or ()
-        if not may(of_topic(Operation.DESCRIBE, topic, version))
+        for topic in _unseen(group.topics, version, may)
     ]
+
+
+def _unseen(topics: Sequence[Topic] | None, version: int, may: May) -> list[Topic]:
+    """Those that may not be described."""
+    return [topic for topic in topics or () if not may(of_topic(Operation.DESCRIBE, topic, version))]
 
 
 def _answered(response: OffsetFetchResponse, version: int) -> Iterable[Answered]:
