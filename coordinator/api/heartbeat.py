@@ -16,6 +16,10 @@ from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Prolong a session; the answer says when the member must rejoin."""
+    if (
+        not request.group_id
+    ):  # before the group is looked up: "" can have offsets (GroupCoordinatorService.heartbeat)
+        return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)
     if not isinstance(kept, (KeptGroup, Absent)):
@@ -24,8 +28,7 @@ def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> Heartb
             return HeartbeatResponse(error_code=0)
         return HeartbeatResponse(error_code=kept)
     if isinstance(kept, Absent):
-        error = ErrorCode.UNKNOWN_MEMBER_ID if request.group_id else ErrorCode.INVALID_GROUP_ID
-        return HeartbeatResponse(error_code=error)
+        return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
     outcome = heartbeat(kept.classic, request, door.clock.mono_ms())
     return HeartbeatResponse(error_code=door.run(ctx, kept, outcome))
 

@@ -27,6 +27,9 @@ ORDINARY: Final = "ordinary"
 TIGHT: Final = "tight"
 """Short limits: sessions from a tenth of a second, three members a group, a first rebalance that waits; topics are
 not created by asking for them."""
+ALONE: Final = "alone"
+"""As `ORDINARY`, on a server of its own, where scenarios play one after the other: those whose group has an id that
+cannot have the scenario's prefix, the empty one. Each ends without that group."""
 
 
 @dataclass(frozen=True)

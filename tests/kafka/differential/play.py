@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Playing scenarios, many at a time: each has its own groups and connections, so they do not meet."""
+"""Playing scenarios, many at a time: each has its own groups and connections, so they do not meet.
+
+Those of `ALONE` share a group, and are played one after the other.
+"""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 from uuid import UUID
@@ -10,7 +13,7 @@ from uuid import UUID
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.errors import ErrorCode
-from tests.kafka.differential.catalogue import Scenario
+from tests.kafka.differential.catalogue import ALONE, Scenario
 from tests.kafka.differential.ordinary import TOPICS
 from tests.kafka.differential.script import Script, ServerUnderTest
 from tests.kafka.differential.wire import Wire, frame, request_body, request_header
@@ -37,9 +40,14 @@ def prepare(server: ServerUnderTest) -> None:
 def play_all(scenarios: Iterable[Scenario], servers: Mapping[str, ServerUnderTest]) -> dict[str, Transcript]:
     """Play each scenario on the server with its settings and return the transcripts by its name."""
     slow_first = sorted(scenarios, key=lambda scenario: not scenario.slow)
+    alone = [scenario for scenario in slow_first if scenario.settings == ALONE]
+    turns = [[scenario] for scenario in slow_first if scenario.settings != ALONE] + [alone]
+
+    def play_in_turn(turn: Sequence[Scenario]) -> list[tuple[str, Transcript]]:
+        return [(scenario.name, play(scenario, servers[scenario.settings])) for scenario in turn]
+
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        played = pool.map(lambda scenario: play(scenario, servers[scenario.settings]), slow_first)
-        return {scenario.name: transcript for scenario, transcript in zip(slow_first, played, strict=True)}
+        return dict(played for turn in pool.map(play_in_turn, turns) for played in turn)
 
 
 def play(scenario: Scenario, server: ServerUnderTest) -> Transcript:
@@ -84,7 +92,7 @@ def _wait_for_all_coordinators(server: ServerUnderTest) -> None:
 
     try:
         started = time.monotonic()
-        wait_until(coordinated, 60, what=lambda: f"all coordinators, for {time.monotonic() - started:.0f} s")
+        wait_until(coordinated, what=lambda: f"all coordinators, for {time.monotonic() - started:.0f} s")
     finally:
         wire.close()
 
@@ -104,6 +112,6 @@ def _wait_for_other_coordinators(server: ServerUnderTest) -> None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE not in errors
 
     try:
-        wait_until(decided, 60, what="the coordinators of transactions and share groups")
+        wait_until(decided, what="the coordinators of transactions and share groups")
     finally:
         wire.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two servers, each with the two sets of settings that scenarios are played with."""
+"""The two servers, each once for every set of settings that scenarios are played with."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.differential.catalogue import ORDINARY, TIGHT
+from tests.kafka.differential.catalogue import ALONE, ORDINARY, TIGHT
 from tests.kafka.differential.play import prepare
 from tests.kafka.differential.script import ServerUnderTest
 from tests.support.service import Service
 
+_NO_DELAY: Final[Mapping[str, str | int]] = {"group.initial.rebalance.delay.ms": 0}
 SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
-    ORDINARY: {"group.initial.rebalance.delay.ms": 0},
+    ORDINARY: _NO_DELAY,
+    ALONE: _NO_DELAY,
     TIGHT: {
         "group.initial.rebalance.delay.ms": 1_000,
         "group.min.session.timeout.ms": 100,

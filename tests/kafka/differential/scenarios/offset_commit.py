@@ -261,22 +261,3 @@ def offsets_stay_while_members_come_and_go(s: Script) -> None:
     group.outsider.fetch_offsets()
     group.outsider.commit(topics=[commit_topic(s, "apples", (0, 9))])
     group.outsider.fetch_offsets()
-
-
-@scenario()
-def the_group_with_the_empty_id(s: Script) -> None:
-    """No other scenario may bring this group into being, or delete it."""
-    a = s.connect()
-    for api in (a.heartbeat, a.join, a.sync, a.leave, a.delete_offsets):
-        api(group_id="")
-    a.describe(groups=[""])
-    a.delete_groups(groups_names=["", ""])
-    a.commit(group_id="")
-    a.fetch_offsets(groups=[fetch_group("", None)])
-    a.describe(groups=[""])
-    a.delete_offsets(group_id="")
-    a.delete_offsets(group_id="", topics=[])
-    a.delete_groups(groups_names=[""])
-    a.describe(groups=[""])
-    a.fetch_offsets(groups=[fetch_group("", None)])
-    a.commit(group_id="", generation_id_or_member_epoch=0)
