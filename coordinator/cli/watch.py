@@ -1,32 +1,76 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--watch: what a command shows, again and again."""
+"""--watch: run a command's display repeatedly until Ctrl-C."""
 
 import io
+import select
+import signal
+import socket
 import sys
-import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from types import FrameType
+from typing import Final
 
 from rich.console import Console
 
 from coordinator.cli.errors import CommandError, say
 
+Wait = Callable[[float], bool]
+"""Waits at most this many seconds; True once the user has pressed Ctrl-C."""
 
-def repeatedly(
-    show: Callable[[], None], every_s: float | None, *, pause: Callable[[float], None] = time.sleep
-) -> None:
-    """Call `show` once, or every so many seconds until Ctrl-C, on a clean screen where there is one.
 
-    What is there stays until the next is whole, as a cluster may take its time to answer. What fails then is said, and
-    tried again: who watches wants to see the end of a restart, too.
+def repeatedly(show: Callable[[], None], every_s: float | None, *, wait: Wait | None = None) -> None:
+    """Call `show` once if `every_s` is None, else every `every_s` seconds until Ctrl-C, clearing a terminal in between.
+
+    The previous page stays on the screen until the next one is complete, since a cluster may be slow to respond. A
+    CommandError is printed and `show` is called again after the wait, so that an operator can watch a restart. The
+    first Ctrl-C ends the watching after the call of `show` that runs, a second one ends the process at once. Call this
+    from the main thread unless `wait` is given.
     """
     if every_s is None:
         show()
-        return
-    with suppress(KeyboardInterrupt):
-        while True:
-            _once(show)
-            pause(every_s)
+    elif wait is not None:
+        _show_until(show, every_s, wait)
+    else:
+        with _ctrl_c() as wait_or_ctrl_c:
+            _show_until(show, every_s, wait_or_ctrl_c)
+
+
+def _show_until(show: Callable[[], None], every_s: float, wait: Wait) -> None:
+    _once(show)
+    while not wait(every_s):
+        _once(show)
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[Wait]:
+    """Record Ctrl-C instead of raising KeyboardInterrupt, which is lost where Python discards exceptions (`__del__`).
+
+    The handler writes to a socket: setting a threading.Event could deadlock with the wait that it interrupts.
+    """
+    received, sent = socket.socketpair()
+    sent.setblocking(False)
+    pressed = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        if pressed:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        pressed = True
+        sent.send(b"\0")
+
+    def wait(seconds: float) -> bool:
+        select.select([received], [], [], seconds)
+        return pressed
+
+    before: Final = signal.signal(signal.SIGINT, handle)
+    try:
+        yield wait
+    finally:
+        signal.signal(signal.SIGINT, before)
+        received.close()
+        sent.close()
 
 
 def _once(show: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -156,11 +157,12 @@ def completed(*words: str) -> list[str]:
         "COMP_CWORD": str(len(words)),
     }
     ran = subprocess.run(
-        installed(), capture_output=True, text=True, env=environment(given), timeout=60, check=False
+        installed(), capture_output=True, text=True, env=environment(given), timeout=120, check=False
     )
     return ran.stdout.split()
 
 
+@pytest.mark.process
 def test_commands_and_flags_are_completed() -> None:
     assert completed("groups", "re") == ["remove-members", "reset"]
     assert completed("topics", "create", "--part") == ["--partitions"]
@@ -187,10 +189,11 @@ def on_a_terminal(*arguments: str, columns: int) -> str:
         except OSError:  # the end of a terminal
             pass
         os.close(ours)
-        assert running.wait(60) == 0
+        assert running.wait(120) == 0
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
 
 
+@pytest.mark.process
 def test_on_a_narrow_terminal_nothing_is_cut(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed((LONG, "Stable"), ("b", "Empty"))
     arguments = ("groups", "list", "--bootstrap", node.bootstrap)
@@ -205,6 +208,7 @@ def test_on_a_narrow_terminal_nothing_is_cut(node: FakeNode) -> None:
     assert wide[1].startswith(LONG)
 
 
+@pytest.mark.process
 def test_one_enormous_name_leaves_the_table_of_the_others_as_it_is(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(
         ("a", "Stable"), ("x" * 30_000, "Empty"), ("z", "Empty")
@@ -228,6 +232,7 @@ def test_one_enormous_name_makes_no_other_line_of_a_pipe_long(node: FakeNode, gr
     assert sorted(map(len, lines))[2] < 200 < len(lines[2])
 
 
+@pytest.mark.process
 def test_every_value_of_a_description_is_on_a_line_of_its_own_where_it_is_narrow(node: FakeNode) -> None:
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[member(LONG, {"orders": [0, 1]})])
     node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed(orders={0: 50})
@@ -255,12 +260,11 @@ def test_watching_shows_it_again_after_each_pause_and_goes_on_after_errors(
             raise CommandError("not now")
         typer.echo(f"shown {len(pauses)}")
 
-    def pause(seconds: float) -> None:
+    def wait(seconds: float) -> bool:
         pauses.append(seconds)
-        if len(pauses) == 3:
-            raise KeyboardInterrupt
+        return len(pauses) == 3
 
-    repeatedly(show, 2.5, pause=pause)
+    repeatedly(show, 2.5, wait=wait)
     assert pauses == [2.5, 2.5, 2.5]
     assert capsys.readouterr() == ("shown 0\nshown 2\n", "groupkeeper: not now\n")
 
@@ -273,11 +277,7 @@ def test_what_is_watched_stays_until_the_next_is_whole(capsys: pytest.CaptureFix
         there.append(capsys.readouterr().out)
         typer.echo("second half")
 
-    def pause(seconds: float) -> None:
-        if len(there) == 2:
-            raise KeyboardInterrupt
-
-    repeatedly(show, 1.0, pause=pause)
+    repeatedly(show, 1.0, wait=lambda _: len(there) == 2)
     assert there == ["", "first half\nsecond half\n"]
 
 
@@ -293,12 +293,59 @@ def test_what_is_not_watched_is_shown_once_and_fails_as_it_is() -> None:
         repeatedly(fail, None)
 
 
+@pytest.mark.process
 def test_watching_ends_with_ctrl_c(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_GROUPS] = lambda *_: listed(("g", "Empty"))
     command = [*installed(), "groups", "list", "--watch", "0.1", "--bootstrap", node.bootstrap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment({})) as running:
-        wait_until(lambda: node.count(ApiKey.LIST_GROUPS) >= 3, 60.0, what="three looks")
+        wait_until(lambda: node.count(ApiKey.LIST_GROUPS) >= 3, what="three looks")
         running.send_signal(signal.SIGINT)
-        output, _ = running.communicate(timeout=60)
+        output, _ = running.communicate(timeout=120)
     assert running.returncode == 0
     assert output.count("GROUP") >= 2
+
+
+def test_ctrl_c_that_python_would_lose_ends_the_watching() -> None:
+    """A KeyboardInterrupt that is raised in a destructor is printed and forgotten."""
+
+    class PressesCtrlC:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    shown: list[int] = []
+
+    def show() -> None:
+        assert len(shown) < 3, "Ctrl-C was lost"
+        shown.append(1)
+        del [PressesCtrlC()][0]
+
+    before = signal.getsignal(signal.SIGINT)
+    repeatedly(show, 0.001)
+    assert len(shown) == 1
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.process
+def test_a_second_ctrl_c_ends_a_command_that_waits_for_a_cluster(node: FakeNode) -> None:
+    asked, answering = threading.Event(), threading.Event()
+
+    def wait(*_: object) -> None:
+        asked.set()
+        answering.wait()
+
+    node.answers[ApiKey.LIST_GROUPS] = wait
+    command = [*installed(), "groups", "list", "--watch", "60", "--bootstrap", node.bootstrap]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment({})) as running:
+            asked.wait()
+
+            def has_ended() -> (
+                bool
+            ):  # two signals that come at once are one, so it is sent until it was seen twice
+                running.send_signal(signal.SIGINT)
+                return running.poll() is not None
+
+            wait_until(has_ended, what="the end of the command")
+        assert running.returncode == -signal.SIGINT
+    finally:
+        answering.set()
