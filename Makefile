@@ -23,7 +23,7 @@ OURS := --no-deps --no-build-isolation --force-reinstall .
 CHECKED = hatch_build.py docs/site_hooks.py $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help audit-package install install-audit install-dev run test simulate golden lint format demo bench docs lock clean
+.PHONY: help audit-package install install-audit install-dev run test-quick test test-all explore simulate golden lint format demo bench docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,8 +76,24 @@ run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9
 	@exec $(BIN)/groupkeeper serve --data-dir data $(ARGS)
 
 # JOBS processes share the files, since what a file's fixtures start should start once; tests/conftest.py orders them.
-test: $(DEV_STAMP) ## run the whole test suite (choose: ARGS="tests/config -k environment"; side by side: JOBS=2)
-	$(BIN)/python -m pytest $(if $(JOBS),-n $(JOBS) --dist loadfile --no-loadscope-reorder) $(ARGS)
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+# tests.verdict runs pytest, and then up to three failed tests once more.
+RUNNER ?= pytest
+TESTS = $(BIN)/python -m $(RUNNER) $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
+
+test-quick: $(DEV_STAMP) ## the tests that need nothing but their own process (choose: ARGS="tests/config -k environment")
+	$(TESTS) -m quick $(ARGS)
+
+test: $(DEV_STAMP) ## those, and one short pass through each real component (needs Java 17, Maven and Chromium)
+	$(TESTS) -m "quick or gate" --durations=10 $(ARGS)
+
+test-all: RUNNER = tests.verdict
+test-all: $(DEV_STAMP) ## every test (a part: ARGS="tests/workers"); skips what lacks a tool, with CI_ALL=1 fails it
+	CI=$(CI_ALL) HYPOTHESIS_PROFILE=all $(TESTS) --durations=25 $(ARGS)
+
+explore: $(DEV_STAMP) ## look for what no test knows yet: fresh examples, orders and seeds (SECONDS=600), printed where they fail
+	HYPOTHESIS_PROFILE=explore $(TESTS) -p randomly -m quick $(ARGS)
+	$(BIN)/python -m tests.explore --seconds $(or $(SECONDS),600)
 
 simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1; SHARE=0/8)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \

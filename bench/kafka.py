@@ -9,7 +9,8 @@ from typing import Final
 
 from bench.cluster import Address
 from bench.maven import Missing, locate_jars
-from bench.servers import HOST, REPOSITORY, NotStarted, Server, free_ports
+from bench.ports import HOST, free_ports
+from bench.servers import REPOSITORY, NotStarted, Server
 
 KAFKA_VERSION: Final = "4.3.0"
 POM: Final = REPOSITORY / "tests" / "kafka" / "pom.xml"  # names the jars for the tests and for us
@@ -61,7 +62,7 @@ class Kafka(Server):
         super().__init__(name, work)
         self._also = dict(also or {})
         self._classpath = kafka_classpath()
-        self._controller = Address(HOST, free_ports(1, beside=self.address.port)[0])
+        self._controller = Address(HOST, free_ports(1)[0])
         self._settings = dict(settings or {})
         self._properties = work / "server.properties"
 

@@ -3,7 +3,6 @@
 
 import contextlib
 import os
-import random
 import shutil
 import signal
 import socket
@@ -19,12 +18,10 @@ from typing import Final, NamedTuple, Self
 from bench import wire
 from bench.cluster import Address, Peer
 from bench.installed import groupkeeper
+from bench.ports import HOST, free_ports
 from bench.wire import BadReply
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
-HOST: Final = "127.0.0.1"
-PORTS: Final = range(15_000, 32_000)
-"""Below those of outgoing connections: no client can take a server's port while it restarts."""
 POLL_EVERY_S: Final = 0.002
 START_TIMEOUT_S: Final = 90.0
 STOP_TIMEOUT_S: Final = 30.0
@@ -160,7 +157,7 @@ class Groupkeeper(Server):
 
     def __init__(self, name: str, work: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(name, work)
-        self.metrics = Address(HOST, free_ports(1, beside=self.address.port)[0])
+        self.metrics = Address(HOST, free_ports(1)[0])
         # Groups of one member would each wait for others; Kafka is measured without that wait as well.
         self.settings = {"group.initial.rebalance.delay.ms": "0", **(settings or {})}
 
@@ -183,15 +180,3 @@ def tied_to_us(command: list[str]) -> list[str]:
     """The command so that the kernel ends it when we die, where setpriv (Linux) can arrange that."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "KILL", *command] if setpriv else command
-
-
-def free_ports(count: int, beside: int | None = None, among: range = PORTS) -> list[int]:
-    """Ports of the loopback address that nothing listens on now, none of them `beside`."""
-    free: list[int] = []
-    candidates = iter(random.SystemRandom().sample(among, k=1_000))
-    while len(free) < count:
-        port = next(candidates)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind((HOST, port))
-            free += [port] if port != beside else []
-    return free

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for all tests: how hard hypothesis tries, and a real Kafka for those that ask for one."""
+"""What holds for all tests: their tiers, how hard hypothesis tries, and a real Kafka for those that ask for one."""
 
 import asyncio
 import os
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import hypothesis
 import pytest
@@ -15,30 +17,79 @@ from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
 from tests.support.idle import IdleLoop
 from tests.support.log_lines import LogLines, captured
+from tests.tiers import NEEDS, Guard, set_tier
+from tests.verdict import NODE_ID
 
 __all__ = ["kafka_broker"]  # here, so that all tests of a run share one broker
 
-IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+hypothesis.settings.register_profile("gate", max_examples=30, derandomize=True, deadline=None)
+hypothesis.settings.register_profile("all", max_examples=200, derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", max_examples=1_000, deadline=None, print_blob=True)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
-hypothesis.settings.register_profile("dev", max_examples=30, derandomize=True, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)
-hypothesis.settings.register_profile("soak", max_examples=5_000, deadline=None, print_blob=True)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if IN_CI else "dev"))
+RANDOM_SEED = 1
+"""Of `random` at the beginning of each test; pytest-randomly, which only `make explore` loads, chooses its own."""
 
-
-@pytest.hookimpl(trylast=True)  # after they were put in random order
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where processes share the files, those with long tests come first: the last ones then end together."""
-    if not hasattr(config, "workerinput"):
-        return
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
-    items.sort(key=lambda item: -slow[item.path])
+GUARD = Guard()
+GUARD.install()
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip `kafka` tests where Java 17 or Maven is missing, with the reason; fail them if that is in CI."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers of the tiers."""
+    for need, meaning in NEEDS.items():
+        config.addinivalue_line("markers", f"{need}: {meaning}")
+    config.addinivalue_line("markers", "quick: needs nothing but its own process; set by tests/tiers.py")
+    config.addinivalue_line("markers", "gate: `make test` runs it although it is not quick")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Set the tiers before pytest chooses by them.
+
+    Afterwards, where processes share the files, put those with long tests first: the last ones then end together.
+    """
+    for item in items:
+        set_tier(item)
+        item.user_properties.append((NODE_ID, item.nodeid))
+    yield
+    if hasattr(config, "workerinput"):
+        slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
+        items.sort(key=lambda item: -slow[item.path])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Begin each test with the same `random`."""
+    if not item.config.pluginmanager.hasplugin("randomly"):
+        random.seed(RANDOM_SEED)
+    return (yield)
+
+
+def _guarded(item: pytest.Item) -> AbstractContextManager[None]:
+    return GUARD.guarding() if item.get_closest_marker("quick") is not None else nullcontext()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Guard a quick test."""
+    with _guarded(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Guard the end of a quick test's fixtures."""
+    with _guarded(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    """Guard a quick test's fixtures; skip `kafka` tests where Java 17 or Maven is missing, or fail them in CI."""
     if item.get_closest_marker("kafka") is not None:
         require_kafka_classpath()
+    with _guarded(item):
+        return (yield)
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest
 
-from tests.support.ports import free_ports
+from bench.ports import free_ports
 from tests.support.processes import ServerProcess, environment
 from tests.support.raw import RawConnection
 from tests.support.waiting import wait_until
@@ -147,7 +147,7 @@ def _accepts(port: int) -> bool:
 
 def ask(port: int, frame: bytes) -> bytes:
     """The answer to one request, without its length."""
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(struct.pack(">i", len(frame)) + frame)
         with connection.makefile("rb") as answer:
             return answer.read(*struct.unpack(">i", answer.read(4)))

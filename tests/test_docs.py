@@ -18,11 +18,11 @@ from typer import core
 
 import audit.cli
 from bench.installed import groupkeeper
+from bench.ports import free_port_run
 from coordinator.cli.main import app
 from coordinator.config import Settings
 from tests.kafka.broker import KafkaBroker
 from tests.support.pages import ROOT, blocks, commands, is_test, without_blocks
-from tests.support.ports import free_port_run
 from tests.support.processes import ServerProcess, environment
 from tests.support.waiting import wait_until
 from tests.workers.fronting import SERVING
@@ -211,7 +211,7 @@ def test_the_ten_lines_make_a_gateway(tmp_path: Path) -> None:
             )
             gateway.assert_running()
             consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "orders"})
-            brokers = consumer.list_topics(timeout=60).brokers
+            brokers = consumer.list_topics(timeout=120).brokers
             assert {(id_, each.host, each.port) for id_, each in brokers.items()} == {
                 (1_000_001, "localhost", port),
                 (1_000_002, "localhost", port + 1),

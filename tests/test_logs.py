@@ -154,6 +154,7 @@ def test_a_stream_that_fails_does_not_reach_who_logs() -> None:
     logs.get_logger("a").error("lost")
 
 
+@pytest.mark.process
 def test_importing_the_logs_does_not_import_rich() -> None:
     code = "import sys, coordinator.telemetry.logs; assert 'rich' not in sys.modules; import rich.table"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -267,6 +268,7 @@ def test_a_reader_that_does_not_read_stops_nobody() -> None:
     os.close(reading)
 
 
+@pytest.mark.process
 def test_a_node_serves_and_stops_though_nobody_reads_its_log(tmp_path: Path) -> None:
     """Its standard error is a pipe that is full from the start."""
     reading, writing = os.pipe()
@@ -280,17 +282,18 @@ def test_a_node_serves_and_stops_though_nobody_reads_its_log(tmp_path: Path) -> 
         service.command(), stdout=subprocess.DEVNULL, stderr=writing, env=environment()
     ) as process:
         try:
-            wait_until(lambda: service.http_status("/ready") == 200, 30, what="the node to serve")
+            wait_until(lambda: service.http_status("/ready") == 200, what="the node to serve")
             create_topic(service.bootstrap, "t", 1)
             commit_offsets(service.bootstrap, "g", "t", {0: 7})
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
         finally:
             process.kill()
             os.close(writing)
             os.close(reading)
 
 
+@pytest.mark.process
 def test_the_end_of_a_process_writes_what_is_queued() -> None:
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True)\n"
@@ -303,6 +306,7 @@ def test_the_end_of_a_process_writes_what_is_queued() -> None:
     assert lines[-1]["event"] == "50 more like this"
 
 
+@pytest.mark.process
 def test_why_a_start_failed_is_the_last_line() -> None:
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True)\n"
@@ -315,6 +319,7 @@ def test_why_a_start_failed_is_the_last_line() -> None:
     assert lines[-1] == "groupkeeper: no such address"
 
 
+@pytest.mark.process
 def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None:
     code = (
         "from coordinator.telemetry import logs; logs.configure('json', queued=True); logs.DRAIN_S\n"
@@ -325,4 +330,4 @@ def test_the_end_of_a_process_does_not_wait_for_a_reader_that_is_stuck() -> None
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.read() == "True\n"
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0

@@ -14,9 +14,9 @@ import pytest
 from kafka.protocol.consumer.group import JoinGroupRequest, SyncGroupRequest
 
 from bench.installed import PACKAGES
+from bench.ports import free_ports
 from coordinator.version import __version__
 from tests.support.missing import skip_or_fail
-from tests.support.ports import free_ports
 from tests.support.processes import REPOSITORY, ServerProcess, environment
 from tests.support.raw import RawConnection, commit_offsets, create_topic, fetch_offsets, heartbeat
 
@@ -117,7 +117,7 @@ class Host:
             text=True,
             check=False,
             env=environment({"PATH": path}),
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 

@@ -16,10 +16,10 @@ from confluent_kafka.admin import AdminClient
 
 from bench import figures
 from bench.installed import groupkeeper
+from bench.ports import BROKERS, free_ports
 from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
 from tests.support.pages import blocks, commands, is_test, named_commands
-from tests.support.ports import free_ports
 from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
@@ -103,7 +103,7 @@ def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
             what=lambda: f"make run to serve:\n{output.read_text()}",
         )
         os.killpg(running.pid, signal.SIGINT)
-        running.wait(30)  # what make itself exits with, when it is interrupted, is its own affair
+        running.wait(120)  # what make itself exits with, when it is interrupted, is its own affair
         assert '"event":"stopped"' in output.read_text()
     finally:
         if running.poll() is None:
@@ -121,7 +121,7 @@ def printed(service: Service) -> str:
             [sys.executable, "-c", code.replace(ADDRESS, service.bootstrap)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=True,
         )
     return ran.stdout
@@ -136,7 +136,7 @@ def test_the_code_commits_and_the_commands_show_it(service: Service, printed: st
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=True,
         ).stdout
         for arguments in (("groups", "list"), ("groups", "describe", "orders"), tuple(RESET.split()))
@@ -150,7 +150,8 @@ def test_the_code_commits_and_the_commands_show_it(service: Service, printed: st
 @pytest.mark.slow
 def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
     broker = KafkaBroker(tmp_path / "kafka")
-    port, metrics, of_broker = sorted(free_ports(3))  # none of ours is among the 1,000 ports of brokers
+    port, metrics = free_ports(2)
+    (of_broker,) = free_ports(1, BROKERS)
     places = {"127.0.0.1:9093": f"127.0.0.1:{port}", "gateway-data": str(tmp_path / "data")}
     words = [places.get(word, word).replace(ADDRESS, broker.bootstrap) for word in GATEWAY.split()[1:]]
     environment = {
@@ -160,18 +161,18 @@ def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
     }
     try:
         broker.start()
-        AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=30)
+        AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=120)
         with (tmp_path / "output").open("wb") as output:
             running = subprocess.Popen(
                 [*groupkeeper(), *words], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, env=environment
             )
         try:
             admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-            brokers = admin.list_topics(timeout=60).brokers.values()
+            brokers = admin.list_topics(timeout=120).brokers.values()
             assert {of_broker, port} == {each.port for each in brokers}
         finally:
             running.terminate()
-            assert running.wait(30) == 0, (tmp_path / "output").read_text()
+            assert running.wait(120) == 0, (tmp_path / "output").read_text()
     finally:
         broker.close()
 

@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.installed import groupkeeper
+from bench.ports import free_ports
 from tests.kafka.broker import KafkaBroker
-from tests.support.ports import free_ports
 from tests.support.service import Service, serving
 
 PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")

@@ -30,6 +30,7 @@ def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
     return run(sys.executable, "-c", code, "--no-cache", cwd=tree, PYTHONPATH=str(tree), COLUMNS="300")
 
 
+@pytest.mark.process
 def test_the_import_rules_hold() -> None:
     result = lint_imports(ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -109,6 +110,7 @@ def test_every_import_rule_is_broken_once() -> None:
     assert [name for name in names if not any(name.startswith(rule) for _, rule in PLANTED)] == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("added", "rule"), PLANTED)
 def test_an_import_that_breaks_a_rule_is_found(tmp_path: Path, added: dict[str, str], rule: str) -> None:
     for package in PACKAGES:

@@ -9,6 +9,8 @@ import pytest
 
 from bench.installed import ROOT
 
+pytestmark = pytest.mark.process
+
 
 def chosen(path: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PATH": path}

@@ -21,7 +21,8 @@ from typing import Final
 from bench.attack.frames import raw, request
 from bench.attack.node import connect, read_frame
 from bench.cluster import Address
-from bench.servers import HOST, REPOSITORY, Groupkeeper
+from bench.ports import HOST
+from bench.servers import REPOSITORY, Groupkeeper
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.names import GroupId, Offset

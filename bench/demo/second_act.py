@@ -19,7 +19,8 @@ from bench.demo.group import Broken
 from bench.demo.screen import Screen
 from bench.installed import groupkeeper
 from bench.kafka import Kafka, KafkaUnavailable
-from bench.servers import Groupkeeper, NotStarted, free_ports
+from bench.ports import BROKERS, free_ports
+from bench.servers import Groupkeeper, NotStarted
 
 TOPIC: Final = "invoices"
 GROUP: Final = "accounting"
@@ -52,7 +53,7 @@ def play(work: Path, screen: Screen) -> int:
 
 
 def _gateway(work: Path, broker: Address) -> Groupkeeper:
-    base = free_ports(1)[0] - BROKER_ID
+    base = free_ports(1, BROKERS)[0] - BROKER_ID
     settings = {"upstream.bootstrap.servers": str(broker), "gateway.port.base": str(base)}
     return Groupkeeper("groupkeeper", work / "front", settings)
 

@@ -12,15 +12,14 @@ from typing import Final, NamedTuple
 
 from bench.cluster import Address, Unprepared
 from bench.kafka import Kafka
+from bench.ports import BROKERS, HOST, free_ports
 from bench.procstat import tree_cpu_s
-from bench.servers import HOST, Groupkeeper, free_ports, tied_to_us
+from bench.servers import Groupkeeper, tied_to_us
 
 DIRECTLY: Final = "directly"
 HAPROXY: Final = "haproxy"
 GROUPKEEPER: Final = "Groupkeeper"
 BROKER_ID: Final = 1
-BROKERS_AT: Final = range(10_000, 13_000)
-"""A gateway keeps a thousand ports for brokers, among which no other may be."""
 START_TIMEOUT_S: Final = 30.0
 MISSING: Final = "is not installed (Debian's package haproxy)"
 HAPROXY_CONFIG: Final = """\
@@ -95,7 +94,7 @@ def _gateway(work: Path, broker: Address) -> Iterator[Way]:
 
 def gateway_settings(broker: Address) -> tuple[dict[str, str], Address]:
     """The settings of a gateway, and where clients will find the broker."""
-    here = Address(HOST, free_ports(1, among=BROKERS_AT)[0])
+    here = Address(HOST, free_ports(1, BROKERS)[0])
     base = here.port - BROKER_ID
     return {"upstream.bootstrap.servers": str(broker), "gateway.port.base": str(base)}, here
 

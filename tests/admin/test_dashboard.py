@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Producer
 from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
+from bench.ports import free_ports
 from tests.kafka.broker import KafkaBroker
 from tests.support.missing import skip_or_fail
-from tests.support.ports import free_ports
 from tests.support.processes import REPOSITORY, ServerProcess
 from tests.support.raw import RawConnection, commit_offsets, create_topic, heartbeat, wait_for_coordinator
 from tests.support.service import Service, serving
@@ -64,7 +64,7 @@ class Prometheus:
         """The data of an answer of its HTTP API; raises AssertionError with its error."""
         url = f"http://{self._address}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
         try:
-            with urllib.request.urlopen(url, timeout=60) as answer:
+            with urllib.request.urlopen(url, timeout=120) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{arguments}: {error.read().decode()}") from error
@@ -72,7 +72,7 @@ class Prometheus:
     def is_up(self) -> bool:
         """Whether it has started and scraped the node."""
         try:
-            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=60):
+            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=120):
                 return bool(self.values(f'up{{job="{JOB}"}}'))
         except OSError:
             return False
@@ -162,7 +162,7 @@ def test_every_query_has_an_answer_under_load(service: Service, prometheus: Prom
                 del unanswered[name]
         return not unanswered
 
-    wait_until(answered, 60, what=lambda: f"answers to {unanswered}", interval_s=0.2)
+    wait_until(answered, what=lambda: f"answers to {unanswered}", interval_s=0.2)
 
 
 @pytest.mark.kafka
@@ -192,7 +192,7 @@ def test_every_query_of_a_gateway_has_an_answer(
                         del unanswered[name]
                 return not unanswered
 
-            wait_until(answered, 60, what=lambda: f"answers to {unanswered}", interval_s=0.2)
+            wait_until(answered, what=lambda: f"answers to {unanswered}", interval_s=0.2)
             (lag,) = (query for name, query in QUERIES.items() if name.startswith("Lag by group "))
             wait_until(lambda: prometheus.values(filled_in(lag)) == [4], what="the lag of 4 records")
             (up,) = (query for name, query in QUERIES.items() if name.startswith("Brokers that answer "))

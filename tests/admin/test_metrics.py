@@ -31,7 +31,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 def get(service: Service, path: str) -> tuple[int, str]:
     """Status and body of an HTTP GET."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}{path}", timeout=120) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -58,7 +58,7 @@ async def get(running: Running, path: str, accept: str = "*/*") -> tuple[int, st
     def ask() -> tuple[int, str, str]:
         request = urllib.request.Request(url, headers={"Accept": accept})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 return answer.status, answer.headers["Content-Type"], answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.headers["Content-Type"], error.read().decode()

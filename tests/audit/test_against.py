@@ -51,7 +51,7 @@ def groups_at_work(bootstrap: str) -> list[Consumer]:
     busy, idle, simple = (consumer(bootstrap, name) for name in ("busy", "idle", "simple"))
     for member in (busy, idle):
         member.subscribe(["work"])
-        wait_until(partial(has_assignment, member), 60, what=lambda: "an assignment")
+        wait_until(partial(has_assignment, member), what=lambda: "an assignment")
     for number, member in enumerate((busy, idle, simple)):
         places = [TopicPartition("work", part, 10 * number + part, f"é {part}") for part in range(PARTITIONS)]
         member.commit(offsets=places, asynchronous=False)
@@ -105,10 +105,10 @@ def check_while_commits_go_on(spark: SparkSession, bootstrap: str, log_dir: Path
     busy, simple = groups_at_work(bootstrap)
     try:
         with commits_going_on(busy) as count:
-            wait_until(lambda: count() > 10, 30, what=lambda: "commits")
+            wait_until(lambda: count() > 10, what=lambda: "commits")
             # a node writes what it has acknowledged to its journal first, to the partition's directory soon after
             wait_until(
-                lambda: any(log_dir.glob(f"{OFFSETS_TOPIC}-*")), 30, what=lambda: "a partition's directory"
+                lambda: any(log_dir.glob(f"{OFFSETS_TOPIC}-*")), what=lambda: "a partition's directory"
             )
             report = audited(spark, log_dir, out, bootstrap)
         assert told(report) == {}

@@ -56,6 +56,7 @@ def run(spark: SparkSession, log_dir: Path, out: Path, *more: str) -> int:
     )
 
 
+@pytest.mark.gate
 def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def fails_before_java(tmp_path: Path, *arguments: str) -> str:
     return line
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("address", "says"),
     [
@@ -151,6 +153,7 @@ def test_a_cluster_that_is_not_there_is_found_before_spark_starts(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.process
 def test_what_is_no_cluster_is_found_before_spark_starts(tmp_path: Path) -> None:
     class Http(BaseRequestHandler):
         def handle(self) -> None:
@@ -167,6 +170,7 @@ def test_what_is_no_cluster_is_found_before_spark_starts(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.process
 def test_a_place_that_cannot_be_written_is_found_before_spark_starts(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -174,6 +178,7 @@ def test_a_place_that_cannot_be_written_is_found_before_spark_starts(tmp_path: P
     assert line == f"groupkeeper: --out {file}/out: {file} is no directory"
 
 
+@pytest.mark.process
 def test_without_java_the_command_says_what_to_install(tmp_path: Path) -> None:
     done = command("--log-dirs", str(tmp_path), "--out", str(tmp_path / "out"), JAVA_HOME=str(tmp_path))
     assert done.returncode == cli.EXIT_FAILED
@@ -194,6 +199,7 @@ def test_without_spark_the_command_says_what_to_install(
     assert "pip install" not in said  # it is on no index
 
 
+@pytest.mark.process
 def test_the_commands_help_needs_no_spark() -> None:
     code = "import sys; sys.argv[1:] = ['audit', '--help']\nfrom coordinator.cli.main import main\n"
     code += "try: main()\nfinally: assert not {'pyspark', 'pyarrow', 'numpy'} & sys.modules.keys()"
@@ -293,6 +299,7 @@ def test_prometheus_reads_its_text_and_sees_every_check(hostile: Path) -> None:
     assert families["groupkeeper_audit_timestamp_seconds"].samples[0].value == NOW / 1000
 
 
+@pytest.mark.gate
 def test_a_browser_shows_the_page(hostile: Path, tmp_path: Path) -> None:
     for width in (1100, 390):
         picture = screenshot_of(hostile / "report.html", tmp_path / f"{width}.png", width)

@@ -64,6 +64,7 @@ def check(rows: list[dict[str, object]], acknowledged: int) -> None:
         assert len(offsets) >= 2 * (acknowledged + 1)
 
 
+@pytest.mark.process
 def test_a_node_that_writes_and_one_that_was_killed(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", WORK, str(tmp_path)]

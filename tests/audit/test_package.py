@@ -29,6 +29,7 @@ print([row for task in plan([sys.argv[3]]) for part in task for rows in read_par
 """
 
 
+@pytest.mark.process
 def test_an_executor_reads_a_log_with_what_is_in_them(tmp_path: Path) -> None:
     code, packed = write_package(tmp_path / "dist")
     assert code.name == CODE_ZIP

@@ -9,6 +9,8 @@ from bench.attack import cli, workers
 from bench.attack.frames import Size
 from bench.attack.scenarios import all_scenarios
 
+pytestmark = pytest.mark.process
+
 
 def test_an_attack_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["list_groups", "--groups", "20", "--topics", "5", "--connections", "1", "--seconds", "0.3"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_ports
 from bench.servers import REPOSITORY, Server
-from tests.support.ports import free_ports
 
 
 def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -32,6 +32,7 @@ def test_scenarios_print_a_table_and_write_json(server: Server, tmp_path: Path) 
     assert document["machine"].keys() >= {"date", "commit", "machine"}
 
 
+@pytest.mark.process
 def test_without_a_server_the_exit_status_is_3(tmp_path: Path) -> None:
     blocked = tmp_path / "a file"
     blocked.write_text("")
@@ -41,6 +42,7 @@ def test_without_a_server_the_exit_status_is_3(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [blocked]
 
 
+@pytest.mark.process
 def test_where_nobody_listens_one_line_says_so_at_once() -> None:
     (port,) = free_ports(1)
     done = bench("heartbeat", "--bootstrap", f"127.0.0.1:{port}")
@@ -49,6 +51,7 @@ def test_where_nobody_listens_one_line_says_so_at_once() -> None:
     assert line.startswith(f"bench: no server at 127.0.0.1:{port} (Connection refused): start one")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
@@ -65,6 +68,7 @@ def test_flags_of_a_server_of_its_own_are_refused_for_one_that_runs(flags: list[
     assert "commit, heartbeat" in line
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "arguments",
     [

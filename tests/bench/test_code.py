@@ -7,6 +7,8 @@ import pytest
 
 from bench import code
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -13,7 +13,6 @@ from bench.dialect import Dialect, Topic, nobody
 from bench.filling import Filling, Stencil
 from bench.kafka import KAFKA_VERSION, POM
 from bench.scenarios import SHAPES, offsets_of, share_out
-from bench.servers import free_ports
 from bench.wire import BadReply
 
 ONE, OTHER = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
@@ -106,12 +105,6 @@ def test_an_address_needs_a_host_and_a_port(text: str) -> None:
 def test_addresses() -> None:
     assert Address.parse("[::1]:9092") == ("::1", 9092)
     assert str(Address.parse("host:1")) == "host:1"
-
-
-def test_free_ports_are_different() -> None:
-    ports = free_ports(50)
-    assert len(set(ports)) == 50
-    assert free_ports(1, beside=ports[0]) != [ports[0]]
 
 
 def test_kafka_is_the_one_that_the_tests_use() -> None:

@@ -41,6 +41,7 @@ def test_children_that_live_and_children_that_ended_count(family: tuple[int, int
     assert tree_rss_bytes(parent) > tree_rss_bytes(child) > 0
 
 
+@pytest.mark.process
 def test_a_process_that_is_gone_is_said_so() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()

@@ -167,7 +167,7 @@ def test_a_member_is_removed_and_joins_again(
                 members = raw.describe_group(bootstrap, group).members
                 return [each.member_id for each in members] not in ([], [member.member_id])
 
-            wait_until(is_back, 60.0, what=f"the member of {group} to join again")
+            wait_until(is_back, what=f"the member of {group} to join again")
 
 
 def test_members_that_are_not_there_are_named(

@@ -42,7 +42,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
         refused = run("--data-dir", str(service.data_dir))
         assert refused.returncode == 1
         assert "in use by process" in refused.stderr
-        connection = HTTPConnection("127.0.0.1", service.metrics_port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", service.metrics_port, timeout=120)
         for bad in ("", "?within_ms=-1", "?within_ms=x", "?within_ms=999999999999999999"):
             connection.request("GET", f"/groups/expiring{bad}")
             answer = connection.getresponse()
@@ -59,6 +59,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
         assert (unclean.returncode, "not stopped cleanly" in unclean.stderr) == (1, True)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -48,7 +48,7 @@ def forced(groupkeeper: Command, bootstrap: str, topic: str, settings: dict[str,
         with pytest.raises(KafkaException):
             consumer.commit(offsets=[TopicPartition(topic, 0, 100)], asynchronous=False)
         assert raw.fetch_offsets(bootstrap, group) == {(topic, 0): 5}
-        wait_until(lambda: starts_at(consumer, topic) == 5, 60.0, what=f"{group} to start at the new offset")
+        wait_until(lambda: starts_at(consumer, topic) == 5, what=f"{group} to start at the new offset")
 
 
 def starts_at(consumer: Consumer, topic: str) -> int | None:
@@ -56,7 +56,7 @@ def starts_at(consumer: Consumer, topic: str) -> int | None:
     consumer.poll(0.05)
     if len(consumer.assignment()) != PARTITIONS:
         return None
-    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=120)
     return int(committed.offset)
 
 

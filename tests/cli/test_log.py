@@ -23,6 +23,8 @@ from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic
 from tests.support.service import Service, serving, wait_until
 
+pytestmark = pytest.mark.process
+
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return groupkeeper("log", *arguments)
@@ -96,8 +98,8 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
         segment = service.data_dir / f"{OFFSETS_TOPIC}-{partition}" / f"{0:020}.log"
         overwrite(segment, 80, b"\xfe\xfe")
         service.launch()
-        wait_until(lambda: service.http_status("/ready") in (200, 503), 30, what=service.log_text)
-        wait_until(lambda: '"1":' in body(service) or '"0":' in body(service), 30, what=lambda: body(service))
+        wait_until(lambda: service.http_status("/ready") in (200, 503), what=service.log_text)
+        wait_until(lambda: '"1":' in body(service) or '"0":' in body(service), what=lambda: body(service))
         assert (service.http_status("/ready"), service.http_status("/ready?strict=1")) == (503, 503), (
             "one of two is not most of them"
         )
@@ -108,7 +110,7 @@ def test_groups_of_a_damaged_partition_are_said_to_be_missing(tmp_path: Path) ->
 
 def body(service: Service) -> str:
     """What has failed, as `/ready` says it."""
-    with closing(http.client.HTTPConnection("127.0.0.1", service.metrics_port, timeout=60)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", service.metrics_port, timeout=120)) as connection:
         connection.request("GET", "/ready")
         return json.dumps(json.loads(connection.getresponse().read())["partitions_failed"])
 

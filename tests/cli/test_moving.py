@@ -148,7 +148,7 @@ def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
     )
     try:
         consumer.subscribe(["t"])
-        wait_until(lambda: consumer.poll(0.2) or consumer.assignment(), 60.0, what="a member")
+        wait_until(lambda: consumer.poll(0.2) or consumer.assignment(), what="a member")
         consumer.commit(offsets=[ck.TopicPartition("t", 0, 2)], asynchronous=False)
         code, out, err = gateway.run("adopt", "--group", "live")
         assert code == 1

@@ -119,13 +119,16 @@ def shown_certificate(server: ssl.SSLContext, client: Security, host: str = "loc
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            with client.secure(socket.create_connection(listener.getsockname(), timeout=30), host) as secured:
+            with client.secure(
+                socket.create_connection(listener.getsockname(), timeout=120), host
+            ) as secured:
                 secured.recv(1)
         finally:
             thread.join()
     return names[0]
 
 
+@pytest.mark.process
 def test_our_certificate_is_shown_and_the_server_s_is_looked_at(tmp_path: Path) -> None:
     authority = TestAuthority(tmp_path)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(authority.certificate))

@@ -120,6 +120,7 @@ def test_metrics_prints_the_page_of_metrics(groupkeeper: Command) -> None:
     assert groupkeeper("metrics") == (0, page.read_text(), "")
 
 
+@pytest.mark.process
 def test_the_command_line_imports_little_before_the_node() -> None:
     code = "import sys, coordinator.cli.main; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -127,6 +128,7 @@ def test_the_command_line_imports_little_before_the_node() -> None:
     assert heavy.isdisjoint(loaded.split())
 
 
+@pytest.mark.process
 def test_a_reader_that_leaves_early_gets_no_traceback() -> None:
     command = [sys.executable, "-m", "coordinator.cli.main", "settings"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -127,7 +127,7 @@ class Member:
     def leave(self) -> None:
         """Close the client in good order and wait for the process to end."""
         self._send({"command": "leave"})
-        status = self._process.wait(30)
+        status = self._process.wait(120)
         self._reader.join(10)
         assert status == 0, f"{self} ended with {status}:\n{self.diagnosis()}"
         assert self.told("left"), f"{self} ended without closing its client:\n{self.diagnosis()}"
@@ -135,7 +135,7 @@ class Member:
     def kill9(self) -> None:
         """SIGKILL: no goodbye to the coordinator."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def freeze(self) -> None:
         """SIGSTOP: as a machine that hangs; no heartbeat leaves it."""

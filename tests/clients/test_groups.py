@@ -35,6 +35,7 @@ def test_survivors_share_what_a_killed_member_held_and_read_its_offsets(group: G
     assert second.committed(ALL) == expected
 
 
+@pytest.mark.gate
 def test_offsets_are_read_back_by_whoever_comes_after_all_have_left(group: Group) -> None:
     """Leaving hands partitions over at once: the session timeout of a minute would be too long to wait for."""
     first, second, third = (group.member(name) for name in ("first", "second", "third"))

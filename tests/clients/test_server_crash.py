@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members ride through the end of their coordinator: no rebalance, no offset lost."""
 
+import pytest
+
 from tests.clients.group import ALL, Groups
 from tests.support import raw
 from tests.support.target import Target
 
 
+@pytest.mark.gate
 def test_members_go_on_in_their_generation_when_the_coordinator_comes_back(
     groups: Groups, own_target: Target
 ) -> None:

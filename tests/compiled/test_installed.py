@@ -88,6 +88,8 @@ def test_no_compiled_struct_has_a_default_that_is_made() -> None:
     assert found == []
 
 
+@pytest.mark.gate
+@pytest.mark.process
 @pytest.mark.usefixtures("made_from_this_tree")
 def test_every_module_that_should_be_is_compiled(tmp_path: Path) -> None:
     said = subprocess.run(
@@ -116,6 +118,8 @@ for module in sys.argv[1:]:
 """
 
 
+@pytest.mark.gate
+@pytest.mark.process
 @pytest.mark.usefixtures("made_from_this_tree")
 def test_compiled_structs_are_what_their_source_says(tmp_path: Path) -> None:
     """Those without garbage collection: what is said beside a base is dropped, what a base passes on is not."""

@@ -55,7 +55,7 @@ def not_started(service: Service) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
         cwd=REPOSITORY,
         env=environment(),
     )
@@ -207,6 +207,7 @@ def test_a_node_where_nobody_commits_notices_that_its_files_are_gone(service: Se
     wait_until(lambda: "the journal was removed, or moved away" in service.log_text(), what="the log")
 
 
+@pytest.mark.process
 def test_the_lost_journal_of_one_of_several_nodes_stops_the_start(tmp_path: Path) -> None:
     with closing(Nodes(tmp_path, 2, {**QUIET})) as nodes:
         nodes.start()

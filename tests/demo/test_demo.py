@@ -101,6 +101,7 @@ def test_the_client_that_asks_is_answered_after_every_crash(tmp_path: Path) -> N
         assert group.committed() == {}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_demo_that_is_stopped_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
     if how == signal.SIGKILL and shutil.which("setpriv") is None:

@@ -98,7 +98,7 @@ class Application:
     def end(self) -> None:
         """Have it leave its group; returns when it has ended, and well."""
         self._over.touch()
-        wait_until(self._has_ended, 60, what=lambda: f"the end of {self.topic}:\n{self.said()}")
+        wait_until(self._has_ended, what=lambda: f"the end of {self.topic}:\n{self.said()}")
         assert self._process.exit_status == 0, self.said()
         self._has_left = True
         self._hear()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.ports import free_port_run
 from coordinator.config import Address
 from coordinator.gateway.book import OurNode
 from coordinator.gateway.config import GatewayConfig
@@ -22,7 +23,6 @@ from protocol.asking import decode_answer, encode_request
 from protocol.codecs import codec_for
 from protocol.headers import RequestHeader, decode_request_header, encode_response
 from tests.support.idle import idle
-from tests.support.ports import free_port_run
 
 BROKER_ID = 1
 OUR_ID = 1_000_001
@@ -126,7 +126,7 @@ class Accepting:
 
     async def peer(self) -> Peer:
         """The next that has connected."""
-        return await asyncio.wait_for(self._peers.get(), 60)
+        return await asyncio.wait_for(self._peers.get(), 120)
 
     def stop(self) -> None:
         """Close, with every connection, whatever was not sent yet."""

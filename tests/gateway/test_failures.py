@@ -151,4 +151,4 @@ def test_a_broker_that_replaces_another_is_found_through_its_own_port(
     port = three.broker_port(NEW)
     # A client need not have asked it, where others lead: so one asks it alone.
     admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-    assert admin.list_topics(timeout=30).brokers[NEW].port == port
+    assert admin.list_topics(timeout=120).brokers[NEW].port == port

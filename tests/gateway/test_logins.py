@@ -73,7 +73,7 @@ def test_a_client_logs_in_produces_and_consumes(secured: Whole, mechanism: str) 
             break
     assert values == list(range(20))
     consumer.commit(asynchronous=False)
-    (committed,) = consumer.committed([ck.TopicPartition(topic, 0)], timeout=30)
+    (committed,) = consumer.committed([ck.TopicPartition(topic, 0)], timeout=120)
     assert committed.offset == 20
     consumer.close()
 

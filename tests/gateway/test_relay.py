@@ -8,6 +8,7 @@ import weakref
 from pathlib import Path
 from struct import pack
 
+from bench.ports import free_port_run
 from coordinator.config import Address
 from coordinator.gateway.gateway import REASONS, Counts
 from coordinator.gateway.wire import BUFFER_BYTES
@@ -33,7 +34,6 @@ from tests.gateway.test_rewriting import frame_of
 from tests.partitions.running import eventually
 from tests.protocol.schemas import Values, sample
 from tests.support.log_lines import captured
-from tests.support.ports import free_port_run
 
 FETCH = FetchRequest(version=4, topics=[], forgotten_topics_data=[])
 HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=1, member_id=MemberId("m"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.ports import free_ports
 from coordinator.config import Address
 from coordinator.gateway.gateway import Gateway
 from coordinator.machine import real_machine
@@ -20,7 +21,6 @@ from tests.gateway.house import BROKER_ID, OUR_ID, House, Peer, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
 from tests.gateway.test_rewriting import frame_of
 from tests.protocol.schemas import sample
-from tests.support.ports import free_ports
 from tests.support.tls import TestAuthority
 
 PATTERN = "broker-{id}.kafka.example"

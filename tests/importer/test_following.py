@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from protocol.names import Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, META_FILE
@@ -13,6 +15,8 @@ from tests.support.command import groupkeeper
 from tests.support.raw import RawConnection, commit_offsets, create_topic, fetch_offsets
 from tests.support.reading import read_all
 from tests.support.service import serving
+
+pytestmark = pytest.mark.process
 
 PARTITIONS = 5
 GROUPS = [f"group-{number}" for number in range(12)]

@@ -25,6 +25,8 @@ from storage.settings import LogSettings
 from tests.storage.foreign import plain, transactional
 from tests.support.command import groupkeeper
 
+pytestmark = pytest.mark.process
+
 COUNT = 7
 GROUPS = [f"group-{number}" for number in range(40)]
 TOPIC_ID = bytes(range(16))

@@ -35,7 +35,7 @@ def consume(bootstrap: str, group: str, commits: dict[int, int]) -> set[int]:
         consumer.poll(0.1)
         return {one.partition for one in consumer.assignment()}
 
-    found = wait_until(assigned, 60, what="an assignment")
+    found = wait_until(assigned, what="an assignment")
     wanted = [ck.TopicPartition(TOPIC, index, offset) for index, offset in commits.items()]
     once_ready(partial(consumer.commit, offsets=wanted, asynchronous=False), "the member's commit")
     consumer.close()

@@ -141,7 +141,7 @@ def test_the_metrics_are_as_prometheus_likes_them(promtool: str, tmp_path: Path)
 
 
 def scraped(service: Service) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=120) as answer:
         return str(answer.read().decode())
 
 

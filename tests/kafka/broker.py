@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_ports
 from tests.kafka.jars import require_kafka_classpath
-from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 120.0
 # A short-lived broker: the quick compiler and collector cut its start from 5 s to 3.
 _JAVA = ["java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 _QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

@@ -27,8 +27,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from bench.ports import free_ports
 from tests.kafka.broker import KafkaNode, replicated
-from tests.support.ports import free_ports
 from tests.support.raw import metadata
 from tests.support.tls import TestAuthority
 from tests.support.waiting import wait_until
@@ -140,9 +140,7 @@ class KafkaCluster:
         with self.admin_of_kafka_python() as admin:
             moved = _replacing(admin.describe_topics(), old, new)
             admin.alter_partition_reassignments(moved)
-            wait_until(
-                lambda: not admin.list_partition_reassignments(), 60.0, what=f"partitions of {old} on {new}"
-            )
+            wait_until(lambda: not admin.list_partition_reassignments(), what=f"partitions of {old} on {new}")
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -191,7 +189,7 @@ class KafkaCluster:
 
     def metadata(self, node_id: int | None = None, topic: str | None = None) -> Any:
         """confluent-kafka's cluster metadata, as one broker (or any) has it."""
-        return self.admin(node_id).list_topics(topic, timeout=30)
+        return self.admin(node_id).list_topics(topic, timeout=120)
 
     def create_topic(
         self, name: str, partitions: int = 1, replicas: int | None = None, **config: str
@@ -234,7 +232,7 @@ class KafkaCluster:
             return len(parts) == partitions and all(part.leader_id in running for part in parts)
 
         for node_id in running:
-            wait_until(partial(led, node_id), 60.0, what=f"leaders of {name} at {node_id}")
+            wait_until(partial(led, node_id), what=f"leaders of {name} at {node_id}")
 
     def wait_until_in_sync(self) -> None:
         """Return once every partition has all of its copies in sync, so that any broker may be killed next.
@@ -250,7 +248,7 @@ class KafkaCluster:
             parts = [part for topic in topics for part in topic.partitions.values()]
             return all(set(part.isrs) == set(part.replicas) and part.leader >= 0 for part in parts)
 
-        wait_until(in_sync, 60.0, what="all copies to be in sync")
+        wait_until(in_sync, what="all copies to be in sync")
 
     def produce(self, topic: str, count: int, *, partition: int | None = None, first: int = 0) -> None:
         """Write `count` records and return once all are acknowledged: key and value are the record's number.

@@ -183,6 +183,7 @@ def test_groups_are_deleted_only_when_empty(java_shell: JavaShell, active: Group
     assert stored(idle, active) == {}
 
 
+@pytest.mark.gate
 def test_java_consumers_share_commit_leave_and_read_back(java_shell: JavaShell, active: Group) -> None:
     """KafkaConsumer with group.protocol=classic; java/Shell.java tells what it does."""
     group = f"java-{uuid.uuid4().hex[:12]}"

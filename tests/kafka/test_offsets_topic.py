@@ -61,7 +61,7 @@ class Console:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(120)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_the_offsets_formatter_shows_every_commit_in_its_order(
         for p in range(3)
     }
     expected[groups[0], 1].append(None)
-    wait_until(lambda: shown() == expected, 60, what=lambda: f"all commits to be shown: {shown()}")
+    wait_until(lambda: shown() == expected, what=lambda: f"all commits to be shown: {shown()}")
 
 
 def test_the_group_metadata_formatter_shows_what_describe_groups_says(
@@ -135,7 +135,7 @@ def test_the_group_metadata_formatter_shows_what_describe_groups_says(
             shown = {member["memberId"] for member in newest().get("members", ())}
             return shown == {member.member_id for member in described.members}
 
-        wait_until(shows_both, 60, what=lambda: f"both members to be shown: {newest()}")
+        wait_until(shows_both, what=lambda: f"both members to be shown: {newest()}")
         shown = newest()
         assert (shown["protocolType"], shown["protocol"]) == ("consumer", described.protocol_data)
         assert group.generation(shown["leader"]) == shown["generation"]

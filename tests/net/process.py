@@ -13,7 +13,7 @@ from protocol.errors import ErrorCode
 from tests.net import requests
 from tests.support.service import Service
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 class Peer:

@@ -12,6 +12,8 @@ from tests.net.process import Peer
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.process
+
 Start = Callable[..., Service]
 
 

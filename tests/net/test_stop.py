@@ -121,6 +121,7 @@ def test_a_second_signal_changes_nothing(service: Service) -> None:
     assert sum(left_behind(service)) == 1
 
 
+@pytest.mark.process
 def test_a_signal_at_the_very_end_changes_nothing_either(tmp_path: Path) -> None:
     """The event loop and its handlers are gone by then."""
     code = (
@@ -133,7 +134,7 @@ def test_a_signal_at_the_very_end_changes_nothing_either(tmp_path: Path) -> None
         "sys.exit(standalone.serve(settings, again))"
     ).replace("app.Path", "__import__('pathlib').Path")
     done = subprocess.run(  # noqa: PLW1510 - its status is what this is about
-        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, "stopped" in done.stdout + done.stderr) == (0, True), done.stderr
 
@@ -146,6 +147,7 @@ def test_sigint_and_sighup_stop_as_well(service: Service, number: signal.Signals
     assert sum(left_behind(service)) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("mode", ["interval", "os"])
 def test_modes_that_do_not_sync_are_whole_after_a_stop(tmp_path: Path, mode: str) -> None:
     with serving(tmp_path, {"offsets.topic.num.partitions": PARTITIONS, "log.flush": mode}) as service:
@@ -155,6 +157,7 @@ def test_modes_that_do_not_sync_are_whole_after_a_stop(tmp_path: Path, mode: str
         assert sum(left_behind(service)) == 100
 
 
+@pytest.mark.process
 def test_a_stop_while_it_starts(tmp_path: Path) -> None:
     service = Service(tmp_path, {"offsets.topic.num.partitions": PARTITIONS})
     try:

@@ -48,7 +48,7 @@ def wait_for_line(service: Service, event: str, **fields: Any) -> dict[str, Any]
 def test_a_client_of_tls_hears_an_alert_and_the_log_says_tls(service: Service) -> None:
     context = ssl.create_default_context()
     with (
-        socket.create_connection(("127.0.0.1", service.port), timeout=30) as plain,
+        socket.create_connection(("127.0.0.1", service.port), timeout=120) as plain,
         pytest.raises(ssl.SSLError, match=r"(?i)handshake.failure"),
     ):
         context.wrap_socket(plain, server_hostname="localhost")
@@ -57,7 +57,7 @@ def test_a_client_of_tls_hears_an_alert_and_the_log_says_tls(service: Service) -
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_client_of_http_hears_where_it_is(service: Service, method: str) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
     try:
         connection.request(method, "/metrics")
         answer = connection.getresponse()

@@ -36,7 +36,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 def metric(service: Service, name: str) -> float:
     """One sample without labels."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.metrics_port}/metrics", timeout=120) as answer:
         text = answer.read().decode()
     (value,) = [
         sample.value

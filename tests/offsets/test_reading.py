@@ -254,7 +254,7 @@ def test_who_reads_committed_data_gets_what_was_committed_before_an_open_transac
     every = Consumer(client, taken_over.bootstrap, [partition])
     try:
         committed = {("t", 0): 1, ("t", 1): 2, ("t", 2): 3}
-        wait_until(lambda: consumer.has({"g": committed}), 30, what="what was committed")
+        wait_until(lambda: consumer.has({"g": committed}), what="what was committed")
         wait_until(
             lambda: every.has({"g": {("t", 0): 100, ("t", 1): 2, ("t", 2): 3, ("t", 3): 200, ("t", 4): 300}}),
             30,

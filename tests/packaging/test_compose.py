@@ -85,6 +85,7 @@ def test_what_is_mounted_is_there_and_volumes_are_declared() -> None:
         assert named <= FILE["volumes"].keys()
 
 
+@pytest.mark.process
 def test_prometheus_takes_its_configuration_as_it_is_mounted(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:

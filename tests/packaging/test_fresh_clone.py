@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import pytest
 
 from bench.installed import ROOT
+from bench.ports import free_ports
 from tests.packaging.clone import Clone
 from tests.support.missing import require_compiler, skip_or_fail
 from tests.support.pages import blocks, commands
-from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 from tests.test_readme import ADDRESS, README, RUN_BY
@@ -155,7 +155,7 @@ def test_the_audit_is_installed_and_finds_nothing_wrong(clone: Clone, node: Node
 
 
 def test_make_test_runs_tests(clone: Clone, typed: list[str]) -> None:
-    """Those that CONTRIBUTING.md names as an example: the whole suite is what runs this."""
+    """A few: what all of them say is for `.ci/run`."""
     (command,) = typed
     assert " passed" in clone.run(f'{command} ARGS="tests/config -k environment"')
 

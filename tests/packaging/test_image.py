@@ -19,10 +19,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from audit.cli import parser
 from bench.installed import ROOT
+from bench.ports import free_ports
 from tests.packaging.clone import Clone
 from tests.packaging.image import Stage, copy_context, play, stages
 from tests.support.missing import require_compiler, skip_or_fail
-from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 

@@ -19,6 +19,8 @@ from bench.installed import PACKAGES, ROOT
 from hatch_build import chosen_modules
 from tests.support.missing import require_compiler
 
+pytestmark = pytest.mark.process
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HOOK = (ROOT / "hatch_build.py").read_text()
 COMPILER = """#!/bin/sh

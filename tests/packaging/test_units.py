@@ -11,12 +11,14 @@ from pathlib import Path
 from string import Template
 from urllib.request import urlopen
 
+import pytest
+
 from audit.cli import parser
 from bench.installed import ROOT, groupkeeper
+from bench.ports import free_ports
 from coordinator.config import Settings
 from tests.support.missing import skip_or_fail
 from tests.support.pages import commands
-from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
@@ -25,6 +27,7 @@ UNITS = ROOT / "deploy" / "systemd"
 CRON_JOB = ROOT / "deploy" / "kubernetes" / "audit-cronjob.yaml"
 
 
+@pytest.mark.process
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         skip_or_fail("systemd-analyze is not on the PATH")
@@ -58,6 +61,7 @@ def test_the_page_installs_what_the_unit_starts() -> None:
     assert f"{enable[-1]}.service" == source.name
 
 
+@pytest.mark.process
 def test_the_server_can_do_little_beside_its_work() -> None:
     """Systemd's own measure of what a process could do, 0 to 10; from 2.0 on (as a tenth here) it fails."""
     if shutil.which("systemd-analyze") is None:
@@ -68,6 +72,7 @@ def test_the_server_can_do_little_beside_its_work() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.process
 def test_the_server_runs_as_its_unit_starts_it(tmp_path: Path) -> None:
     """Its command line and environment file, with other places; a clean stop is an exit status of 0."""
     given = lines_of(UNITS / "groupkeeper.service")

@@ -21,7 +21,7 @@ from storage.cleaner.log_cleaner import Runner
 from tests.net import requests
 from tests.partitions.disk import READS, Disk
 
-GIVE_UP_S = 30.0
+GIVE_UP_S = 120.0
 TICK_S = 0.002
 PARTITIONS = 4
 

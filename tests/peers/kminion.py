@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from bench.ports import free_ports
 from coordinator.catalogue.configs import END_GROUP
 from tests.peers.fetching import UnavailableError, locked, require, run_command
 from tests.peers.outcome import Outcome, Report, Verdict
 from tests.support import raw
-from tests.support.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.target import Target, running_target
 from tests.support.waiting import wait_until

@@ -11,6 +11,7 @@ from protocol.codegen import __main__ as codegen
 from protocol.codegen.schema import UnknownSchema, Versions, load, snake_case
 
 
+@pytest.mark.process
 def test_the_checked_in_codecs_are_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "protocol.codegen", "--check"], capture_output=True, text=True, check=False

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("module", ["protocol", "protocol.hot", "protocol.codecs", "protocol.headers"])
 def test_importing_the_hot_part_does_not_import_kafka_python(module: str) -> None:

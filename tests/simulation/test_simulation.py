@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole nodes in simulation: seeds that failed once, some fixed ones, fresh ones, and that it finds planted bugs."""
+"""Whole nodes in simulation: seeds that failed once, some fixed ones, and that it finds planted bugs."""
 
 import asyncio
-import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,16 +17,22 @@ SEEDS = [
     for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
-FRESH_S = float(os.environ.get("SIMULATION_SECONDS", "20"))
 KEY = ("group", "topic", 0)
 
 
-@pytest.mark.parametrize("seed", [*SEEDS, 1, 2])
+def _with_mark(seed: int) -> Any:
+    """`make test` runs those that found something once, and the first two; `make explore` tries fresh ones."""
+    return pytest.param(seed, marks=pytest.mark.gate if seed in (*SEEDS, 1, 2) else pytest.mark.slow)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("seed", [_with_mark(seed) for seed in [*SEEDS, *range(1, 13)]])
 def test_a_seed(seed: int) -> None:
     done = simulate("--seed", seed, "--simulated", 120)
     assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("seed", "process"), [(3, "node/1"), (2, "worker-3")])
 def test_a_seed_decides_everything(seed: int, process: str) -> None:
     once, again = (simulate("--seed", seed, "--simulated", 60, "--trace").stdout for _ in range(2))
@@ -34,13 +40,6 @@ def test_a_seed_decides_everything(seed: int, process: str) -> None:
     assert process in once
     assert "asks" in once
     assert "disk: pwrite" in once
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(FRESH_S + 120)
-def test_fresh_seeds() -> None:
-    done = simulate("--seconds", FRESH_S)
-    assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-4_000:]
 
 
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
@@ -54,6 +53,7 @@ def test_each_mutant_is_in_one_share() -> None:
     assert {len(each) for each in shares} <= {len(mutants.MUTANTS) // 8, len(mutants.MUTANTS) // 8 + 1}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [("--share", "8/8"), ("--share", "3"), ("--mutants", "a typo")])
 def test_what_is_no_mutant_is_refused(arguments: tuple[str, ...]) -> None:
     done = simulate(*arguments)

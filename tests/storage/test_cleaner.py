@@ -402,6 +402,7 @@ def fill(manager: LogManager, count: int = 500) -> History:
     return history
 
 
+@pytest.mark.process
 def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     history = fill(manager)
@@ -416,6 +417,7 @@ def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
     assert names == {"log", "index", "timeindex", "metadata", "leader-epoch-checkpoint", "rolled-segments"}
 
 
+@pytest.mark.process
 def test_the_child_tells_of_damage(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)

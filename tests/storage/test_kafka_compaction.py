@@ -127,7 +127,7 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
         )
         for group in GROUPS:
             commit(broker.bootstrap, group, 1_000, 60)
-        wait_until(lambda: cleaned_to() > 20_000, 60, what="the broker to compact its log")
+        wait_until(lambda: cleaned_to() > 20_000, what="the broker to compact its log")
         before = described(broker.bootstrap)
         assert before == expected(dict.fromkeys(GROUPS, 1_000))
         broker.terminate()
@@ -167,10 +167,10 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
 
         # The broker serves it, goes on from our checkpoint, and compacts once more.
         broker.start()
-        wait_until(lambda: described(broker.bootstrap) == expected(first), 60, what="the groups to load")
+        wait_until(lambda: described(broker.bootstrap) == expected(first), what="the groups to load")
         for group in GROUPS:
             commit(broker.bootstrap, group, 9_000, 60)
-        wait_until(lambda: cleaned_to() > cleaning.end_offset, 60, what="the broker to compact once more")
+        wait_until(lambda: cleaned_to() > cleaning.end_offset, what="the broker to compact once more")
         assert described(broker.bootstrap) == expected(dict.fromkeys(GROUPS, 9_000))
         broker.terminate()
         text = broker.log.read_text(errors="replace").lower()

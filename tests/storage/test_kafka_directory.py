@@ -77,7 +77,7 @@ def committed(bootstrap: str, group: str) -> list[int]:
     """What the broker says a group has committed, once it has loaded it."""
     consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     asked = [ck.TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
-    found = once_ready(partial(consumer.committed, asked, timeout=60), f"{group}'s offsets")
+    found = once_ready(partial(consumer.committed, asked, timeout=120), f"{group}'s offsets")
     consumer.close()
     return [partition.offset for partition in found]
 

@@ -40,7 +40,7 @@ def committed(bootstrap: str, group: str) -> int:
     settings = {"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": "read_uncommitted"}
     consumer = ck.Consumer(settings)
     asked = [ck.TopicPartition(TOPIC, 0)]
-    (found,) = once_ready(partial(consumer.committed, asked, timeout=60), f"{group}'s offset")
+    (found,) = once_ready(partial(consumer.committed, asked, timeout=120), f"{group}'s offset")
     consumer.close()
     offset: int = found.offset
     return offset
@@ -74,7 +74,7 @@ def join_new_consumer_group(bootstrap: str, group: str) -> None:
         consumer.poll(0.1)
         return bool(consumer.assignment())
 
-    wait_until(assigned, 60, what="an assignment")
+    wait_until(assigned, what="an assignment")
     consumer.commit(offsets=[ck.TopicPartition(TOPIC, 0, 7)], asynchronous=False)
     consumer.close()
 
@@ -136,7 +136,7 @@ def test_transactions_of_a_broker_show_only_what_was_committed(tmp_path: Path) -
         broker.start()
         once_ready(partial(left_open.commit_transaction, 60), "the end of the transaction")
         expected |= {"open": 50, "only open": 50, "written here": 70}
-        wait_until(lambda: committed(there, "only open") == 50, 60, what="the transaction to end")
+        wait_until(lambda: committed(there, "only open") == 50, what="the transaction to end")
         assert {group: committed(there, group) for group in expected} == expected
         broker.terminate()
         service.start()

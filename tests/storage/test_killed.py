@@ -15,6 +15,8 @@ from storage.log_manager import LogManager
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 
+pytestmark = pytest.mark.process
+
 WORK = """
 import itertools, sys
 from pathlib import Path

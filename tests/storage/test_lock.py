@@ -15,6 +15,8 @@ from storage.errors import DirectoryLocked, StorageError
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
 
+pytestmark = pytest.mark.process
+
 HOLD = """
 import sys
 from pathlib import Path

@@ -358,7 +358,7 @@ class SlowSyncFile:
     def _wait(self) -> None:
         if not self._fs.go_on.is_set():
             self._fs.syncing.set()
-            assert self._fs.go_on.wait(60)
+            assert self._fs.go_on.wait(120)
 
     def fsync(self) -> None:
         """Wait, then sync."""
@@ -379,7 +379,7 @@ def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> No
     fs.go_on.clear()
     thread = threading.Thread(target=getattr(manager, step))
     thread.start()
-    assert fs.syncing.wait(60)
+    assert fs.syncing.wait(120)
     for label in range(1, 20):
         append(manager, label, 0, sync=False)
     assert manager.end_offset(Partition(0)) == 20

@@ -87,9 +87,9 @@ class ServerProcess:
         """End it with SIGKILL, as a crash would, and wait until it is gone."""
         if self.exit_status is None:
             self._process.send_signal(signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(120)
 
-    def terminate(self, timeout_s: float = 30.0) -> int:
+    def terminate(self, timeout_s: float = 120.0) -> int:
         """Ask it to stop with SIGTERM and return its exit status; SIGKILL after `timeout_s` fails the test."""
         if self.exit_status is None:
             self._process.send_signal(signal.SIGTERM)

@@ -140,7 +140,7 @@ def wait_for_coordinator(bootstrap: str, group: str) -> None:
             found = connection.call(FindCoordinatorRequest(key=group, key_type=0), 2)
             return bool(found.error_code == NONE and ask_offsets(connection, group).error_code == NONE)
 
-    wait_until(settled, 60.0, what=f"the coordinator of {group}")
+    wait_until(settled, what=f"the coordinator of {group}")
 
 
 def commit_offsets(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:

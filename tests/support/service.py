@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.installed import groupkeeper
-from tests.support.ports import free_ports
+from bench.ports import free_ports
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
 __all__ = ["Service", "wait_until"]
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
 
 
 class Service:
@@ -100,7 +100,7 @@ class Service:
 
     def http_status(self, path: str) -> int | None:
         """GET `path` from the admin port; None when nothing answers there (yet)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.metrics_port, timeout=120)
         try:
             connection.request("GET", path)
             return connection.getresponse().status

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import pytest
 
+from bench.ports import free_port_run
 from tests.kafka.broker import KafkaBroker
-from tests.support.ports import free_port_run
 from tests.support.service import Service
 
 OWN_PORTS = 5

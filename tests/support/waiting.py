@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 def wait_until(
     condition: Callable[[], T | None],
-    timeout_s: float = 30.0,
+    timeout_s: float = 120.0,
     *,
     what: str | Callable[[], str] = "the condition",
     interval_s: float = 0.02,

@@ -53,7 +53,7 @@ def member(kafka: KafkaCluster, group: str, topic: str, **settings: Any) -> Iter
             consumer.poll(0.2)
             return bool(consumer.assignment())
 
-        wait_until(assigned, 60.0, what=f"partitions for a member of {group}")
+        wait_until(assigned, what=f"partitions for a member of {group}")
         yield consumer
     finally:
         consumer.close()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.ports import free_ports
 from coordinator.config import Address, ConfigError
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
@@ -27,7 +28,6 @@ from protocol.apis import ApiKey, VersionRange
 from protocol.codecs import codec_for
 from protocol.headers import encode_response
 from tests.kafka.cluster import MECHANISMS, USERS, KafkaCluster, unsecured_token
-from tests.support.ports import free_ports
 from tests.upstream.servers import servers
 
 pytestmark = pytest.mark.kafka

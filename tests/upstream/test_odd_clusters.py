@@ -19,6 +19,7 @@ from coordinator.upstream.questions import UpstreamAnswer
 from protocol.apis import ApiKey
 from protocol.codecs import codec_for
 from protocol.messages import classes
+from tests.partitions.running import eventually
 from tests.support.log_lines import LogLines
 
 VERSION = 12
@@ -117,8 +118,7 @@ async def test_a_look_that_fails_at_something_unforeseen_is_followed_by_others(l
     assert "a look at the cluster has failed at what was not foreseen" in lines.events
     cluster.said = metadata([topic("t", 1)])
     monitor.look_soon()
-    while not seen:
-        await asyncio.sleep(0.01)
-        assert not run.done()
+    await eventually(lambda: seen or run.done(), "the topic")
+    assert not run.done()
     assert seen[0].created.keys() == {"t"}
     run.cancel()

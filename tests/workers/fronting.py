@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port_run
+from bench.ports import free_port_run
 from tests.support.raw import RawConnection, standalone_commit
 from tests.support.service import Service
 from tests.support.waiting import wait_until

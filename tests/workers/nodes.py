@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.installed import groupkeeper
+from bench.ports import free_port_run
 from coordinator.cli.errors import CommandError
 from coordinator.cli.partitions import ask
 from coordinator.workers.orders import Answer, Drain, ListPartitions, Move
 from protocol.names import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
-from tests.support.ports import free_port_run
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 PARTITIONS = 10
 
 

@@ -58,7 +58,7 @@ def lags(front: Fronting) -> dict[str, float]:
     """All series of lag of both workers, by their names with labels."""
     found: dict[str, float] = {}
     for port in (front.metrics_port, front.metrics_port + 1):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=120) as answer:
             lines = answer.read().decode().splitlines()
         rows = (line.rpartition(" ") for line in lines if "consumergroup" in line and line[0] != "#")
         found |= {name: float(value) for name, _, value in rows}
@@ -144,7 +144,7 @@ def test_the_command_and_kafkas_own_tool_show_the_lag(
         [*groupkeeper(), "groups", "describe", "described", "--json", "--bootstrap", front.bootstrap],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     (offset,) = json.loads(described.stdout)["offsets"]

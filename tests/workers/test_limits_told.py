@@ -3,9 +3,11 @@
 
 import pytest
 
-from tests.support.ports import free_ports
+from bench.ports import free_ports
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
+
+pytestmark = pytest.mark.process
 
 KERBEROS = "GSSAPI (Kerberos) does not pass a gateway"
 CERTIFICATES = "client certificates do not pass a gateway"

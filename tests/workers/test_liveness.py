@@ -25,6 +25,7 @@ from coordinator.workers.messages import FromWorker
 from coordinator.workers.pulse import Pulse
 from coordinator.workers.subprocesses import Subprocesses
 from coordinator.workers.worker_process import WorkerProcess
+from tests.partitions.running import eventually
 from tests.workers import held_worker
 
 TIMEOUT_MS = 100
@@ -109,8 +110,8 @@ async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
         pulse.start()
         threading.Event().wait(2 * TIMEOUT_MS / 1000)  # holds the loop
         assert not stalled.is_set()
-        await asyncio.wait_for(asyncio.to_thread(answer_of, ours), 60)
-        await asyncio.wait_for(stalled.wait(), 60)
+        await asyncio.wait_for(asyncio.to_thread(answer_of, ours), 120)
+        await asyncio.wait_for(stalled.wait(), 120)
 
 
 def answer_of(sock: socket.socket) -> tuple[int, int]:
@@ -144,12 +145,12 @@ async def held(how: int) -> AsyncIterator[tuple[WorkerProcess[FromWorker], async
 
 async def first_answer(worker: WorkerProcess[FromWorker]) -> None:
     """Return once the process has been started, and answers."""
-    for _ in range(3_000):
+
+    def answers() -> bool:
         worker.ping()
-        await asyncio.sleep(0.02)
-        if worker.answers:
-            return
-    raise AssertionError("the process does not answer")
+        return bool(worker.answers)
+
+    await eventually(answers, "an answer of the process")
 
 
 async def ping(worker: WorkerProcess[FromWorker], ended: asyncio.Future[int], times: int) -> None:
@@ -161,6 +162,7 @@ async def ping(worker: WorkerProcess[FromWorker], ended: asyncio.Future[int], ti
             return
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "how",
     [
@@ -182,6 +184,7 @@ async def test_a_worker_whose_loop_works_for_many_timeouts_is_not_killed(how: in
         assert len(slow) == 1
 
 
+@pytest.mark.process
 async def test_a_worker_whose_loop_waits_for_ever_is_killed() -> None:
     async with held(held_worker.DEADLOCK) as (worker, ended):
         with capture_logs() as logs:
@@ -192,6 +195,7 @@ async def test_a_worker_whose_loop_waits_for_ever_is_killed() -> None:
         assert killed == LivenessVerdict.STUCK.value
 
 
+@pytest.mark.process
 async def test_a_stopped_worker_is_killed_and_one_that_goes_on_in_time_is_not() -> None:
     async with held(held_worker.IDLE) as (worker, ended):
         await ping(worker, ended, 2 * PINGS_PER_TIMEOUT)

@@ -113,11 +113,11 @@ def test_a_consumer_lives_through_gateways_and_brokers_that_do_not(
             os.kill(pid, signal.SIGKILL)
         more()
         cluster.brokers[1].pause()
-        wait_until(lambda: brokers_error() is not None, 60, what="a broker that hears nothing to be missed")
+        wait_until(lambda: brokers_error() is not None, what="a broker that hears nothing to be missed")
         cluster.brokers[1].resume()
         more()
         cluster.kill9(1)
-        wait_until(lambda: brokers_error() is not None, 60, what="brokers that are gone to be missed")
+        wait_until(lambda: brokers_error() is not None, what="brokers that are gone to be missed")
         cluster.restart(1)
         more()
     finally:

@@ -350,7 +350,7 @@ async def test_topics_are_sent_in_pieces_and_then_a_change_costs_what_it_changes
     assert max(sizes) < 64 * 1024
     fed.reader.written.clear()
     fed.create("one")
-    await asyncio.wait_for(fed.reader.written.wait(), 60)
+    await asyncio.wait_for(fed.reader.written.wait(), 120)
     (frame,) = fed.reader.frames
     assert len(frame) < 200
     await fed.has_read(store)
@@ -554,7 +554,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
         supervisor.workers[1] = last
         supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
         supervisor.workers[1] = following
-        await asyncio.wait_for(last.has_heard.wait(), 60)
+        await asyncio.wait_for(last.has_heard.wait(), 120)
         assert last.heard == [messages.Changed(1, conflict=False)]
         assert following.heard == []
         assert "new" in supervisor.store.catalogue
@@ -576,7 +576,7 @@ async def test_requests_about_a_new_topic_wait_for_the_version_in_which_it_came(
             made: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             creation = Changes(created=[Topic(name=name, id=topic_id(number), partitions=1)])
             store.change_in_steps(partial(apply_changes, [creation]), made.set_result)
-            assert await asyncio.wait_for(made, 60) is True
+            assert await asyncio.wait_for(made, 120) is True
         looks.has(1, 0)
         finding = asyncio.ensure_future(looks.find(messages.TopicsSeen({"new": 0}, {})))
         await idle()
@@ -703,7 +703,7 @@ async def test_garbage_ends_the_connection_with_a_reason(garbage: bytes) -> None
     await asyncio.get_running_loop().create_connection(lambda: channel, sock=ours)
     with theirs:
         theirs.sendall(garbage)
-        assert "what is no message" in await asyncio.wait_for(lost, 60)
+        assert "what is no message" in await asyncio.wait_for(lost, 120)
     channel.send(messages.Stop())  # nobody is there
 
 

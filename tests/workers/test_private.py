@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.ports import free_ports
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Address
 from coordinator.opening import CannotStart
@@ -35,7 +36,6 @@ from protocol.proxy_header import (
 )
 from tests.net import requests
 from tests.partitions.running import Client, eventually
-from tests.support.ports import free_ports
 from tests.workers.test_share import Played, group_of, played_worker
 
 NODE = 1_000_001

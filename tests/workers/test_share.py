@@ -30,6 +30,7 @@ from storage.errors import NotOwned
 from storage.recovery.shared import SharedDirectory
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
+from tests.support.idle import idle
 
 PARTITIONS = 4
 AWAY = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -237,7 +238,7 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         store.got(messages.TopicsChanged(1, Changes(deleted=[topic.id])))
         store.got(messages.TopicsChanged(2, Changes(created=[anew])))
         await eventually(lambda: bool(played.said), "what it has dropped")
-        await asyncio.sleep(0.01)
+        await idle()
         assert seen == [(False, False)], "a topic made anew is not there before its supervisor has noted it"
         played.note_all()
         await eventually(lambda: store.version == 2, "both changes")
@@ -250,7 +251,7 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
         played.lead(2)
         await eventually(lambda: bool(played.said), "what it has dropped")
         assert (played.said[-1].partitions, played.said[-1].version) == ([2], 2)
-        await asyncio.sleep(0.01)
+        await idle()
         assert 2 not in played.app.manager.owned_partitions
         played.note_all()
         await played.all_loaded()

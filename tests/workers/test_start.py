@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_port_run
 from tests.support.command import groupkeeper
-from tests.support.ports import free_port_run
 from tests.workers.nodes import is_gone
+
+pytestmark = pytest.mark.process
 
 
 def serve(data_dir: Path | str, listen: str, *settings: str, cwd: Path) -> subprocess.CompletedProcess[str]:

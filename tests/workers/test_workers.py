@@ -50,7 +50,7 @@ def go_on(walkers: list[Walker], nodes: Nodes, commits: int = 5) -> None:
         assert not failed, failed
         return all(walker.acknowledged >= before[walker] + commits for walker in walkers)
 
-    wait_until(all_went_on, 60, what=lambda: f"commits of {walkers}:\n{nodes.log_text()[-6000:]}")
+    wait_until(all_went_on, what=lambda: f"commits of {walkers}:\n{nodes.log_text()[-6000:]}")
 
 
 def finish(walkers: list[Walker], nodes: Nodes) -> None:
@@ -263,13 +263,13 @@ def test_the_offsets_topic_is_read_from_the_node_that_leads_each_partition(make_
     consumer = Consumer(with_confluent, nodes.address(1), list(range(PARTITIONS)))
     try:
         expected = {group_in(partition): {(TOPIC, 0): 100 + partition} for partition in range(PARTITIONS)}
-        wait_until(lambda: consumer.has(expected), 30, what="all commits, from both nodes")
+        wait_until(lambda: consumer.has(expected), what="all commits, from both nodes")
         # A partition moves, and who follows it goes on at its next leader.
         moved = next(partition for partition, (leader, _) in epochs.items() if leader == 1)
         nodes.move(moved, 2)
         raw.wait_for_coordinator(nodes.address(2), group_in(moved))
         raw.commit_offsets(nodes.address(2), group_in(moved), TOPIC, {0: 500})
         expected[group_in(moved)][TOPIC, 0] = 500
-        wait_until(lambda: consumer.has(expected), 60, what="a commit at the next leader")
+        wait_until(lambda: consumer.has(expected), what="a commit at the next leader")
     finally:
         consumer.close()

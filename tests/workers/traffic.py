@@ -126,5 +126,5 @@ def committed(addresses: Sequence[str], group: str) -> int:
                 found.append(offset)
         return bool(found)
 
-    wait_until(is_told, 60, what=f"a node to coordinate {group}")
+    wait_until(is_told, what=f"a node to coordinate {group}")
     return found[0]

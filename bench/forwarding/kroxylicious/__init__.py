@@ -13,9 +13,10 @@ from typing import Final
 from bench import wire
 from bench.cluster import Address, Peer, Unprepared
 from bench.forwarding.frames import METADATA_VERSION, TIMEOUT_S
-from bench.forwarding.ways import BROKER_ID, BROKERS_AT, Way, wait_for
+from bench.forwarding.ways import BROKER_ID, Way, wait_for
 from bench.maven import Missing, locate_jars
-from bench.servers import HOST, free_ports, tied_to_us
+from bench.ports import BROKERS, HOST, free_ports
+from bench.servers import tied_to_us
 
 NAME: Final = "kroxylicious"
 VERSION: Final = "0.12.0"
@@ -42,7 +43,7 @@ def kroxylicious(work: Path, broker: Address) -> Iterator[Way]:
     jars = locate_jars(f"{NAME}-{VERSION}", HERE / "pom.xml")
     if isinstance(jars, Missing):
         raise Unprepared(jars.reason)
-    bootstrap = Address(HOST, free_ports(1, among=BROKERS_AT)[0])
+    bootstrap = Address(HOST, free_ports(1, BROKERS)[0])
     here = Address(HOST, bootstrap.port + 1)  # behind it come the brokers, by their ids
     config = work / f"{NAME}.yaml"
     config.write_text(CONFIG.format(broker=broker, bootstrap=bootstrap, id=BROKER_ID))

@@ -138,7 +138,7 @@ class Script:
 
         counted = "" if members is None else f" with {members} members"
         told = f"{self.names.text(group_id)} is {state}{counted}"
-        wait_until(reached, 60, what=lambda: f"{told}; it is {self.watch(group_id)}", interval_s=0.01)
+        wait_until(reached, what=lambda: f"{told}; it is {self.watch(group_id)}", interval_s=0.01)
         self.record(f"until {told}")
 
     def until_gone(self, member_id: str) -> None:
@@ -147,7 +147,7 @@ class Script:
         def gone() -> bool:
             return all(member.member_id != member_id for member in self.watch(self.group).members)
 
-        wait_until(gone, 60, what=f"{member_id} leaves {self.group}", interval_s=0.01)
+        wait_until(gone, what=f"{member_id} leaves {self.group}", interval_s=0.01)
 
     def settle(self) -> None:
         """Let the server handle what was sent: it has answered several later requests."""

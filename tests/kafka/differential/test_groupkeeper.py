@@ -13,7 +13,7 @@ from tests.kafka.differential.servers import groupkeeper_servers
 
 SCENARIOS = all_scenarios()
 
-pytestmark = pytest.mark.timeout(300)  # the first test plays for all
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]  # the first test plays for all
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,12 @@ def _scenarios_of(request: pytest.FixtureRequest) -> Iterator[Scenario]:
             yield parameters["scenario"]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def _in_the_gate(scenario: Scenario) -> Any:
+    """Not where real time passes: the simulation has the same rules."""
+    return pytest.param(scenario, marks=[] if scenario.slow else pytest.mark.gate)
+
+
+@pytest.mark.parametrize("scenario", [_in_the_gate(each) for each in SCENARIOS], ids=str)
 def test_answers(
     scenario: Scenario, played: Mapping[str, Transcript], goldens: Mapping[str, Mapping[str, Transcript]]
 ) -> None:
@@ -59,6 +64,7 @@ def test_answers(
         assert ours != theirs, f"no longer differs: take {scenario.differs} out of docs/differences.md"
 
 
+@pytest.mark.gate
 def test_every_golden_transcript_is_of_a_scenario(goldens: Mapping[str, Mapping[str, Transcript]]) -> None:
     names = {scenario.name for scenario in SCENARIOS}
     on_purpose = {scenario.name for scenario in SCENARIOS if scenario.differs}

@@ -12,7 +12,7 @@ from protocol.messages import classes
 from tests.protocol.schemas import NO_TAGS, ReferenceEncoder
 from tests.support.apis import FIRST_FLEXIBLE
 
-REPLY_TIMEOUT_S: Final = 30.0
+REPLY_TIMEOUT_S: Final = 120.0
 
 
 def request_header(

@@ -31,9 +31,7 @@ def producer(s: Script) -> Link:
     """A connection to a server that has ids: a Kafka that has just started gets its first ones from its controller."""
     a = s.connect()
     with s.quietly():
-        wait_until(
-            lambda: a.ask(INIT, 0, **request()).error_code == ErrorCode.NONE, 60, what="ids for producers"
-        )
+        wait_until(lambda: a.ask(INIT, 0, **request()).error_code == ErrorCode.NONE, what="ids for producers")
     return a
 
 
@@ -74,5 +72,5 @@ def with_a_transactional_id(s: Script, version: int) -> None:
 
     with s.quietly():
         a.ask(ApiKey.FIND_COORDINATOR, 3, key=s.id("t"), key_type=1)
-        (error,) = wait_until(decided, 60, what="a coordinator of transactions")
+        (error,) = wait_until(decided, what="a coordinator of transactions")
     s.note(f"comes to {ErrorCode(error).name}")

@@ -45,14 +45,14 @@ def members_together(s: Script, *sessions_ms: int, rebalance_ms: int = LONG_MS) 
     return members
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def session_timeouts_at_their_limits(s: Script) -> None:
     a = s.connect()
     for timeout_ms in (99, 100, 60_000, 60_001):
         a.join(session_timeout_ms=timeout_ms)
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def a_first_join_waits_for_others(s: Script) -> None:
     a, b = s.connect("client-a"), s.connect("client-b")
     first = a.send_join(3)
@@ -63,7 +63,7 @@ def a_first_join_waits_for_others(s: Script) -> None:
     first.reply()
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def the_first_rebalance_waits_even_when_all_have_joined(s: Script) -> None:
     a = s.connect()
     asked = a.join()
@@ -73,7 +73,7 @@ def the_first_rebalance_waits_even_when_all_have_joined(s: Script) -> None:
     waiting.reply()
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def later_rebalances_do_not_wait(s: Script) -> None:
     a = s.connect()
     first = alone(s, a)
@@ -81,7 +81,7 @@ def later_rebalances_do_not_wait(s: Script) -> None:
     first.rejoin().reply()
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def an_emptied_group_waits_again(s: Script) -> None:
     a = s.connect()
     first = alone(s, a)
@@ -92,7 +92,7 @@ def an_emptied_group_waits_again(s: Script) -> None:
     again.reply()
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def who_leaves_while_the_first_rebalance_waits(s: Script) -> None:
     a, b = s.connect("client-a"), s.connect("client-b")
     first = a.send_join(3)
@@ -103,7 +103,7 @@ def who_leaves_while_the_first_rebalance_waits(s: Script) -> None:
     b.join(3)
 
 
-@scenario(settings=TIGHT, version=every(ApiKey.JOIN_GROUP))
+@scenario(settings=TIGHT, slow=True, version=every(ApiKey.JOIN_GROUP))
 def a_group_that_is_full(s: Script, version: int) -> None:
     members = members_together(s, LONG_MS, LONG_MS, LONG_MS)
     d = s.connect()
@@ -139,7 +139,7 @@ def a_full_group_in_each_state(s: Script) -> None:
     rejoin.reply()
 
 
-@scenario(settings=TIGHT)
+@scenario(settings=TIGHT, slow=True)
 def ids_are_given_out_although_the_group_will_be_full(s: Script) -> None:
     links = [s.connect(f"client-{number}") for number in range(4)]
     asked = [link.join() for link in links]
