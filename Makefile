@@ -77,6 +77,8 @@ run: $(STAMP) ## serve on 127.0.0.1:9092, data in ./data, metrics on 127.0.0.1:9
 
 # JOBS processes share the files, since what a file's fixtures start should start once; tests/conftest.py orders them.
 JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+# Compiled modules are kept: without them each process that a test starts would compile our sources again.
+unexport PYTHONDONTWRITEBYTECODE
 # tests.verdict runs pytest, and then up to three failed tests once more.
 RUNNER ?= pytest
 TESTS = $(BIN)/python -m $(RUNNER) $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)

@@ -2,6 +2,7 @@
 """What holds for all tests: their tiers, how hard hypothesis tries, and a real Kafka for those that ask for one."""
 
 import asyncio
+import gc
 import os
 import random
 from collections import Counter
@@ -55,6 +56,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         slow = Counter(item.path for item in items if item.get_closest_marker("slow") is not None)
         items.sort(key=lambda item: -slow[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from walking all modules and collected tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

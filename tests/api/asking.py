@@ -45,7 +45,7 @@ from tests.support.ids import new_topic_id
 
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 CAPABILITIES = Capabilities(APIS.values())
-PARTITIONS = 97
+PARTITIONS = 13
 """So many that no two groups of a test are in the same one by chance."""
 ENDPOINT = ("groups.example", 9092)
 

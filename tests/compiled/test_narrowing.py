@@ -310,6 +310,8 @@ class Machine:
 """
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 def test_no_compiled_function_reads_what_a_call_may_have_changed() -> None:
     files = [path.relative_to(ROOT) for path in compiled_modules()]

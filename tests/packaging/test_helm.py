@@ -17,6 +17,8 @@ from coordinator.version import __version__
 from tests.support.missing import skip_or_fail
 from tests.support.pages import commands
 
+pytestmark = pytest.mark.process  # helm
+
 CHART: Final = ROOT / "deploy" / "helm" / "groupkeeper"
 MANIFEST: Final = ROOT / "deploy" / "kubernetes" / "groupkeeper.yaml"
 RULES: Final = ROOT / "deploy" / "prometheus.rules.yml"

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The codecs of all served messages and versions, hot and not: what is held for every one of them."""
 
+import inspect
 import struct
+from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 import pytest
@@ -34,12 +37,43 @@ from tests.protocol.schemas import (
 )
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
-ALL_CASES = cases(HOT_APIS + COLD_APIS)
-every_message = pytest.mark.parametrize("case", ALL_CASES, ids=str)
-every_flexible_message = pytest.mark.parametrize(
-    "case", [case for case in ALL_CASES if case.flexible], ids=str
+Check = Callable[..., None]
+
+
+def of_all_versions(of: list[list[Case]]) -> Callable[[Check], Check]:
+    """Make one test a message of a check of one case: it checks all versions, and a failure names its own."""
+
+    def decorate(check: Check) -> Check:
+        @wraps(check)
+        def test(versions: list[Case], **more: Any) -> None:
+            for case in versions:
+                try:
+                    check(case, **more)
+                except BaseException as failure:
+                    failure.add_note(f"in {case}")
+                    raise
+
+        signature = inspect.signature(check)
+        parameters = [
+            parameter.replace(name="versions") if name == "case" else parameter
+            for name, parameter in signature.parameters.items()
+        ]
+        test.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        marked: Check = pytest.mark.parametrize("versions", of, ids=message_name)(test)
+        return marked
+
+    return decorate
+
+
+every_message = of_all_versions(messages(HOT_APIS + COLD_APIS))
+every_flexible_message = of_all_versions(
+    [
+        flexible
+        for versions in messages(HOT_APIS + COLD_APIS)
+        if (flexible := [v for v in versions if v.flexible])
+    ]
 )
-every_hot_message = pytest.mark.parametrize("case", cases(HOT_APIS), ids=str)
+every_hot_message = of_all_versions(messages(HOT_APIS))
 EXAMPLES = (settings.default or settings()).max_examples
 slow_to_draw = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -70,7 +104,7 @@ def assert_agreement(case: Case, drawn: dict[str, Any]) -> None:
     assert decode.__func__(case.cls, encoded, version=case.version) == theirs
 
 
-@every_hot_message
+@pytest.mark.parametrize("case", cases(HOT_APIS), ids=str)
 @settings(slow_to_draw, max_examples=max(10, EXAMPLES // 3))
 @given(data=st.data())
 def test_hot_codecs_agree_with_kafka_python(case: Case, data: st.DataObject) -> None:

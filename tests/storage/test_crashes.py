@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.storage.every_fault import EVERY_FAULT
 from tests.storage.faulty import Crash, Fault
 from tests.storage.machine import Machine
 
@@ -36,7 +37,7 @@ def operations(*, sync: bool) -> int:
 
 
 @pytest.mark.parametrize("sync", [True, False])
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", EVERY_FAULT)
 def test_any_one_operation_may_fail(fault: Fault, sync: bool) -> None:
     for operation in range(operations(sync=sync)):
         for power_loss in (False, True):

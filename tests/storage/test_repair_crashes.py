@@ -17,6 +17,7 @@ from storage.log_manager import LogManager
 from storage.recovery.check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
 from storage.settings import LogSettings
+from tests.storage.every_fault import EVERY_FAULT
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.strategies import batch
 
@@ -59,7 +60,7 @@ def is_kept(fs: FaultyFileSystem, path: Path, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", EVERY_FAULT)
 def test_any_one_operation_of_a_repair_may_fail(fault: Fault, power_loss: bool) -> None:
     fs, _ = damaged_disk(0)
     fs.operations = 0

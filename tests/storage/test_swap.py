@@ -15,6 +15,7 @@ from storage.log_manager import LogManager
 from storage.partition.swap import finish_swaps
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, build, content, replay
+from tests.storage.every_fault import EVERY_FAULT
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 
 ROOT = Path("/data")
@@ -49,7 +50,7 @@ def operations() -> int:
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", EVERY_FAULT)
 def test_any_operation_of_a_cleaning_may_fail(fault: Fault, power_loss: bool) -> None:
     for operation in range(operations()):
         fs, manager, history = prepared(operation)

@@ -51,6 +51,7 @@ def private_worker(data_dir: Path, **chosen: Any) -> AbstractAsyncContextManager
         listen=Address("127.0.0.1", free_ports(1)[0]),
         upstream_bootstrap_servers=(Address("kafka", 9092),),
         gateway_adopt="off",
+        group_initial_rebalance_delay_ms=0,
         **chosen,
     )
 

@@ -41,7 +41,7 @@ def latest(api: ApiKey) -> int:
 
 
 class ServerUnderTest:
-    """Where a script plays. `grace_s`: how long an answer may take to come; only `is_silent` waits for it."""
+    """Where a script plays. `grace_s`: how long an answer may still take after later requests were answered."""
 
     def __init__(self, bootstrap: str, *, grace_s: float) -> None:
         self.bootstrap = bootstrap
@@ -338,7 +338,7 @@ class Pending:
         return f"{self._link.name} < {api_name(self._api)} v{self._version}"
 
     def is_silent(self) -> None:
-        """See that there is no answer yet, although the server has had time for one."""
+        """See that there is no answer yet, although the server has answered later requests on another connection."""
         link = self._link
         link.script.settle()
         if link.wire.is_silent(link.script.server.grace_s):
@@ -348,7 +348,7 @@ class Pending:
             self.reply()
 
     def has_come(self) -> bool:
-        """Whether there is an answer, or comes one within the time that the server may take."""
+        """Whether there is an answer once the server has answered later requests on another connection."""
         script = self._link.script
         if self._link.wire.is_silent(0):
             script.settle()

@@ -30,7 +30,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, str | int]]] = {
 """Settings that both servers know under the same names."""
 
 KAFKA_GRACE_S: Final = 0.15
-GROUPKEEPER_GRACE_S: Final = 0.03
+GROUPKEEPER_GRACE_S: Final = 0.0
+"""None: it has one event loop, so what a request brings about is there once later requests were answered."""
 
 
 @contextmanager
