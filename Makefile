@@ -44,15 +44,16 @@ $(STAMP): | $(BIN)/python
 		echo "not compiled, as $(VENV)/compile.log says (it wants a C compiler and Python's headers): it works, but slower" >&2
 	@rm -f $(VENV)/.run-* && touch $@
 
-# pyspark comes as source, half a gigabyte with its jars
+# pyspark comes as source, half a gigabyte with its jars. Python compiles what is used of these packages when it is
+# imported: to compile all of them takes a minute.
 $(AUDIT_STAMP): $(STAMP)
 	@echo "installing Spark into $(VENV), for the audit"
-	@$(PIP) --quiet --require-hashes -r requirements-audit.lock
+	@$(PIP) --no-compile --require-hashes -r requirements-audit.lock
 	@rm -f $(VENV)/.audit-* && touch $@
 
 $(DEV_STAMP): $(AUDIT_STAMP)
 	@echo "installing the development packages into $(VENV)"
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --no-compile --require-hashes -r requirements-dev.lock
 	@rm -f $(VENV)/.dev-* && touch $@
 
 # one package instead of all development packages: a newcomer's first look should not take minutes

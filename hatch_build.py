@@ -9,6 +9,7 @@ not end up with that sets REQUIRE_COMPILED=1 or CI: then the build fails. `HATCH
 
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,21 @@ def _build(extensions: list[Any], work: Path, made: Path) -> None:
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
-    command = build_ext(Distribution({"name": "groupkeeper", "ext_modules": extensions}))
+    class BuildOnAllCores(build_ext):  # type: ignore[misc]  # setuptools has no types
+        """setuptools compiles the files of an extension one after the other, and most of ours are in one."""
+
+        def build_extensions(self) -> None:
+            compile_files = self.compiler.compile
+
+            def compile_on_all_cores(sources: list[str], *more: Any, **named: Any) -> list[str]:
+                with ThreadPoolExecutor(os.cpu_count()) as pool:
+                    made = pool.map(lambda source: compile_files([source], *more, **named), sources)
+                    return [library for libraries in made for library in libraries]
+
+            self.compiler.compile = compile_on_all_cores
+            super().build_extensions()
+
+    command = BuildOnAllCores(Distribution({"name": "groupkeeper", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(made), str(work / "objects")
     command.ensure_finalized()
     command.run()

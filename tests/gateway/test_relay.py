@@ -8,6 +8,8 @@ import weakref
 from pathlib import Path
 from struct import pack
 
+import pytest
+
 from bench.ports import free_port_run
 from coordinator.config import Address
 from coordinator.gateway.gateway import REASONS, Counts
@@ -353,6 +355,8 @@ async def test_a_port_too_high_for_a_broker_is_no_reason_to_fail(tmp_path: Path)
         assert house.gateway.ports[OUR_ID] == house.base + OURS_AT
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 async def test_a_connection_that_is_over_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
     async with housed(tmp_path) as house:
         client = await house.client(OUR_ID)

@@ -3,11 +3,15 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.net.conversations import hear, plan
 
 SEEDS = range(300)
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 async def test_all_before_the_first_bad_frame_is_answered_in_order_and_nothing_behind_it(
     tmp_path: Path,
 ) -> None:

@@ -184,6 +184,8 @@ def test_a_new_commit_renews_an_offset() -> None:
     assert cleanup(cluster) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.gate
 def test_many_tombstones_need_not_fit_in_one_append() -> None:
     cluster = Cluster()
     for partition in range(1_001):

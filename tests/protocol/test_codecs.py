@@ -105,7 +105,7 @@ def assert_agreement(case: Case, drawn: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", cases(HOT_APIS), ids=str)
-@settings(slow_to_draw, max_examples=max(10, EXAMPLES // 3))
+@settings(slow_to_draw, max_examples=max(5, EXAMPLES // 3))
 @given(data=st.data())
 def test_hot_codecs_agree_with_kafka_python(case: Case, data: st.DataObject) -> None:
     assert_agreement(case, data.draw(values(case.schema, case.version)))

@@ -8,7 +8,7 @@ import pytest
 from tests.storage.faulty import Fault
 
 EVERY_FAULT: Final = [
-    Fault.CRASH,
+    pytest.param(Fault.CRASH, marks=[pytest.mark.slow, pytest.mark.gate]),
     pytest.param(Fault.FULL, marks=pytest.mark.slow),
     pytest.param(Fault.IO_ERROR, marks=pytest.mark.slow),
 ]

@@ -29,6 +29,8 @@ from tests.storage.cleaning import History
 from tests.storage.faulty import Crash, Fault, FaultyFileSystem
 from tests.storage.strategies import batch
 
+pytestmark = [pytest.mark.slow, pytest.mark.gate]
+
 ROOT = Path("/data")
 SETTINGS = LogSettings(segment_bytes=700, journal_step_bytes=8192)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
