@@ -67,7 +67,7 @@ def run_until_killed(target: Target, ledger: Ledger, rng: random.Random, acknowl
     wait_until(enough, what=f"{acknowledged} answers", interval_s=rng.uniform(0.0005, 0.02))
     target.kill9()
     for each in traffic:
-        each.join(60)
+        each.join(120)
         assert not each.is_alive(), f"{each} hangs on a connection to a dead server"
     failures = [each.failure for each in traffic if each.failure]
     assert not failures, failures

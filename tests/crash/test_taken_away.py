@@ -191,7 +191,7 @@ def test_nothing_is_acknowledged_without_the_data_directory(service: Service, ho
     assert not service.data_dir.exists(), "the node has made a new one"
     service.kill9()
     for each in committers:
-        each.join(30)
+        each.join(120)
         assert each.late == []
     if how == "moved away":
         service.data_dir.with_name("moved").rename(service.data_dir)

@@ -152,7 +152,7 @@ class Consumer:
 
     def close(self) -> None:
         self._until.set()
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive(), f"{self._thread.name} does not end"
 
 
@@ -207,14 +207,14 @@ def test_a_long_poll_is_answered_on_the_next_commit(service: Service) -> None:
         answers: list[float] = []
 
         def poll() -> None:
-            assert read(connection, 0, 0, wait_ms=25_000)
+            assert read(connection, 0, 0, wait_ms=600_000)
             answers.append(time.monotonic())
 
         thread = threading.Thread(target=poll)
         thread.start()
         raw.commit_offsets(service.bootstrap, GROUPS[0], TOPIC, {0: 1})
-        thread.join(20)
-        assert answers, "a poll of 25 s was not answered in 20, though there was a commit"
+        thread.join(120)
+        assert answers, "a poll was not answered by the commit"
 
 
 # --- a log that a broker wrote

@@ -87,14 +87,14 @@ def say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def run_mutants(chosen: Iterable[mutants.Mutant], first_seed: int) -> int:
-    """Run each mutant in a process of its own; returns 1 if one was not caught."""
+def run_mutants(chosen: Iterable[mutants.Mutant], first_seed: int | None) -> int:
+    """Run each mutant in a process of its own, from `first_seed` or its own seed on; returns 1 if one survives."""
     survivors = 0
     for mutant in chosen:
         began = _processor_s()
         command = [sys.executable, "-m", "tests.simulation", "--mutant", mutant.name]
         done = subprocess.run(
-            [*command, "--first-seed", str(first_seed)],
+            [*command, "--first-seed", str(mutant.seed if first_seed is None else first_seed)],
             capture_output=True,
             text=True,
             check=False,
@@ -155,7 +155,10 @@ def main() -> int:
     parser.add_argument(
         "--mutant", metavar="NAME", help="run seeds one after the other with this bug in the code"
     )
-    parser.add_argument("--first-seed", type=int, default=1, help="with mutants: begin with this one")
+    parser.add_argument("--first-seed", type=int, help="with mutants: begin with this one")
+    parser.add_argument(
+        "--worlds", type=int, default=MUTANT_WORLDS, help="with --mutant: how many seeds to run"
+    )
     options = parser.parse_args()
     if options.mutants is not None or options.share is not None:
         chosen = options.mutants or options.share or mutants.MUTANTS
@@ -171,8 +174,8 @@ def main() -> int:
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if options.mutant:
         mutants.load(options.mutant)
-        seeds = range(options.first_seed, options.first_seed + MUTANT_WORLDS)
-        return run_seeds(seeds, options.simulated)
+        first = options.first_seed or 1
+        return run_seeds(range(first, first + options.worlds), options.simulated)
     if options.seed is None:
         return run_seeds(fresh_seeds(options.seconds), options.simulated)
     return show_seed(options)

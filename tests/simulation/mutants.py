@@ -25,6 +25,8 @@ class Mutant(NamedTuple):
     new: str
     also: tuple[str, str] | None = None
     """Another replacement, where one alone is made good by another part."""
+    seed: int = 1
+    """One that finds it."""
 
     def source(self) -> str:
         """The module with the bug. Raises ValueError when the code is not what the mutant was written for."""
@@ -55,6 +57,7 @@ MUTANTS: Final = (
         "storage.journal.journal",
         "self._file.pwrite_durable(frame, self._end)",
         "self._file.pwrite(frame, self._end)",
+        seed=3,
     ),
     Mutant(
         "a failed flush counts as done",
@@ -68,6 +71,7 @@ MUTANTS: Final = (
         "coordinator.partitions.file_log",
         "await ended(writer.newest)",
         "await asyncio.sleep(0)",
+        seed=3,
     ),
     Mutant(
         "a partition serves before it is loaded",
@@ -117,6 +121,7 @@ MUTANTS: Final = (
         "coordinator.groups.classic.rebalance",
         "member.session_deadline_ms = now.mono + member.session_timeout_ms",
         "member.session_deadline_ms = now.wall + member.session_timeout_ms",
+        seed=6,
     ),
     Mutant(
         "a join phase has no end",
@@ -153,6 +158,7 @@ MUTANTS: Final = (
         "storage.segment_writer",
         "            self._sync_all()\n            self._journals.remove_retired(flush)",
         "            self._journals.remove_retired(flush)",
+        seed=3,
     ),
     Mutant(
         "compaction drops the newest of each key",
@@ -172,12 +178,14 @@ MUTANTS: Final = (
         "coordinator.groups.classic.metadata",
         "        if self.leader_id == old_member_id:\n            self.leader_id = new_member_id\n        if old",
         "        if old",
+        seed=4,
     ),
     Mutant(
         "replies leave in the wrong order",
         "coordinator.net.replies",
         "out.append(frame)",
         "out.insert(0, frame)",
+        seed=3,
     ),
     Mutant(
         "a member that is removed leaves its vote",
@@ -190,6 +198,7 @@ MUTANTS: Final = (
         "coordinator.jobs.expiry_task",
         "now_wall_ms = clock.wall_ms()",
         "now_wall_ms = clock.mono_ms()",
+        seed=2,
     ),
     Mutant(
         "what members consume expires",
@@ -202,18 +211,21 @@ MUTANTS: Final = (
         "coordinator.groups.classic.group",
         "(_commit_timestamp if since is None else lambda _: since), _NO_TOPICS",
         "_commit_timestamp, _NO_TOPICS",
+        seed=5,
     ),
     Mutant(
         "a clock that jumped is believed at once",
         "coordinator.jobs.wall_clock",
         "if abs(jump_ms) <= self._tolerance_ms:",
         "if True:",
+        seed=19,
     ),
     Mutant(
         "a group's tombstone comes before those of its offsets",
         "coordinator.groups.offsets.expiry",
         "[*records, *group.tombstones()]",
         "[*group.tombstones(), *records]",
+        seed=2,
     ),
     Mutant(
         "a commit is taken in a rebalance",
@@ -226,6 +238,7 @@ MUTANTS: Final = (
         "coordinator.partitions.door",
         "        waiting.wait_for(kept.ticket)\n        return kept",
         "        return kept",
+        seed=3,
     ),
     Mutant(
         "deadlines are judged before clients are heard",
@@ -238,42 +251,49 @@ MUTANTS: Final = (
         "storage.log_manager",
         "            self._writer.write_partition(partition)\n            log = partitions.log(partition)\n",
         "            log = partitions.log(partition)\n",
+        seed=2,
     ),
     Mutant(
         "a dead worker's journal is not settled",
         "coordinator.workers.supervisor",
         "failed = await self._settling.settle(node, had)",
         "failed: list[int] = []",
+        seed=2,
     ),
     Mutant(
         "nodes are told to lead before the epoch is on disk",
         "coordinator.workers.dispatch",
         "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
+        seed=2,
     ),
     Mutant(
         "a partition moves while its node still serves it",
         "coordinator.workers.share",
         "        self._leadership.resign(resign.partition, resign.leader_epoch)\n",
         "",
+        seed=5,
     ),
     Mutant(
         "a deleted topic's offsets stay where the partition loads",
         "coordinator.partitions.manager",
         "in (*self.owned_partitions, *self.loading_partitions, *self.unreadable_partitions):",
         "in self.owned_partitions:",
+        seed=3,
     ),
     Mutant(
         "a dead leader's successor does not hear which topics went",
         "coordinator.workers.dispatch",
         "return self._store.deletions.gone_after(partition, told)",
         "return []",
+        seed=2,
     ),
     Mutant(
         "a deletion that was not carried out is forgotten at a start",
         "coordinator.catalogue.store",
         "self.deletions = self._file.deletions or Deletions(offsets_partitions)",
         "self.deletions = Deletions(offsets_partitions)",
+        seed=5,
     ),
     Mutant(
         "a group that was taken over is taken over again",
@@ -292,12 +312,14 @@ MUTANTS: Final = (
         "storage.partition.log",
         "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",
         "",
+        seed=8,
     ),
     Mutant(
         "a new journal's name is not made durable",
         "storage.journal.journal",
         "            fs.fsync_dir(directory)\n            return cls(",
         "            return cls(",
+        seed=5,
     ),
     Mutant(
         "a repair is tried only once",
@@ -316,6 +338,7 @@ MUTANTS: Final = (
         "storage.partition.swap",
         "        fs.rename(directory / name, directory / name.removesuffix(SWAP_SUFFIX))",
         "        fs.remove(directory / name)",
+        seed=10,
     ),
     Mutant(
         "a group that begins gets no mark",
@@ -329,6 +352,7 @@ MUTANTS: Final = (
         "storage.recovery.opening",
         "        others = [each for each in noted_dirs(fs, data_dir) if each != directory.journal_dir]\n",
         "        others = []\n",
+        seed=5,
     ),
 )
 

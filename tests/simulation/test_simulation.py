@@ -60,6 +60,16 @@ def test_what_is_no_mutant_is_refused(arguments: tuple[str, ...]) -> None:
     assert (done.returncode, arguments[-1] in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+def test_a_mutant_is_caught_by_its_seed(mutant: mutants.Mutant) -> None:
+    """Where it is not: `make simulate MUTANTS=1` finds another seed, or shows that a rule has gone."""
+    done = simulate("--mutant", mutant.name, "--first-seed", mutant.seed, "--worlds", 1)
+    assert done.stdout.startswith(f"seed {mutant.seed}: "), done.stdout + done.stderr
+    assert done.returncode == 1
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_mutants_are_caught() -> None:

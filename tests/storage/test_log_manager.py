@@ -384,7 +384,7 @@ def test_appends_go_on_while_the_disk_is_synced(tmp_path: Path, step: str) -> No
         append(manager, label, 0, sync=False)
     assert manager.end_offset(Partition(0)) == 20
     fs.go_on.set()
-    thread.join(60)
+    thread.join(120)
     assert content(manager, 0) == [batch(label, label) for label in range(20)]
     manager.close()
 
@@ -410,7 +410,7 @@ def test_threads_that_append_write_and_checkpoint_at_once_lose_nothing(tmp_path:
             content(manager, 0)
     done.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert errors == []
     expected: dict[int, list[int]] = {p: list(range(p, 400, 3)) for p in range(3)}
     manager.close()
