@@ -95,12 +95,11 @@ test-all: $(DEV_STAMP) ## every test (a part: ARGS="tests/workers"); skips what 
 	CI=$(CI_ALL) HYPOTHESIS_PROFILE=all $(TESTS) --durations=25 $(ARGS)
 
 explore: $(DEV_STAMP) ## look for what no test knows yet: fresh examples, orders and seeds (SECONDS=600), printed where they fail
-	HYPOTHESIS_PROFILE=explore $(TESTS) -p randomly -m quick $(ARGS)
 	$(BIN)/python -m tests.explore --seconds $(or $(SECONDS),600)
 
-simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1; SHARE=0/8)
+simulate: $(DEV_STAMP) ## whole nodes on simulated time: fresh seeds (SECONDS=120), one again (SEED=7 TRACE=1), or planted bugs (MUTANTS=1)
 	$(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS)) \
-		$(if $(SIMULATED),--simulated $(SIMULATED)) $(if $(TRACE),--trace) $(if $(MUTANTS),--mutants) $(if $(SHARE),--share $(SHARE))
+		$(if $(SIMULATED),--simulated $(SIMULATED)) $(if $(TRACE),--trace) $(if $(MUTANTS),--mutants)
 
 golden: $(DEV_STAMP) ## make the transcripts anew that our answers are compared with, on a real Kafka (Java 17, Maven)
 	$(BIN)/python -m tests.kafka.differential.refresh $(ARGS)

@@ -2,7 +2,6 @@
 """What holds for all tests: their tiers, how hard hypothesis tries, and a real Kafka for those that ask for one."""
 
 import asyncio
-import gc
 import os
 import random
 from collections import Counter
@@ -58,20 +57,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: -slow[item.path])
 
 
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector from walking all modules and collected tests again and again."""
-    gc.collect()
-    gc.freeze()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Begin each test with the same `random`."""
-    if not item.config.pluginmanager.hasplugin("randomly"):
-        random.seed(RANDOM_SEED)
-    return (yield)
-
-
 def _guarded(item: pytest.Item) -> AbstractContextManager[None]:
     return GUARD.guarding() if item.get_closest_marker("quick") is not None else nullcontext()
 
@@ -92,7 +77,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    """Guard a quick test's fixtures; skip `kafka` tests where Java 17 or Maven is missing, or fail them in CI."""
+    """Seed `random`; guard a quick test's fixtures; skip `kafka` tests where Java 17 or Maven is missing."""
+    if not item.config.pluginmanager.hasplugin("randomly"):
+        random.seed(RANDOM_SEED)
     if item.get_closest_marker("kafka") is not None:
         require_kafka_classpath()
     with _guarded(item):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m tests.explore`: what `make explore` does beside the tests: fresh seeds where the suite has fixed ones.
+"""`python -m tests.explore`: fresh examples, orders and seeds where the suite has fixed ones.
 
-Simulated nodes, planted bugs that must be found from a seed that nobody chose, and the crashes and chaos of real
-processes. Whatever fails prints what repeats it. A finding becomes a fixed case of the suite: a seed in
-tests/simulation/seeds.txt, or a test.
+The quick tests, simulated nodes, planted bugs that must be found from a seed that nobody chose, and the crashes and
+chaos of real processes. All of it runs, whatever fails, and a failure prints what repeats it. A finding becomes a fixed
+case of the suite: a seed in tests/simulation/seeds.txt, or a test.
 """
 
 import argparse
@@ -29,11 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chance = random.SystemRandom()
     python = [sys.executable, "-m"]
-    failed = not _runs([*python, "tests.simulation", "--seconds", str(options.seconds)])
+    quick = [*python, "pytest", "-n", "auto", "--dist", "loadfile", "-p", "randomly", "-m", "quick"]
+    failed = not _runs(quick, {"HYPOTHESIS_PROFILE": "explore"})
+    failed |= not _runs([*python, "tests.simulation", "--seconds", str(options.seconds)])
     first = str(chance.randrange(1 << 31))
     failed |= not _runs([*python, "tests.simulation", "--mutants", "--first-seed", first])
     for variable, path in SEEDED.items():
-        failed |= not _runs([*python, "pytest", path], {variable: str(chance.randrange(1 << 32))})
+        chosen = {variable: str(chance.randrange(1 << 32)), "FLIPS": "500"}
+        failed |= not _runs([*python, "pytest", path], chosen)
     return 1 if failed else 0
 
 

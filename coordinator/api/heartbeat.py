@@ -16,9 +16,8 @@ from protocol.hot.heartbeat import SCHEMA, HeartbeatRequest, HeartbeatResponse
 
 def handle(node: Node, request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Prolong a session; the answer says when the member must rejoin."""
-    if (
-        not request.group_id
-    ):  # before the group is looked up: "" can have offsets (GroupCoordinatorService.heartbeat)
+    # Checked before the lookup: a group with the empty id can have offsets (GroupCoordinatorService.heartbeat).
+    if not request.group_id:
         return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     door = node.door
     kept = door.enter_classic(ctx, request.group_id)

@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -122,13 +122,6 @@ def _mutant(name: str) -> mutants.Mutant:
     raise argparse.ArgumentTypeError(f"no such mutant: {name}")
 
 
-def _share(text: str) -> Sequence[mutants.Mutant]:
-    try:
-        return mutants.share(*map(int, text.split("/")))
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text} is no share, as 0/8 is one") from error
-
-
 def main() -> int:
     """Run what was asked for; returns the exit status: 1 if anything was broken, or a mutant survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
@@ -150,9 +143,6 @@ def main() -> int:
         "--mutants", nargs="*", type=_mutant, metavar="NAME", help="run all mutants, or these"
     )
     parser.add_argument(
-        "--share", type=_share, metavar="K/N", help="run share K of N shares of all mutants; the first is 0"
-    )
-    parser.add_argument(
         "--mutant", metavar="NAME", help="run seeds one after the other with this bug in the code"
     )
     parser.add_argument("--first-seed", type=int, help="with mutants: begin with this one")
@@ -160,9 +150,8 @@ def main() -> int:
         "--worlds", type=int, default=MUTANT_WORLDS, help="with --mutant: how many seeds to run"
     )
     options = parser.parse_args()
-    if options.mutants is not None or options.share is not None:
-        chosen = options.mutants or options.share or mutants.MUTANTS
-        return run_mutants(chosen, options.first_seed)
+    if options.mutants is not None:
+        return run_mutants(options.mutants or mutants.MUTANTS, options.first_seed)
     if os.environ.get("PYTHONHASHSEED") != "0":
         # The order of sets is part of what a seed decides.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}

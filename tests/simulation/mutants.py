@@ -357,13 +357,6 @@ MUTANTS: Final = (
 )
 
 
-def share(number: int, shares: int) -> Sequence[Mutant]:
-    """A part of all mutants: each is in one of the shares 0 to `shares` - 1. Raises ValueError for another number."""
-    if not 0 <= number < shares:
-        raise ValueError(f"there is no share {number} of {shares}")
-    return MUTANTS[number::shares]
-
-
 class _Loader(importlib.abc.InspectLoader):
     def __init__(self, mutant: Mutant) -> None:
         self._mutant = mutant

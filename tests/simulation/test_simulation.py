@@ -47,17 +47,10 @@ def test_a_mutant_fits_the_code(mutant: mutants.Mutant) -> None:
     compile(mutant.source(), str(mutants.path_of(mutant.module)), "exec")
 
 
-def test_each_mutant_is_in_one_share() -> None:
-    shares = [mutants.share(number, 8) for number in range(8)]
-    assert sorted(mutant for each in shares for mutant in each) == sorted(mutants.MUTANTS)
-    assert {len(each) for each in shares} <= {len(mutants.MUTANTS) // 8, len(mutants.MUTANTS) // 8 + 1}
-
-
 @pytest.mark.process
-@pytest.mark.parametrize("arguments", [("--share", "8/8"), ("--share", "3"), ("--mutants", "a typo")])
-def test_what_is_no_mutant_is_refused(arguments: tuple[str, ...]) -> None:
-    done = simulate(*arguments)
-    assert (done.returncode, arguments[-1] in done.stderr) == (2, True), done.stderr
+def test_what_is_no_mutant_is_refused() -> None:
+    done = simulate("--mutants", "a typo")
+    assert (done.returncode, "a typo" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.process
