@@ -201,7 +201,7 @@ def test_the_ten_lines_make_a_gateway(tmp_path: Path) -> None:
     try:
         broker.start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("work", 1)])["work"].result(30)
+        admin.create_topics([NewTopic("work", 1)])["work"].result(120)
         gateway = ServerProcess([*groupkeeper(), *shlex.split(line)[1:]], tmp_path / "log", env=metrics)
         try:
             wait_until(

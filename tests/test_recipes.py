@@ -32,7 +32,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def run(code: str, work: Path) -> str:
     """What a program prints that ends by itself and well."""
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False, cwd=work
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False, cwd=work
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
@@ -80,7 +80,7 @@ def test_the_fixture_serves_a_test(tmp_path: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=120,
         check=False,
         cwd=tmp_path,
         env={

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.verdict ARGS`: run `pytest ARGS`, and then say whether that counts as passed.
 
+Reads what failed from the file that `--junitxml=FILE` names, else from one of its own.
+
 Runs up to three failed tests once more, each in a process of its own. A test that passes then is printed as
 `flaky: NAME: first failure` and is to be fixed before anything else, but does not fail the run. Everything else does: a
 second failure, more than three failures, a test that cannot be run again (a process of the run died), an end of pytest
 other than with passed or failed tests, or no test at all. The last line is `N passed, M failed`.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -83,9 +86,12 @@ def run_alone(node_id: str) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     """Do what the module says; return the exit status."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--junitxml", type=Path)
+    named, others = parser.parse_known_args(arguments)
     with tempfile.TemporaryDirectory() as work:
-        path = Path(work) / "junit.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={path}", *arguments]
+        path = named.junitxml or Path(work) / "junit.xml"
+        command = [sys.executable, "-m", "pytest", f"--junitxml={path}", *others]
         status = subprocess.run(command, check=False).returncode
         if status not in (0, TESTS_FAILED):
             say(f"pytest ended with status {status}")

@@ -22,6 +22,6 @@ def screenshot_of(page: Path, picture: Path, width: int, height: int = 2_000) ->
     subprocess.run(
         [browser, *_QUIET, f"--user-data-dir={profile}", f"--window-size={width},{height}",
          f"--screenshot={picture}", page.as_uri()],
-        capture_output=True, timeout=90, check=True,
+        capture_output=True, timeout=120, check=True,
     )  # fmt: skip
     return picture.read_bytes()

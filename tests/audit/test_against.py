@@ -47,7 +47,7 @@ def has_assignment(member: Consumer) -> bool:
 def groups_at_work(bootstrap: str) -> list[Consumer]:
     """A topic, a group with a member, one without, and one that only commits; returns whom to close."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("work", PARTITIONS)])["work"].result(30)
+    admin.create_topics([NewTopic("work", PARTITIONS)])["work"].result(120)
     busy, idle, simple = (consumer(bootstrap, name) for name in ("busy", "idle", "simple"))
     for member in (busy, idle):
         member.subscribe(["work"])
@@ -132,7 +132,7 @@ def test_a_commit_that_the_node_does_not_know_is_told(spark: SparkSession, tmp_p
     """Of two groups: one has a commit in the log that the node never had, the other one has not."""
     with serving(tmp_path / "node", {"group.initial.rebalance.delay.ms": 0}) as service:
         admin = AdminClient({"bootstrap.servers": service.bootstrap})
-        admin.create_topics([NewTopic("work", 1)])["work"].result(30)
+        admin.create_topics([NewTopic("work", 1)])["work"].result(120)
         for name in ("right", "wrong"):
             member = consumer(service.bootstrap, name)
             member.commit(offsets=[TopicPartition("work", 0, 7)], asynchronous=False)

@@ -38,7 +38,7 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=120,
         check=False,
     )
 

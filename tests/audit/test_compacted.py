@@ -267,7 +267,7 @@ def test_what_a_broker_wrote_passes(spark: SparkSession, tmp_path: Path) -> None
     try:
         broker.start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic("work", 3)])["work"].result(60)
+        admin.create_topics([NewTopic("work", 3)])["work"].result(120)
         for group in ("again", "deleted", "in-transactions"):
             member = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
             for turn in range(20):
@@ -276,7 +276,7 @@ def test_what_a_broker_wrote_passes(spark: SparkSession, tmp_path: Path) -> None
             if group == "in-transactions":
                 transactions(broker.bootstrap, member)
             member.close()
-        once_ready(lambda: admin.delete_consumer_groups(["deleted"])["deleted"].result(60), "the deletion")
+        once_ready(lambda: admin.delete_consumer_groups(["deleted"])["deleted"].result(120), "the deletion")
         broker.terminate()
     finally:
         broker.close()

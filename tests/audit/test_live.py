@@ -92,7 +92,7 @@ def test_a_brokers_directory_while_it_runs(kafka_broker: KafkaBroker) -> None:
     consumer = ck.Consumer({"bootstrap.servers": kafka_broker.bootstrap, "group.id": "audited"})
     wanted = [ck.TopicPartition("audited-topic", partition, 40 + partition) for partition in range(3)]
     admin = ck.admin.AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
-    admin.create_topics([ck.admin.NewTopic("audited-topic", 3, 1)])["audited-topic"].result(60)
+    admin.create_topics([ck.admin.NewTopic("audited-topic", 3, 1)])["audited-topic"].result(120)
     once_ready(lambda: consumer.commit(offsets=wanted, asynchronous=False), "the commit")
     consumer.close()
     rows = read(kafka_broker.data_dir, 1 << 20)

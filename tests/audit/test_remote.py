@@ -21,7 +21,7 @@ from tests.support.missing import skip_or_fail
 from tests.support.processes import tied_to_us
 from tests.support.waiting import wait_until
 
-START_TIMEOUT_S = 90
+START_TIMEOUT_S = 120
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from bench.cluster import Address
 from bench.load import Lane, Measured, Prepared, Repeat, Window
 from bench.wire import BadReply
 from tests.bench.fake import REQUEST, Answer, judge, prepared, reply, serving
+from tests.support.idle import idle
 
 REQUESTS = 40
 
@@ -182,7 +183,7 @@ async def test_finished_is_only_done_once_all_is_answered() -> None:
         host, port = server.sockets[0].getsockname()
         lanes = [Lane(Address(host, port), Repeat([prepared()], 1))]
         running = asyncio.ensure_future(load.run(lanes, 1, Window()))
-        await asyncio.wait([running], timeout=0.05)
+        await idle()
         assert not running.done()
         gate.set()
         assert (await running).requests == 1

@@ -40,7 +40,7 @@ class Group:
         for member in self._members:
             member.close()
 
-    def wait_shared(self, members: Sequence[Member], timeout_s: float = 40.0) -> None:
+    def wait_shared(self, members: Sequence[Member], timeout_s: float = 120.0) -> None:
         """Wait until these members hold all partitions between them, each exactly once, as evenly as it goes.
 
         And until the coordinator calls the group Stable with these members: what the clients hold then is final.

@@ -128,7 +128,7 @@ class Member:
         """Close the client in good order and wait for the process to end."""
         self._send({"command": "leave"})
         status = self._process.wait(120)
-        self._reader.join(10)
+        self._reader.join(120)
         assert status == 0, f"{self} ended with {status}:\n{self.diagnosis()}"
         assert self.told("left"), f"{self} ended without closing its client:\n{self.diagnosis()}"
 
@@ -149,7 +149,7 @@ class Member:
         """End whatever still runs and release the pipes."""
         if self._process.poll() is None:
             self.kill9()
-        self._reader.join(10)
+        self._reader.join(120)
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()

@@ -45,5 +45,5 @@ def test_a_consumer_that_finds_no_room_joins_once_there_is_some(service: Service
             what="the join to be refused, and that to be logged",
         )
         admin = AdminClient({"bootstrap.servers": service.bootstrap})
-        admin.delete_consumer_groups(["first"])["first"].result(30)
+        admin.delete_consumer_groups(["first"])["first"].result(120)
         wait_until(lambda: poll() == 2, what="the consumer to get both partitions")

@@ -29,7 +29,7 @@ def kafkas(kafka_broker: KafkaBroker) -> dict[str, ConfigEntry]:
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     client = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
     (answer,) = client.describe_configs([resource]).values()
-    configs: dict[str, ConfigEntry] = answer.result(30)
+    configs: dict[str, ConfigEntry] = answer.result(120)
     return configs
 
 

@@ -158,7 +158,7 @@ class Applications:
         for library in list(self.first):
             self.start(self.second, library, "second")
 
-    def all_reach(self, what: str, reached: Callable[[str], bool], timeout_s: float = 90.0) -> None:
+    def all_reach(self, what: str, reached: Callable[[str], bool], timeout_s: float = 120.0) -> None:
         """Wait until each library has come so far, and leave behind which has not."""
         waiting = [library for library in self.first if library not in self.failed]
 

@@ -112,7 +112,7 @@ def elect_preferred(whole: Whole, applications: Applications, wanted: int) -> No
     """Have the first copy of each partition lead, which makes `wanted` lead some that it does not lead now."""
     assert wanted not in leaders(whole, applications)
     partitions = [TopicPartition(topic, each) for topic in applications.topics.values() for each in range(3)]
-    whole.cluster.admin().elect_leaders(ElectionType.PREFERRED, partitions).result(30)
+    whole.cluster.admin().elect_leaders(ElectionType.PREFERRED, partitions).result(120)
     wait_until(lambda: wanted in leaders(whole, applications), what=f"broker {wanted} to lead")
 
 

@@ -67,7 +67,7 @@ def deep_dump(path: Path) -> str:
     tool = ["java", "-cp", require_kafka_classpath(), "org.apache.kafka.tools.DumpLogSegments"]
     files = ",".join(map(str, sorted([path, *path.parent.glob("*.index"), *path.parent.glob("*.timeindex")])))
     arguments = ["--files", files, "--deep-iteration", "--print-data-log", "--offsets-decoder"]
-    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run([*tool, *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

@@ -201,17 +201,17 @@ class KafkaCluster:
         running = sum(broker.runs for broker in self.brokers.values())
         settings = {key.replace("_", "."): value for key, value in config.items()}
         topic = NewTopic(name, partitions, replicas or min(3, running), config=settings)
-        self.admin().create_topics([topic])[name].result(30)
+        self.admin().create_topics([topic])[name].result(120)
         self.wait_for_leaders(name, partitions)
 
     def grow_topic(self, name: str, partitions: int) -> None:
         """Give a topic so many partitions in all and wait for their leaders."""
-        self.admin().create_partitions([NewPartitions(name, partitions)])[name].result(30)
+        self.admin().create_partitions([NewPartitions(name, partitions)])[name].result(120)
         self.wait_for_leaders(name, partitions)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and return once no broker shows it any more."""
-        self.admin().delete_topics([name])[name].result(30)
+        self.admin().delete_topics([name])[name].result(120)
         wait_until(lambda: name not in self.metadata().topics, what=f"{name} to go")
 
     def ends(self, topic: str) -> dict[int, int]:
@@ -220,7 +220,7 @@ class KafkaCluster:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {ck.TopicPartition(topic, each): latest for each in partitions}
         found = self.admin().list_offsets(asked)
-        return {part.partition: future.result(30).offset for part, future in found.items()}
+        return {part.partition: future.result(120).offset for part, future in found.items()}
 
     def wait_for_leaders(self, name: str, partitions: int) -> None:
         """Return once every running broker shows so many partitions of a topic, each with a leader that runs."""
@@ -285,7 +285,7 @@ class KafkaCluster:
             ResourceType[resource], name, pattern, f"User:{user}", "*", AclOperation[operation], permission
         )
         for future in self.admin().create_acls([binding]).values():
-            future.result(30)
+            future.result(120)
 
         def known(node_id: int) -> bool:
             any_of_it = ck.admin.AclBindingFilter(
@@ -297,7 +297,7 @@ class KafkaCluster:
                 AclOperation[operation],
                 permission,
             )
-            return bool(self.admin(node_id).describe_acls(any_of_it).result(30))
+            return bool(self.admin(node_id).describe_acls(any_of_it).result(120))
 
         for node_id, broker in self.brokers.items():
             if broker.runs:

@@ -59,7 +59,7 @@ def on_real(kafka_broker: KafkaBroker) -> Place:
     assert producer.flush(30) == 0
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap})
     for done in admin.delete_records([confluent_kafka.TopicPartition(topic, 0, FIRST[0])]).values():
-        done.result(30)
+        done.result(120)
     return Place(kafka_broker.bootstrap, topic, is_real=True)
 
 

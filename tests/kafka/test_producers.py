@@ -26,7 +26,7 @@ TOPIC = "work"
 FETCHES = "a client fetches, and gets nothing: topics hold no records here"
 PRODUCES = "a client produces, and no records are kept here"
 NO_TRANSACTIONS = "No transactions are coordinated here."
-WAIT_S = 30
+WAIT_S = 120
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -21,11 +22,12 @@ from tests.groups.harness import FakeClock
 from tests.net import requests
 from tests.net.process import Peer
 from tests.partitions.running import node
+from tests.support import raw
 from tests.support.idle import idle
 from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
-SESSION_MS = 1_500
+SESSION_S = 1.5
 MEMBERS = 20
 
 
@@ -144,35 +146,44 @@ def stop(pid: int) -> None:
         wait_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
 
+def joined_alone(peer: Peer, group: str) -> tuple[Peer, str, str, int]:
+    """Make `peer` the only member of a group; return it with the group, its member id and the generation."""
+    joining = requests.join(group, version=3, session_ms=int(SESSION_S * 1e3))
+    joined = requests.answer(ApiKey.JOIN_GROUP, 3, peer.ask(joining))
+    assignments = {joined.member_id: b"all"}
+    peer.ask(requests.sync(group, joined.member_id, joined.generation_id, assignments=assignments))
+    return peer, group, joined.member_id, joined.generation_id
+
+
 def test_members_of_a_process_that_was_stopped_for_longer_than_their_sessions(service: Service) -> None:
     """Those who sent heartbeats meanwhile stay; those who are gone for good do not."""
     with ExitStack() as stack:
-        members = []
-        for number in range(MEMBERS):
-            peer = stack.enter_context(Peer(service))
-            group = f"g{number}"
-            joining = requests.join(group, version=3, session_ms=SESSION_MS)
-            joined = requests.answer(ApiKey.JOIN_GROUP, 3, peer.ask(joining))
-            assignments = {joined.member_id: b"all"}
-            peer.ask(requests.sync(group, joined.member_id, joined.generation_id, assignments=assignments))
-            members.append((peer, group, joined.member_id, joined.generation_id))
-        speaking, silent = members[1:], members[0]
-        frames = [requests.heartbeat(*names) for _, *names in speaking]
-        for (peer, *_), frame in zip(speaking, frames, strict=True):
-            peer.send(frame)  # in the order of their joins, so that no session ends before the stop
-        for peer, *_ in speaking:
-            peer.receive()
-        began = monotonic()
-        stop(service.pid)
+        for attempt in count():
+            began = monotonic()
+            members = [
+                joined_alone(stack.enter_context(Peer(service)), f"g{attempt}-{n}") for n in range(MEMBERS)
+            ]
+            joined_by = monotonic()
+            stop(service.pid)
+            if monotonic() - began < SESSION_S:
+                break  # no session has ended before the stop
+            os.kill(service.pid, signal.SIGCONT)
+        silent, *speaking = members
         try:
-            for (peer, *_), frame in zip(speaking, frames, strict=True):
-                peer.send(frame)
+            for peer, group, member_id, generation in speaking:
+                peer.send(requests.heartbeat(group, member_id, generation))
             # The sessions of a real process end in real time: until all of the deadlines have passed.
-            sleep(max(began + 1.2 * SESSION_MS / 1e3 - monotonic(), 0))
+            sleep(max(joined_by + 1.1 * SESSION_S - monotonic(), 0))
         finally:
             os.kill(service.pid, signal.SIGCONT)
         errors = [requests.answer(ApiKey.HEARTBEAT, 4, peer.receive()).error_code for peer, *_ in speaking]
         assert errors == [ErrorCode.NONE] * len(speaking)
-        peer, *names = silent
-        beat = requests.answer(ApiKey.HEARTBEAT, 4, peer.ask(requests.heartbeat(*names)))
+        peer, group, member_id, generation = silent
+        # Not at once: until it is judged, what it sends keeps its session, too.
+        wait_until(
+            lambda: not raw.describe_group(service.bootstrap, group).members, what="the end of its session"
+        )
+        beat = requests.answer(
+            ApiKey.HEARTBEAT, 4, peer.ask(requests.heartbeat(group, member_id, generation))
+        )
         assert beat.error_code == ErrorCode.UNKNOWN_MEMBER_ID

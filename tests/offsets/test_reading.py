@@ -3,7 +3,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from tests.storage import foreign
 from tests.storage.test_transactions import offset as offset_record
 from tests.support import raw
 from tests.support.raw import RawConnection
-from tests.support.reading import OFFSETS_TOPIC, Follower, fetch, read, read_all
+from tests.support.reading import OFFSETS_TOPIC, Follower, fetch, fetch_request, read_all
 from tests.support.service import Service, serving
 from tests.support.waiting import wait_until
 
@@ -204,17 +203,12 @@ def test_a_second_reader_that_starts_from_what_is_left_has_the_same_state(servic
 def test_a_long_poll_is_answered_on_the_next_commit(service: Service) -> None:
     raw.create_topic(service.bootstrap, TOPIC)
     with RawConnection(service.bootstrap) as connection:
-        answers: list[float] = []
-
-        def poll() -> None:
-            assert read(connection, 0, 0, wait_ms=600_000)
-            answers.append(time.monotonic())
-
-        thread = threading.Thread(target=poll)
-        thread.start()
+        connection.send(fetch_request({0: 0}, wait_ms=600_000), 12)
+        # When this has been answered, the node has read the Fetch before.
+        assert raw.fetch_offsets(service.bootstrap, GROUPS[0]) == {}
         raw.commit_offsets(service.bootstrap, GROUPS[0], TOPIC, {0: 1})
-        thread.join(120)
-        assert answers, "a poll was not answered by the commit"
+        (topic,) = connection.receive().responses
+        assert topic.partitions[0].records
 
 
 # --- a log that a broker wrote

@@ -118,7 +118,7 @@ def serving(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
     try:
         wait_until(
             lambda: process.exit_status is not None or healthy(environment) == 0,
-            60.0,
+            120.0,
             what=lambda: f"the image's health check to pass:\n{log.read_text()}",
         )
         process.assert_running()
@@ -131,7 +131,7 @@ def serving(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[d
 def commit(address: str) -> None:
     """What the log is to hold: an offset of the group `orders`."""
     admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic("work", 2)])["work"].result(30)
+    admin.create_topics([NewTopic("work", 2)])["work"].result(120)
     consumer = Consumer({"bootstrap.servers": address, "group.id": "orders"})
     consumer.commit(offsets=[TopicPartition("work", 1, 42)], asynchronous=False)
     consumer.close()

@@ -52,7 +52,7 @@ RESOURCES = {"cluster": ResourceType.BROKER, "transactional_id": ResourceType.TR
 CLUSTER = "kafka-cluster"
 SCRAM = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 ITERATIONS = 4096
-SOON_S = 30
+SOON_S = 120
 
 
 class Rights:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-SOON_S = 15
+SOON_S = 120
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 NAME: Final = "kminion"
 SOURCE: Final = "KMINION_SOURCE"
 BUILD_TIMEOUT_S: Final = 600.0
-READY_TIMEOUT_S: Final = 90.0
+READY_TIMEOUT_S: Final = 120.0
 """It looks every 15 s whether it has read everything."""
 
 TOPIC: Final = "watched"
@@ -144,7 +144,7 @@ def _sum(first: int, number: int) -> int:
 
 def _get(port: int, path: str) -> tuple[int, str]:
     """Status and text; 0 where nothing answers yet."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

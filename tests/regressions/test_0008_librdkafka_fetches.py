@@ -30,7 +30,7 @@ def with_topic(service: Service) -> dict[str, str | int | float | bool]:
     """Create the topic; returns what clients need to know of the service."""
     bootstrap: dict[str, str | int | float | bool] = {"bootstrap.servers": service.bootstrap}
     admin = AdminClient(bootstrap)
-    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(120)
     return bootstrap
 
 

@@ -58,7 +58,7 @@ def described(bootstrap: str) -> dict[str, list[str]]:
     command += [require_kafka_classpath(), tool, "--bootstrap-server", bootstrap]
     done = subprocess.run(
         [*command, "--describe", "--all-groups", "--offsets"],
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("group-", "gone-"))]
@@ -119,11 +119,11 @@ def test_a_broker_and_we_compact_the_same_log_in_turns(tmp_path: Path) -> None:
     try:
         broker.start()
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([ck.admin.NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(60)
+        admin.create_topics([ck.admin.NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(120)
         for group in GONE:
             commit(broker.bootstrap, group, 5, 2)
         once_ready(
-            lambda: [each.result(60) for each in admin.delete_consumer_groups(GONE).values()], "the deletion"
+            lambda: [each.result(120) for each in admin.delete_consumer_groups(GONE).values()], "the deletion"
         )
         for group in GROUPS:
             commit(broker.bootstrap, group, 1_000, 60)

@@ -62,7 +62,7 @@ def commit(bootstrap: str) -> None:
     """Offset 100 + partition for every group, with metadata for the even partitions."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     created = admin.create_topics([ck.admin.NewTopic(TOPIC, PARTITIONS, 1)])
-    created[TOPIC].result(60)
+    created[TOPIC].result(120)
     for group in GROUPS:
         consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": group})
         wanted = [

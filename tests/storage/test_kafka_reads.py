@@ -65,7 +65,7 @@ def dump(*paths: Path, options: Sequence[str] = ("--offsets-decoder", "--print-d
     tool = "org.apache.kafka.tools.DumpLogSegments"
     arguments = ["--files", ",".join(map(str, paths)), *options]
     done = subprocess.run(
-        ["java", "-cp", classpath, tool, *arguments], capture_output=True, text=True, check=False, timeout=100
+        ["java", "-cp", classpath, tool, *arguments], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -23,7 +23,7 @@ numbers = itertools.count()
 def create_topic(bootstrap: str) -> None:
     """The one topic, of one partition."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([ck.admin.NewTopic(TOPIC, 1, 1)])[TOPIC].result(60)
+    admin.create_topics([ck.admin.NewTopic(TOPIC, 1, 1)])[TOPIC].result(120)
 
 
 def commit(bootstrap: str, group: str, offset: int) -> None:

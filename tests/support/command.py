@@ -20,5 +20,5 @@ def groupkeeper(
         check=False,
         cwd=cwd,
         env=environment(extra),
-        timeout=100,
+        timeout=120,
     )

@@ -33,7 +33,7 @@ TOPIC_ALREADY_EXISTS = 36
 class RawConnection:
     """A blocking connection that can hold several requests under way; not for use by several threads."""
 
-    def __init__(self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 30.0) -> None:
+    def __init__(self, bootstrap: str, *, client_id: str = "raw", timeout_s: float = 120.0) -> None:
         """Connect to `host:port`; every later call waits at most `timeout_s` for bytes and raises OSError then."""
         host, port = bootstrap.rsplit(":", 1)
         self._client_id = client_id

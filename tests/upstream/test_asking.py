@@ -77,7 +77,7 @@ async def test_topics_with_ids_and_partitions(
 async def test_what_a_user_may_not_describe_is_no_absence(
     kafka: KafkaCluster, topic: str, tmp_path: Path
 ) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         bob = await as_user(kafka, tmp_path, "bob")
         topics = UpstreamTopics(bob)
         assert topic not in (await topics.look()).topics
@@ -215,7 +215,7 @@ async def test_offsets_of_an_open_transaction_are_waited_for(
         await impatient.connect()
         with pytest.raises(NotYet, match="offsets of group transactional: still UNSTABLE_OFFSET_COMMIT"):
             await UpstreamGroups(impatient).committed(GroupId("transactional"))
-        await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 30)
+        await asyncio.get_running_loop().run_in_executor(None, producer.commit_transaction, 120)
         found = await UpstreamGroups(impatient).committed(GroupId("transactional"))
     finally:
         await impatient.close()
@@ -233,12 +233,12 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
     name = GroupId(f"first-{is_committed}")
     place = TopicPartition(topic, 1)
     producer = ck.Producer({**kafka.client_settings(), "transactional.id": name})
-    await in_background(producer.init_transactions, 30)
+    await in_background(producer.init_transactions, 120)
     producer.begin_transaction()
     # A consumer that is no member: so the group has nothing but what is in the transaction.
     consumer = ck.Consumer({**kafka.client_settings(), "group.id": name})
     sent = [ck.TopicPartition(topic, 1, 5)]
-    await in_background(producer.send_offsets_to_transaction, sent, consumer.consumer_group_metadata(), 30)
+    await in_background(producer.send_offsets_to_transaction, sent, consumer.consumer_group_metadata(), 120)
     consumer.close()
     config = UpstreamConfig(servers(kafka.bootstrap()), request_timeout_ms=1_000)
     impatient = UpstreamCluster(config, read=Path.read_bytes)
@@ -250,7 +250,7 @@ async def test_the_first_offset_of_a_partition_in_an_open_transaction_is_waited_
         assert await groups.committed(name) == {}, "Kafka says nothing of it where all are asked for"
         with pytest.raises(NotYet, match=f"offsets of group {name}: still UNSTABLE_OFFSET_COMMIT"):
             await groups.settled(name)
-        await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 30)
+        await in_background(producer.commit_transaction if is_committed else producer.abort_transaction, 120)
         await groups.settled(name)
         assert (await groups.committed(name)) == ({place: Offset(5)} if is_committed else {})
     finally:
@@ -316,7 +316,7 @@ class running:
 
 async def until(condition: Callable[[], Any]) -> Any:
     """Return what `condition` returns, once that is something true."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         value = condition()
         while not value:
             await asyncio.sleep(0.02)
@@ -326,7 +326,7 @@ async def until(condition: Callable[[], Any]) -> Any:
 
 async def until_async(groups: UpstreamGroups, name: GroupId) -> None:
     """Return once the group has no members any more."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         state = await groups.state(name)
         while state.is_live:
             await asyncio.sleep(0.02)

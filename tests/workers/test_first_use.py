@@ -107,7 +107,7 @@ def test_a_group_that_was_deleted_here_does_not_get_its_old_offsets_back(
     before.close()
     assert sum(fetch_offsets(front.bootstrap, "deleted").values()) == 30
     admin = AdminClient({"bootstrap.servers": front.bootstrap})
-    admin.delete_consumer_groups(["deleted"])["deleted"].result(30)
+    admin.delete_consumer_groups(["deleted"])["deleted"].result(120)
     front.restart()
     wait_until(lambda: front.ready().get("ready") is True, what="the gateway to serve again")
     assert not fetch_offsets(front.bootstrap, "deleted")

@@ -30,7 +30,7 @@ FLIPS = int(os.environ.get("FLIPS") or 100)
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(FLIPS + 240)]
 FLIPPED = (0, 1, 2)
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 class Member(threading.Thread, ABC):

@@ -43,7 +43,7 @@ def front(cluster: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def groups_at(cluster: KafkaCluster) -> set[str]:
-    listed = cluster.admin().list_consumer_groups().result(20)
+    listed = cluster.admin().list_consumer_groups().result(120)
     return {group.group_id for group in listed.valid}
 
 
@@ -104,7 +104,7 @@ async def test_a_group_of_aiokafka_lives_here(front: Fronting, cluster: KafkaClu
     )
     await consumer.start()
     count = 0
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while count < RECORDS:
             count += sum(map(len, (await consumer.getmany(timeout_ms=500)).values()))
     await consumer.commit()

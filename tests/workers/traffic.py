@@ -37,7 +37,7 @@ class Walker(threading.Thread):
     def stop(self) -> None:
         """End, and raise what went wrong."""
         self._stop_wanted.set()
-        self.join(60)
+        self.join(120)
         assert not self.is_alive(), f"{self.group} hangs"
         if self.failure is not None:
             raise self.failure

@@ -67,7 +67,7 @@ def obey(consumer: Consumer, topic: str, command: dict[str, Any]) -> None:
         emit("committed", offsets=offsets)
         return
     asked = [TopicPartition(topic, partition) for partition in command["partitions"]]
-    found = consumer.committed(asked, timeout=20)
+    found = consumer.committed(asked, timeout=120)
     emit("offsets", offsets={each.partition: each.offset for each in found if each.offset >= 0})
 
 

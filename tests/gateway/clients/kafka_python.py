@@ -16,7 +16,7 @@ from tests.gateway.clients.options import (
     say_read,
 )
 
-WAIT_S = 60
+WAIT_S = 120
 
 
 class Producer:

@@ -102,7 +102,7 @@ class Walk:
             if group.group_state != PREPARING or group.members:
                 break
             # It becomes Empty at once, but by a timer; not so if members have left whose rebalance had begun.
-            time.sleep(0.01)
+            time.sleep(self.script.server.grace_s / 15)
         members = {member.member_id for member in group.members}
         return bool(self.leader) and len(members) > 1 and self.leader not in members
 
