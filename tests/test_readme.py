@@ -3,11 +3,7 @@
 
 import os
 import re
-import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +14,7 @@ from bench import figures
 from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_ports
 from tests.kafka.broker import KafkaBroker
-from tests.support.missing import skip_or_fail
-from tests.support.pages import blocks, commands, is_test, named_commands
-from tests.support.service import Service, serving
-from tests.support.waiting import wait_until
+from tests.support.pages import commands, is_test, named_commands
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,7 +32,7 @@ _CLONE: Final = "tests/packaging/test_fresh_clone.py::test_"
 _IMAGE: Final = "tests/packaging/test_image.py::test_"
 _HERE: Final = "tests/test_readme.py::test_"
 RUN_BY: Final[dict[str, str]] = {
-    "make run": f"{_CLONE}make_run_installs_compiles_and_serves",
+    "make run": f"{_CLONE}make_run_installs_and_serves_and_says_where",
     "make test": f"{_CLONE}make_test_runs_tests",
     "docker build -t groupkeeper .": f"{_IMAGE}what_the_image_holds_is_compiled_and_serves",
     "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper": (
@@ -63,12 +56,6 @@ RUN_BY: Final[dict[str, str]] = {
 """Every command of README.md, and the test that runs it."""
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(tmp_path_factory.mktemp("readme")) as service:
-        yield service
-
-
 def test_every_command_is_run_by_a_test() -> None:
     assert {*commands(README), *named_commands(README)} == set(RUN_BY)
     assert [name for name in RUN_BY.values() if not is_test(name)] == []
@@ -76,74 +63,6 @@ def test_every_command_is_run_by_a_test() -> None:
 
 def test_the_figures_are_those_of_the_results() -> None:
     assert figures.main(["--check"]) == 0, "run: python -m bench figures"
-
-
-@pytest.mark.slow
-def test_make_run_serves_and_says_where(tmp_path: Path) -> None:
-    listen, metrics = free_ports(2)
-    flags = f"--listen 127.0.0.1:{listen} --metrics 127.0.0.1:{metrics} --data-dir {tmp_path / 'data'}"
-    output = tmp_path / "output"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("GROUPKEEPER_")}
-    with output.open("wb") as stream:
-        running = subprocess.Popen(
-            ["make", "run", f"ARGS={flags}"],
-            cwd=ROOT,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-    try:
-        wait_until(
-            lambda: (
-                f'"event":"serving","kafka":"127.0.0.1:{listen}"' in output.read_text()
-                or running.poll() is not None
-            ),
-            120.0,
-            what=lambda: f"make run to serve:\n{output.read_text()}",
-        )
-        os.killpg(running.pid, signal.SIGINT)
-        running.wait(120)  # what make itself exits with, when it is interrupted, is its own affair
-        assert '"event":"stopped"' in output.read_text()
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-
-
-@pytest.fixture(scope="module")
-def printed(service: Service) -> str:
-    """What the code of the README prints, run against the service for the second time."""
-    (code,) = blocks(README, "python")
-    assert ADDRESS in code
-    for _ in range(2):
-        ran = subprocess.run(
-            [sys.executable, "-c", code.replace(ADDRESS, service.bootstrap)],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-    return ran.stdout
-
-
-def test_the_code_commits_and_the_commands_show_it(service: Service, printed: str) -> None:
-    assert "mine: [0, 1, 2," in printed
-    assert "committed: 42" in printed
-    shown = {
-        arguments: subprocess.run(
-            [*groupkeeper(), *arguments, "--bootstrap", service.bootstrap],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        ).stdout
-        for arguments in (("groups", "list"), ("groups", "describe", "orders"), tuple(RESET.split()))
-    }
-    assert "orders" in shown["groups", "list"]
-    assert "42" in shown["groups", "describe", "orders"]
-    assert shown[tuple(RESET.split())].split()[-4:] == ["work", "0", "42", "7"]
 
 
 @pytest.mark.kafka
@@ -175,26 +94,6 @@ def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
             assert running.wait(120) == 0, (tmp_path / "output").read_text()
     finally:
         broker.close()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.usefixtures("printed")
-def test_the_audit_finds_nothing_wrong(service: Service, tmp_path: Path) -> None:
-    if shutil.which("java") is None:
-        skip_or_fail("the audit needs Java 17 or later, and there is none")
-    arguments = AUDIT.split()[1:]
-    places = {"data": str(service.data_dir), "audit-results": str(tmp_path), ADDRESS: service.bootstrap}
-    ran = subprocess.run(
-        [*groupkeeper(), *(places.get(word, word) for word in arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert (tmp_path / "report.html").exists()
 
 
 PAGES = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds the project together: import rules, locked dependencies, and a wheel that works by itself."""
+"""What holds the project together: import rules and locked dependencies."""
 
 import os
 import re
@@ -7,15 +7,12 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("audit", "coordinator", "protocol", "storage")
-NEED_SPARK = ("audit", "storage.columns")
-"""What `make install-audit` brings the packages for; nothing else may need them."""
 LOCKS = ("requirements.lock", "requirements-build.lock", "requirements-dev.lock", "requirements-audit.lock")
 
 
@@ -163,58 +160,3 @@ def test_a_lock_has_a_hash_for_each_pin_and_no_addresses(lock: str) -> None:
     assert "--index" not in text
     for entry in re.split(r"\n(?=[a-z0-9])", text):
         assert "--hash=sha256:" in entry, entry.splitlines()[0]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("wheel")
-    built = run(
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        out,
-        cwd=ROOT,
-        HATCH_BUILD_NO_HOOKS="true",
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = out.glob("*.whl")
-    return wheel
-
-
-def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
-    assert {f"{package}/py.typed" for package in PACKAGES} <= set(names)
-    sources = {str(file.relative_to(ROOT)) for package in PACKAGES for file in (ROOT / package).rglob("*.py")}
-    assert sources <= set(names)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    bin_ = tmp_path / "venv" / "bin"
-    commands: list[list[str | Path]] = [
-        [sys.executable, "-m", "venv", tmp_path / "venv"],
-        [bin_ / "python", "-m", "pip", "install", "-q", "--require-hashes", "-r", ROOT / "requirements.lock"],
-        [bin_ / "python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel],
-    ]
-    for command in commands:
-        done = run(*command, cwd=tmp_path)
-        assert done.returncode == 0, done.stdout + done.stderr
-    version = run(bin_ / "groupkeeper", "--version", cwd=tmp_path, PYTHONSAFEPATH="1")
-    assert (version.returncode, version.stdout) == (0, f"groupkeeper {wheel.name.split('-')[1]}\n"), (
-        version.stderr
-    )
-    # no module may need what only the development environment has
-    code = f"""
-import importlib, pkgutil
-for package in {tuple(package for package in PACKAGES if package not in NEED_SPARK)}:
-    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
-        if not module.name.endswith("__main__") and not module.name.startswith({NEED_SPARK}):
-            importlib.import_module(module.name)
-"""
-    imports = run(bin_ / "python", "-c", code, cwd=tmp_path, PYTHONSAFEPATH="1", PYTHONPATH="")
-    assert imports.returncode == 0, imports.stderr

@@ -42,7 +42,6 @@ NEEDED_BY_FIXTURE: Final = {
     "spark": "spark",
     "taken_over": "process",
     "target": "process",
-    "wheel": "process",
 }
 
 STARTS_A_PROCESS: Final = frozenset(

@@ -50,3 +50,5 @@ def test_what_was_read_is_committed_here(ended: Applications, whole: Whole, libr
     behind = {part: ends[part] - committed.get((application.topic, part), 0) for part in ends}
     # Behind the last record of a transaction there is its marker, which not every client counts as read.
     assert set(behind.values()) <= ({0, 1} if "transactions" in application.topic else {0}), behind
+    listed = whole.cluster.admin().list_consumer_groups().result(120)
+    assert application.topic not in {group.group_id for group in listed.valid}, "not at the cluster"

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README's commands in a fresh clone, as a user types them who has an empty home: nothing is installed or cached.
+"""README's commands in a fresh clone, as a user types them who has an empty home and no C compiler.
 
-One clone serves all tests, which come in any order once `make run` has installed what it needs. Each takes its
-commands from README, by its own name in the table of `tests/test_readme.py`, which also says what runs the others.
-What is changed in a command is said where it is changed: ports, since others run beside us, and how much is measured.
+Nothing is installed or cached. That the same targets compile where there is a compiler is for `.ci/run`, which begins
+with them, and for tests/compiled/test_installed.py. One clone serves all tests, which come in any order once `make run`
+has installed what it needs. Each takes its commands from README, by its own name in the table of tests/test_readme.py,
+which also says what runs the others. What is changed in a command is said where it is changed: ports, since others run
+beside us, and how much is measured.
 """
 
 import json
@@ -16,16 +18,19 @@ from dataclasses import dataclass
 
 import pytest
 
-from bench.installed import ROOT
+from bench.installed import PACKAGES, ROOT
 from bench.ports import free_ports
+from coordinator.version import __version__
 from tests.packaging.clone import Clone
-from tests.support.missing import require_compiler, skip_or_fail
+from tests.packaging.test_install import NO_COMPILER, SLOWER
+from tests.support.missing import skip_or_fail
 from tests.support.pages import blocks, commands
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 from tests.test_readme import ADDRESS, README, RUN_BY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # any of them may be the one that installs
+NEED_SPARK = ("audit", "storage.columns")
 HERE = "tests/packaging/test_fresh_clone.py"
 INSTALLING_S = 1200.0
 
@@ -33,9 +38,10 @@ INSTALLING_S = 1200.0
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
     """Gone at the end: it has more than a gigabyte by then, and pytest keeps what three runs have left."""
-    require_compiler()
     work = tmp_path_factory.mktemp("fresh")
-    yield Clone(ROOT, work)
+    clone = Clone(ROOT, work)
+    clone.environment["CC"] = "/bin/false"
+    yield clone
     shutil.rmtree(work)
 
 
@@ -66,7 +72,7 @@ class Node:
 @pytest.fixture(scope="module", autouse=True)
 def node(clone: Clone) -> Iterator[Node]:
     """`make run` with ports of our own, and stopped by Ctrl-C; before all else, as it is README's first command."""
-    (command,) = commands_of("test_make_run_installs_compiles_and_serves")
+    (command,) = commands_of("test_make_run_installs_and_serves_and_says_where")
     listen, metrics = free_ports(2)
     flags = f"--listen 127.0.0.1:{listen} --metrics 127.0.0.1:{metrics}"
     process = ServerProcess(
@@ -102,10 +108,32 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def test_make_run_installs_compiles_and_serves(clone: Clone, node: Node) -> None:
+def test_make_run_installs_and_serves_and_says_where(clone: Clone, node: Node) -> None:
     assert "creating .venv with Python 3." in node.printed()
-    assert "not compiled" not in node.printed()
-    assert clone.run(".venv/bin/groupkeeper --version").endswith(" (compiled)\n")
+    assert f'"event":"serving","kafka":"{node.bootstrap}"' in node.printed()
+    assert clone.run(".venv/bin/groupkeeper --version") == f"groupkeeper {__version__}\n"
+
+
+def test_without_a_compiler_one_line_says_what_that_means(clone: Clone, node: Node) -> None:
+    assert node.printed().count("not compiled, as .venv/compile.log says") == 1
+    compile_log = (clone.tree / ".venv" / "compile.log").read_text()
+    assert [line.strip() for line in compile_log.splitlines() if "not compiled" in line] == [
+        SLOWER + NO_COMPILER
+    ]
+
+
+def test_no_module_needs_what_make_run_does_not_install(clone: Clone) -> None:
+    """Spark's packages come with `make install-audit`."""
+    (clone.tree.parent / "everything.py").write_text(
+        f"""
+import importlib, pkgutil
+for package in {tuple(package for package in PACKAGES if package not in NEED_SPARK)}:
+    for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
+        if not module.name.endswith("__main__") and not module.name.startswith({NEED_SPARK}):
+            importlib.import_module(module.name)
+"""
+    )
+    clone.run("cd .. && groupkeeper/.venv/bin/python -P everything.py")
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +155,13 @@ def test_make_demo_tells_both_acts(demo: str) -> None:
 def committed(clone: Clone, node: Node, demo: str) -> None:
     """README's program has run, with the client that the demo has installed."""
     (code,) = blocks(README, "python")
+    assert ADDRESS in code
     (clone.tree.parent / "look.py").write_text(code.replace(ADDRESS, node.bootstrap))
     assert demo
-    assert "committed: 42" in clone.run(".venv/bin/python ../look.py")
+    for _ in range(2):
+        printed = clone.run(".venv/bin/python ../look.py")
+    assert "mine: [0, 1, 2," in printed
+    assert "committed: 42" in printed
 
 
 @pytest.mark.usefixtures("committed")
@@ -186,7 +218,7 @@ def test_what_the_page_types_for_systemd_installs_it(clone: Clone) -> None:
     clone.run(cloning.replace("REPOSITORY", str(clone.tree)).replace("/opt/", "../opt/"))
     assert (clone.tree.parent / "opt/groupkeeper/Makefile").exists()
     clone.run(installing.replace("/opt/groupkeeper", str(clone.tree)))
-    assert clone.run(".venv/bin/groupkeeper --version").endswith(" (compiled)\n")
+    assert clone.run(".venv/bin/groupkeeper --version") == f"groupkeeper {__version__}\n"
 
 
 def test_make_docs_builds_the_site(clone: Clone, typed: list[str]) -> None:

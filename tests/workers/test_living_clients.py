@@ -83,11 +83,11 @@ def test_a_consumer_lives_through_gateways_and_brokers_that_do_not(
         cluster.produce(TOPIC, RECORDS, first=written)
         written += RECORDS
         wanted = {str(number).encode() for number in range(written)}
-        wait_until(lambda: living.seen >= wanted, 90, what=lambda: f"records: {front.log_text()[-3000:]}")
+        wait_until(lambda: living.seen >= wanted, what=lambda: f"records: {front.log_text()[-3000:]}")
         # one more, as the last commit may have met what befell
         cluster.produce(TOPIC, 1, first=written)
         written += 1
-        wait_until(lambda: committed() == written, 90, what=lambda: f"{committed()} to be {written}")
+        wait_until(lambda: committed() == written, what=lambda: f"{committed()} to be {written}")
 
     last = 0
 
@@ -112,6 +112,7 @@ def test_a_consumer_lives_through_gateways_and_brokers_that_do_not(
         for pid in {entry["gateway"]: entry["pid"] for entry in lines}.values():
             os.kill(pid, signal.SIGKILL)
         more()
+        assert front.log_text().count('"started a gateway"') > len(lines), "it was started again"
         cluster.brokers[1].pause()
         wait_until(lambda: brokers_error() is not None, what="a broker that hears nothing to be missed")
         cluster.brokers[1].resume()
