@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from bench import figures
 from bench.installed import groupkeeper
-from bench.ports import BROKERS, free_ports
+from bench.ports import BROKERS, free_port_run, free_ports
 from tests.kafka.broker import KafkaBroker
 from tests.support.pages import commands, is_test, named_commands
 
@@ -69,7 +69,7 @@ def test_the_figures_are_those_of_the_results() -> None:
 @pytest.mark.slow
 def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
     broker = KafkaBroker(tmp_path / "kafka")
-    port, metrics = free_ports(2)
+    port, metrics = free_port_run(1), free_port_run(2)  # of a node's metrics, and of a gateway's
     (of_broker,) = free_ports(1, BROKERS)
     places = {"127.0.0.1:9093": f"127.0.0.1:{port}", "gateway-data": str(tmp_path / "data")}
     words = [places.get(word, word).replace(ADDRESS, broker.bootstrap) for word in GATEWAY.split()[1:]]

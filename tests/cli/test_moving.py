@@ -2,7 +2,6 @@
 """`groupkeeper adopt` and `groupkeeper give-back`, between a real cluster and a running gateway."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import confluent_kafka as ck
 import pytest
 
 from bench.installed import groupkeeper
+from bench.ports import BROKERS, free_ports
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
 from tests.support.processes import environment
@@ -83,7 +83,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 def gateway(kafka: KafkaCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     settings: dict[str, Any] = {
         "upstream.bootstrap.servers": kafka.bootstrap(),
-        "gateway.port.base": 13_000 + os.getpid() % 1_000,  # 1,000 ports that the service has none of
+        "gateway.port.base": free_ports(1, BROKERS)[0] - 1,
         "workers": 2,
     }
     service = Service(tmp_path_factory.mktemp("gateway"), settings)

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.installed import groupkeeper
-from bench.ports import free_ports
+from bench.ports import free_port_run
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
 __all__ = ["Service", "wait_until"]
 
 START_TIMEOUT_S = 120.0
+UPSTREAM = "upstream.bootstrap.servers"
 
 
 class Service:
@@ -25,9 +26,13 @@ class Service:
     def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
         """Choose ports and the data directory under `work`; `start` runs the process.
 
-        `settings` are handed over with `--set`, under Kafka's names; a test may change them between two starts.
+        `settings` are handed over with `--set`, under Kafka's names; a test may change them between two starts, but not
+        how many processes there are: their ports are chosen here.
         """
-        self.port, self.metrics_port = free_ports(2)
+        workers = int(settings.get("workers", 1)) if settings else 1
+        gateways = int(settings.get("gateway.workers", 1)) if settings and UPSTREAM in settings else 0
+        self.port = free_port_run(workers)
+        self.metrics_port = free_port_run(workers + gateways)
         self.data_dir = work / "data"
         self.log = work / "groupkeeper.log"
         self.settings: dict[str, str | int] = dict(settings or {})
