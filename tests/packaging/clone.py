@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clone of this checkout, and the environment of somebody who has never installed anything."""
+"""A clone of this checkout, and the environment of somebody who has never installed it."""
 
 import os
 import re
@@ -47,7 +47,10 @@ def clone(root: Path, to: Path, environment: Mapping[str, str]) -> None:
 
 
 def newcomer(home: Path) -> dict[str, str]:
-    """The environment of a user whose home `home` is: empty, but for how this machine reaches package registries."""
+    """The environment of a user whose home `home` is: empty, but for how this machine reaches package registries.
+
+    And for pip's cache: to make a wheel of Spark takes minutes, and whether that succeeds is Spark's affair.
+    """
     home.mkdir(parents=True)
     for name in CONFIGURED:
         if (Path.home() / name).exists():
@@ -58,7 +61,14 @@ def newcomer(home: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
     ours = str(Path(sys.prefix, "bin"))
     path = os.pathsep.join(each for each in kept["PATH"].split(os.pathsep) if each != ours)
-    return {**kept, "PATH": path, "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache")}
+    places = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "PIP_CACHE_DIR": str(pip_cache())}
+    return {**kept, "PATH": path, **places}
+
+
+def pip_cache() -> Path:
+    """Where pip keeps what it has fetched and made for the user who runs the tests."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("PIP_CACHE_DIR") or caches / "pip")
 
 
 class Clone:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """README's commands in a fresh clone, as a user types them who has an empty home and no C compiler.
 
-Nothing is installed or cached. That the same targets compile where there is a compiler is for `.ci/run`, which begins
-with them, and for tests/compiled/test_installed.py. One clone serves all tests, which come in any order once `make run`
-has installed what it needs. Each takes its commands from README, by its own name in the table of tests/test_readme.py,
-which also says what runs the others. What is changed in a command is said where it is changed: ports, since others run
-beside us, and how much is measured.
+Nothing is installed, and nothing cached but pip's packages. That the same targets compile where there is a compiler is
+for `.ci/run`, which begins with them, and for tests/compiled/test_installed.py. One clone serves all tests, which come
+in any order once `make run` has installed what it needs. Each takes its commands from README, by its own name in the
+table of tests/test_readme.py, which also says what runs the others. What is changed in a command is said where it is
+changed: ports, since others run beside us, and how much is measured.
 """
 
 import json

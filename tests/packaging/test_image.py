@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Dockerfile: its context has what it copies, and what its stages make serves and audits.
 
-They are made of a fresh clone, in the environment of a user with an empty home: nothing is cached.
+They are made of a fresh clone, in the environment of a user with an empty home.
 """
 
 import json
