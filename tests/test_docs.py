@@ -104,7 +104,7 @@ RUN_BY: Final = {
         "make install-audit": "packaging/test_fresh_clone.py::test_the_audit_is_installed_and_finds_nothing_wrong",
         "docker build": "packaging/test_image.py::test_the_cron_job_takes_the_image_that_the_dockerfile_tells_to_build",
         "docker run": "packaging/test_image.py::test_the_wheel_of_the_image_audits_the_log_that_it_wrote",
-        "groupkeeper audit": "test_readme.py::test_the_audit_finds_nothing_wrong",
+        "groupkeeper audit": "packaging/test_fresh_clone.py::test_the_audit_is_installed_and_finds_nothing_wrong",
         "spark-submit": "audit/test_package.py::test_a_cluster_audits_with_them",
     },
     "docs/gateway.md": {"groupkeeper serve": "test_docs.py::test_the_ten_lines_make_a_gateway"},

@@ -20,7 +20,11 @@ SUITES = (
     "tests/partitions",
     "tests/protocol",
     "tests/regressions",
-    "tests/storage",
+    *(
+        f"tests/storage/test_{name}.py"
+        for name in ("batch", "columns", "loader", "old_messages", "one_owner")
+    ),
+    *(f"tests/storage/test_{name}.py" for name in ("placement", "records", "transactions")),
 )
 """Those of compiled modules, and of what goes through many of them."""
 
