@@ -29,13 +29,13 @@ class Service:
         `settings` are handed over with `--set`, under Kafka's names; a test may change them between two starts, but not
         how many processes there are: their ports are chosen here.
         """
-        workers = int(settings.get("workers", 1)) if settings else 1
-        gateways = int(settings.get("gateway.workers", 1)) if settings and UPSTREAM in settings else 0
+        self.settings: dict[str, str | int] = dict(settings or {})
+        workers = int(self.settings.get("workers", 1))
+        gateways = int(self.settings.get("gateway.workers", 1)) if UPSTREAM in self.settings else 0
         self.port = free_port_run(workers)
         self.metrics_port = free_port_run(workers + gateways)
         self.data_dir = work / "data"
         self.log = work / "groupkeeper.log"
-        self.settings: dict[str, str | int] = dict(settings or {})
         self._process: ServerProcess | None = None
         work.mkdir(parents=True, exist_ok=True)
 

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.ports import free_port_run
+from bench.ports import BROKERS, free_port_run
 from tests.support.raw import RawConnection, standalone_commit
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
-BROKERS_AT = 10
 SERVING = '"logger":"supervisor","event":"serving"'
 
 
@@ -21,19 +20,16 @@ class Fronting(Service):
     """One node with its gateways; the cluster is named by its bootstrap addresses."""
 
     def __init__(self, work: Path, upstream: str, settings: Mapping[str, str | int] | None = None) -> None:
-        super().__init__(work, settings)
-        base = free_port_run(BROKERS_AT + 10)
-        self.port, self.metrics_port = base, base + BROKERS_AT // 2
-        self.broker_ports = base + BROKERS_AT
-        self.settings = {
+        self.broker_ports = free_port_run(10, BROKERS)
+        ours: dict[str, str | int] = {
             "upstream.bootstrap.servers": upstream,
             "upstream.metadata.refresh.ms": 500,
             "gateway.port.base": self.broker_ports,
             "group.initial.rebalance.delay.ms": 0,
             "offsets.topic.num.partitions": 5,
             "log.level": "debug",
-            **self.settings,
         }
+        super().__init__(work, ours | dict(settings or {}))
 
     def start(self) -> None:
         """Start it, and return once all of its processes serve, the gateways too, which come last."""

@@ -79,7 +79,7 @@ def scenario(
 ) -> Callable[[Play], Play]:
     """Register the decorated function for every combination of `values`; a mapping gives each value its name.
 
-    `slow`: it waits for time to pass, so it is started before the others.
+    `slow`: it waits for time to pass, or an answer depends on how much has, so it is started before the others.
     """
 
     def register(function: Play) -> Play:

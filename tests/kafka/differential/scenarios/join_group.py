@@ -96,7 +96,7 @@ def session_timeouts_at_their_limits(s: Script) -> None:
         a.join(session_timeout_ms=timeout_ms)
 
 
-@scenario(timeout_ms=[1, 1_000, INT32_MAX])
+@scenario(slow=True, timeout_ms=[1, 1_000, INT32_MAX])
 def rebalance_timeouts(s: Script, timeout_ms: int) -> None:
     a = s.connect()
     joined = a.join(3, rebalance_timeout_ms=timeout_ms)
@@ -592,38 +592,38 @@ def a_join_whose_connection_drops_takes_part(s: Script) -> None:
     follower.reply()
 
 
-@scenario()
+@scenario(slow=True)
 def who_does_not_come_back_is_left_out(s: Script) -> None:
-    group = stable_group(s, size=3, rebalance_timeout_ms=600)
+    group = stable_group(s, size=3, rebalance_timeout_ms=3_000)
     one, two, _ = group.members
-    answer = one.rejoin(rebalance_timeout_ms=600)
+    answer = one.rejoin(rebalance_timeout_ms=3_000)
     s.until(PREPARING)
-    two.rejoin(rebalance_timeout_ms=600).reply()
+    two.rejoin(rebalance_timeout_ms=3_000).reply()
     answer.reply()
     group.members[2].heartbeat()
     group.members[2].rejoin().reply()
 
 
-@scenario()
+@scenario(slow=True)
 def a_leader_who_does_not_come_back_is_followed_by_another(s: Script) -> None:
-    group = stable_group(s, rebalance_timeout_ms=600)
+    group = stable_group(s, rebalance_timeout_ms=3_000)
     other = protocols("range", metadata=OTHER_METADATA)
-    group.follower.rejoin(rebalance_timeout_ms=600, protocols=other).reply()
+    group.follower.rejoin(rebalance_timeout_ms=3_000, protocols=other).reply()
     group.leader.heartbeat()
     group.outsider.describe()
 
 
-@scenario()
+@scenario(slow=True)
 def the_longest_rebalance_timeout_counts(s: Script) -> None:
-    group = stable_group(s, rebalance_timeout_ms=600)
+    group = stable_group(s, rebalance_timeout_ms=3_000)
     c = s.connect()
     with s.quietly():
         patient = first_join(c, rebalance_timeout_ms=60_000)
         s.until(PREPARING, members=3)
-    first = group.leader.rejoin(rebalance_timeout_ms=600)
+    first = group.leader.rejoin(rebalance_timeout_ms=3_000)
     s.settle()
     first.is_silent()
-    group.follower.rejoin(rebalance_timeout_ms=600).reply()
+    group.follower.rejoin(rebalance_timeout_ms=3_000).reply()
     first.reply()
     patient.reply()
 

@@ -270,31 +270,31 @@ def a_restarted_follower_rejoins(s: Script) -> None:
     again.rejoin(protocols=protocols("range", metadata=OTHER_METADATA)).is_silent()
 
 
-@scenario()
+@scenario(slow=True)
 def a_static_member_that_does_not_rejoin_stays(s: Script) -> None:
-    group = stable_group(s, instances=[None, "i"], rebalance_timeout_ms=600)
-    group.leader.rejoin(rebalance_timeout_ms=600).reply()
+    group = stable_group(s, instances=[None, "i"], rebalance_timeout_ms=3_000)
+    group.leader.rejoin(rebalance_timeout_ms=3_000).reply()
     group.follower.heartbeat()
     group.outsider.describe()
-    group.follower.rejoin(rebalance_timeout_ms=600).reply()
+    group.follower.rejoin(rebalance_timeout_ms=3_000).reply()
 
 
-@scenario()
+@scenario(slow=True)
 def a_static_leader_that_does_not_rejoin_no_longer_leads(s: Script) -> None:
-    group = stable_group(s, instances=["i", None], rebalance_timeout_ms=600)
+    group = stable_group(s, instances=["i", None], rebalance_timeout_ms=3_000)
     other = protocols("range", metadata=OTHER_METADATA)
-    group.follower.rejoin(rebalance_timeout_ms=600, protocols=other).reply()
+    group.follower.rejoin(rebalance_timeout_ms=3_000, protocols=other).reply()
     group.outsider.describe()
     group.leader.heartbeat()
 
 
-@scenario()
+@scenario(slow=True)
 def nobody_of_the_static_members_rejoins(s: Script) -> None:
-    group = stable_group(s, size=3, instances=["i", "j", None], rebalance_timeout_ms=500)
+    group = stable_group(s, size=3, instances=["i", "j", None], rebalance_timeout_ms=3_000)
     group.outsider.leave(members=[leaving(group.members[2].id)])
     s.until(PREPARING, members=2)
     s.note("the rebalance is prolonged until one of them comes, or the sessions end")
-    group.leader.rejoin(rebalance_timeout_ms=500).reply()
+    group.leader.rejoin(rebalance_timeout_ms=3_000).reply()
     group.outsider.describe()
 
 

@@ -233,9 +233,9 @@ def a_follower_brings_other_metadata_while_it_syncs(s: Script) -> None:
     rejoin.reply()
 
 
-@scenario()
+@scenario(slow=True)
 def a_follower_that_never_syncs(s: Script) -> None:
-    group = completing_group(s, rebalance_timeout_ms=800)
+    group = completing_group(s, rebalance_timeout_ms=3_000)
     group.leader.sync(assignments=assignments(group.members))
     s.until(PREPARING, members=1)
     group.leader.heartbeat()
@@ -243,9 +243,9 @@ def a_follower_that_never_syncs(s: Script) -> None:
     group.leader.rejoin().reply()
 
 
-@scenario()
+@scenario(slow=True)
 def a_leader_that_never_syncs(s: Script) -> None:
-    group = completing_group(s, rebalance_timeout_ms=800)
+    group = completing_group(s, rebalance_timeout_ms=3_000)
     waiting = group.follower.send_sync()
     waiting.reply()
     group.leader.heartbeat()
@@ -253,17 +253,17 @@ def a_leader_that_never_syncs(s: Script) -> None:
     group.follower.rejoin().reply()
 
 
-@scenario()
+@scenario(slow=True)
 def nobody_ever_syncs(s: Script) -> None:
-    group = completing_group(s, rebalance_timeout_ms=800)
+    group = completing_group(s, rebalance_timeout_ms=3_000)
     s.until(EMPTY, members=0)
     group.outsider.describe()
     group.outsider.join(3)
 
 
-@scenario()
+@scenario(slow=True)
 def static_members_that_never_sync(s: Script) -> None:
-    group = completing_group(s, instances=["i", "j"], rebalance_timeout_ms=800)
+    group = completing_group(s, instances=["i", "j"], rebalance_timeout_ms=3_000)
     s.until(EMPTY, members=0)
     group.leader.rejoin().reply()
 

@@ -101,8 +101,9 @@ class Walk:
             group = self.script.watch(self.script.group)
             if group.group_state != PREPARING or group.members:
                 break
-            # It becomes Empty at once, but by a timer; not so if members have left whose rebalance had begun.
-            time.sleep(self.script.server.grace_s / 15)
+            # It becomes Empty at once, but by a timer; not so if members have left whose rebalance had begun. A node of
+            # ours runs that timer before it answers twice; Kafka has a thread for it, and gets twice its grace.
+            time.sleep(2 * self.script.server.grace_s / TRIES)
         members = {member.member_id for member in group.members}
         return bool(self.leader) and len(members) > 1 and self.leader not in members
 
