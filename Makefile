@@ -93,7 +93,7 @@ test: $(DEV_STAMP) ## those, and one short pass through each real component (nee
 test-all: RUNNER = tests.verdict
 # Its tests wait for other processes a third of their time.
 test-all: JOBS = $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
-test-all: $(DEV_STAMP) ## every test (a part: ARGS="tests/workers"); skips what lacks a tool, with CI_ALL=1 fails it
+test-all: $(DEV_STAMP) install-audit ## every test (a part: ARGS="tests/workers"); skips what lacks a tool, with CI_ALL=1 fails it
 	CI=$(CI_ALL) HYPOTHESIS_PROFILE=all $(TESTS) --durations=25 $(ARGS)
 
 explore: $(DEV_STAMP) ## look for what no test knows yet: fresh examples, orders and seeds (SECONDS=600), printed where they fail

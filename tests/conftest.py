@@ -23,7 +23,7 @@ from tests.verdict import NODE_ID
 __all__ = ["kafka_broker"]  # here, so that all tests of a run share one broker
 
 hypothesis.settings.register_profile("gate", max_examples=20, derandomize=True, deadline=None)
-hypothesis.settings.register_profile("all", max_examples=100, derandomize=True, deadline=None)
+hypothesis.settings.register_profile("all", max_examples=50, derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", max_examples=1_000, deadline=None, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 

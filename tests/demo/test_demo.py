@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make demo` tells what happened, fails when an offset is lost, and leaves nothing behind."""
+"""`make demo` fails when an offset is lost, and leaves nothing behind; tests/packaging reads the whole story."""
 
 import re
 import shutil
@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,12 @@ with warnings.catch_warnings():
     from bench.demo.story import SERVICE_SETTINGS, play, require_kept
     from bench.servers import Groupkeeper
 
+from tests.demo.told import PROCESSES, pids, row, runs
 from tests.support.missing import skip_or_fail
 from tests.support.processes import REPOSITORY, environment
 from tests.support.waiting import wait_until
 
 COMMAND = (sys.executable, "-m", "bench.demo")
-PROCESSES = 3
 CRASHES = 10
 
 
@@ -36,45 +35,6 @@ class Forgetful(Groupkeeper):
         """Die, and lose all data."""
         super().kill()
         self.reset()
-
-
-@pytest.mark.slow
-def test_the_story_is_told_in_plain_text_and_its_facts_agree(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    tmp_path = tmp_path_factory.mktemp("demo")  # short, as the paths of sockets have to be
-    demo = subprocess.run(
-        COMMAND, cwd=REPOSITORY, env=demo_environment(tmp_path), capture_output=True, text=True, check=False
-    )
-    told = demo.stdout
-    assert (demo.returncode, demo.stderr) == (0, ""), told + demo.stderr
-
-    assert Counter(row(told, "held by")) == {"ada": 6, "bob": 6}
-    assert row(told, "held before") == row(told, "held by")
-    assert row(told, "held now") == ["bob"] * 12
-    adas = [partition for partition, holder in enumerate(row(told, "held by")) if holder == "ada"]
-    lasts, starts = row(told, "ada's last commit"), offsets(told, "bob goes on at")
-    assert [partition for partition, last in enumerate(lasts) if last != "-"] == adas
-    assert all(starts[partition] >= int(lasts[partition]) for partition in adas)
-    assert all(now > before for now, before in zip(offsets(told, "acknowledged"), starts, strict=True))
-    both = zip(offsets(told, "found again"), offsets(told, "acknowledged"), strict=True)
-    assert all(found >= acknowledged for found, acknowledged in both)
-    assert "All 12 committed offsets are there." in told
-    assert re.search(r"\d\.\d s after the kill bob holds all 12 partitions", told)
-
-    assert all(len(line) <= 100 and line == line.rstrip() for line in told.splitlines())
-    assert "\x1b" not in told
-    found_pids = pids(told)
-    assert len(set(found_pids)) == PROCESSES + 1  # the service is started twice
-    assert not any(runs(pid) for pid in found_pids)
-    assert list(tmp_path.iterdir()) == []
-
-    if "Not played: " in told:
-        skip_or_fail(told.partition("Not played: ")[2].strip())
-    assert "All 90 records were handled once." in told
-    assert [
-        sum(map(int, cells.split())) for cells in re.findall(r"^ +lag +([\d ]+)$", told, re.MULTILINE)
-    ] == [30]
 
 
 @pytest.mark.slow
@@ -160,25 +120,3 @@ def test_the_demo_installs_the_client_that_the_tests_use() -> None:
 def demo_environment(temporary: Path) -> dict[str, str]:
     """No terminal, no colours, and a place of our own for what the demo must remove."""
     return environment({"TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"})
-
-
-def row(told: str, label: str) -> list[str]:
-    """The 12 cells of the table row with this label."""
-    (cells,) = re.findall(rf"^ +{re.escape(label)} +((?:\S+ +){{11}}\S+)$", told, re.MULTILINE)
-    return str(cells).split()
-
-
-def offsets(told: str, label: str) -> list[int]:
-    """The same as numbers."""
-    return [int(cell) for cell in row(told, label)]
-
-
-def pids(told: str) -> list[int]:
-    """The processes that the story names, each time that it does."""
-    return [int(pid) for pid in re.findall(r"\(pid (\d+)\)", told)]
-
-
-def runs(pid: int) -> bool:
-    """Whether there is such a process, and not just its exit status that nobody has asked for yet."""
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return state.stdout.strip() != "" and not state.stdout.startswith("Z")

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Kafka broker as a child process: the peer that our behaviour is compared with."""
 
+import fcntl
+import functools
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from bench.kafka import KAFKA_VERSION
+from bench.maven import cache_directory, java_version
 from bench.ports import free_ports
 from tests.kafka.jars import require_kafka_classpath
 from tests.support.processes import ServerProcess
@@ -17,6 +22,8 @@ from tests.support.waiting import wait_until
 START_TIMEOUT_S = 120.0
 # A short-lived broker: the quick compiler and collector cut its start from 5 s to 3.
 _JAVA = ["java", "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+# Java says on standard output, unless told otherwise, that an archive does not fit.
+_QUIET_JAVA = ["-Xlog:disable", "-Xlog:all=error:stderr"]
 _QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 CLUSTER_ID = "R3JvdXBrZWVwZXJUZXN0cw"
 
@@ -27,14 +34,21 @@ class KafkaNode:
     kind = "kafka"
 
     def __init__(
-        self, work: Path, *, port: int, settings: Mapping[str, str | int], formatting: Sequence[str] = ()
+        self,
+        work: Path,
+        *,
+        port: int,
+        settings: Mapping[str, str | int],
+        formatting: Sequence[str] = (),
+        java: Sequence[str] | None = None,
     ) -> None:
         """Prepare a node under `work` that accepts connections at `port` of 127.0.0.1 once it is up.
 
-        `formatting` are arguments for the formatting of its data directory. Skips the test where Java 17+ or Maven
-        is missing (fails it in CI).
+        `formatting` are arguments for the formatting of its data directory, `java` is the command that runs it. Skips
+        the test where Java 17+ or Maven is missing (fails it in CI).
         """
         self._classpath = require_kafka_classpath()
+        self._java = java or _java_with_classes()
         self.port = port
         self.data_dir = work / "data"
         self.log = work / "kafka.log"
@@ -60,7 +74,7 @@ class KafkaNode:
         self._properties.write_text("".join(f"{key}={value}\n" for key, value in self.settings.items()))
         if not (self.data_dir / "meta.properties").exists():
             self._format()
-        command = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
+        command = [*self._java, _QUIET, "-cp", self._classpath, "kafka.Kafka", str(self._properties)]
         self._process = ServerProcess(command, self.log)
 
     def start(self) -> None:
@@ -119,7 +133,7 @@ class KafkaNode:
         return self._process
 
     def _format(self) -> None:
-        tool = [*_JAVA, _QUIET, "-cp", self._classpath, "kafka.tools.StorageTool", "format"]
+        tool = [*self._java, _QUIET, "-cp", self._classpath, "kafka.tools.StorageTool", "format"]
         command = [*tool, "-t", CLUSTER_ID, "-c", str(self._properties), *self._formatting]
         formatted = subprocess.run(command, capture_output=True, text=True, check=False)
         assert formatted.returncode == 0, f"formatting failed:\n{formatted.stdout}{formatted.stderr}"
@@ -128,7 +142,13 @@ class KafkaNode:
 class KafkaBroker(KafkaNode):
     """One KRaft node, broker and controller, on free loopback ports, with its data under a directory of its own."""
 
-    def __init__(self, work: Path, settings: Mapping[str, str | int] | None = None) -> None:
+    def __init__(
+        self,
+        work: Path,
+        settings: Mapping[str, str | int] | None = None,
+        *,
+        java: Sequence[str] | None = None,
+    ) -> None:
         """Prepare a broker under `work`; `settings` come on top of a single node's.
 
         Skips the test where Java 17+ or Maven is missing (fails it in CI).
@@ -136,7 +156,31 @@ class KafkaBroker(KafkaNode):
         port, controller_port = free_ports(2)
         node_id = (settings or {}).get("node.id", 1)
         ours = _single_node(node_id, f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}")
-        super().__init__(work, port=port, settings={**ours, **(settings or {})})
+        super().__init__(work, port=port, settings={**ours, **(settings or {})}, java=java)
+
+
+@functools.cache
+def _java_with_classes() -> list[str]:
+    """The command for a broker's Java, with an archive of the classes that a broker loads: it halves the start.
+
+    The first test of a machine makes the archive: a broker that Java watches until it stops.
+    """
+    archive = cache_directory() / f"kafka-{KAFKA_VERSION}-java-{java_version()}.jsa"
+    with archive.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            with tempfile.TemporaryDirectory(dir=archive.parent, prefix="archive-") as work:
+                made = Path(work) / "classes.jsa"
+                broker = KafkaBroker(
+                    Path(work), java=[*_JAVA, f"-XX:ArchiveClassesAtExit={made}", *_QUIET_JAVA]
+                )
+                try:
+                    broker.start()
+                    broker.terminate()
+                finally:
+                    broker.close()
+                made.rename(archive)
+    return [*_JAVA, f"-XX:SharedArchiveFile={archive}", *_QUIET_JAVA]
 
 
 def _single_node(node_id: str | int, plain: str, controller: str) -> dict[str, str | int]:

@@ -21,6 +21,7 @@ import pytest
 from bench.installed import PACKAGES, ROOT
 from bench.ports import free_ports
 from coordinator.version import __version__
+from tests.demo.told import TITLE, assert_facts_agree, assert_second_act
 from tests.packaging.clone import Clone
 from tests.packaging.test_install import NO_COMPILER, SLOWER
 from tests.support.missing import skip_or_fail
@@ -32,6 +33,15 @@ from tests.test_readme import ADDRESS, README, RUN_BY
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # any of them may be the one that installs
 NEED_SPARK = ("audit", "storage.columns")
 HERE = "tests/packaging/test_fresh_clone.py"
+COUNT_CLASSES = """
+import sys
+from audit import session
+assert session.CLASS_ARCHIVE.stat().st_size > 50 << 20
+assert list(session.CLASS_ARCHIVE.parent.iterdir()) == [session.CLASS_ARCHIVE]
+session.LOCAL_JAVA += f" -Xlog:class+load:file={sys.argv[1]}"
+session.QUIET = "-Xlog:cds=off"  # the other would take the line above back
+assert session.spark_session("local[1]").sql("select 6 * 7").collect()[0][0] == 42
+"""
 INSTALLING_S = 1200.0
 
 
@@ -137,18 +147,21 @@ for package in {tuple(package for package in PACKAGES if package not in NEED_SPA
 
 
 @pytest.fixture(scope="module")
-def demo(clone: Clone) -> str:
-    """What `make demo` prints; it also installs a Kafka client."""
+def demo(clone: Clone, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What `make demo` prints; it also installs a Kafka client. It leaves nothing behind."""
     (command,) = commands_of("test_make_demo_tells_both_acts")
-    return clone.run(command)
+    temporary = tmp_path_factory.mktemp("demo")  # short, as the paths of sockets have to be
+    printed = clone.run(command, TMPDIR=str(temporary))
+    assert list(temporary.iterdir()) == []
+    return printed[printed.index(TITLE) :]
 
 
 def test_make_demo_tells_both_acts(demo: str) -> None:
     """The second one brings Kafka's jars from Maven's repository into the empty cache."""
-    assert "All 12 committed offsets are there." in demo
+    assert_facts_agree(demo)
     if "Not played: " in demo:
         skip_or_fail(demo.partition("Not played: ")[2].strip())
-    assert "All 90 records were handled once." in demo
+    assert_second_act(demo)
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +197,18 @@ def test_the_audit_is_installed_and_finds_nothing_wrong(clone: Clone, node: Node
     summary = json.loads((clone.tree / "audit-results" / "summary.json").read_text())
     assert (summary["findings"], summary["groups"]) == ([], 1)
     assert (clone.tree / "audit-results" / "report.html").exists()
+
+
+def test_java_takes_an_audits_classes_from_the_archive(clone: Clone) -> None:
+    """The archive is what `make install-audit` makes last."""
+    clone.run("make install-audit")
+    if shutil.which("java") is None:
+        skip_or_fail("the audit needs Java 17 or later, and there is none")
+    (clone.tree.parent / "count_classes.py").write_text(COUNT_CLASSES)
+    clone.run(".venv/bin/python ../count_classes.py ../loaded")
+    loaded = (clone.tree.parent / "loaded").read_text().splitlines()
+    archived = [line for line in loaded if "org.apache.spark" in line and "shared objects file (top)" in line]
+    assert len(archived) > 1_000
 
 
 def test_make_test_runs_tests(clone: Clone, typed: list[str]) -> None:

@@ -326,6 +326,7 @@ MUTANTS: Final = (
         "coordinator.partitions.file_log",
         "            await asyncio.sleep(self.retry_s)\n        self.repairs += 1",
         "            return\n        self.repairs += 1",
+        seed=2,
     ),
     Mutant(
         "a partition that could not be read is given up",
