@@ -204,8 +204,8 @@ class Shard:
 
     def open_book(self) -> Iterator[None]:
         """Once the log has been applied: take the book, and what is void, out of the groups. Gives way now and then."""
-        book_id = self.book.group_id or next(filter(is_book, self.groups), NO_GROUP)
-        found = self.groups.pop(book_id, None)
+        book_id = self.book.group_id or next(filter(is_book, self.groups), None)
+        found = None if book_id is None else self.groups.pop(book_id, None)
         if found is None:
             return
         found.is_kept = False

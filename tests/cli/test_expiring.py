@@ -21,7 +21,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
     with serving(tmp_path) as service:
         raw.create_topic(service.bootstrap, "orders", 4)
-        for group in ("a", "b"):
+        for group in ("", "a", "b"):
             raw.wait_for_coordinator(service.bootstrap, group)
             raw.commit_offsets(service.bootstrap, group, "orders", {0: 1, 1: 2, 3: 4})
         node = f"127.0.0.1:{service.metrics_port}"
@@ -29,13 +29,14 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         lines = done.stdout.splitlines()
         assert lines[0].split()[:4] == ["GROUP", "STATE", "TOPIC", "OFFSETS"]
-        assert sorted(line.split()[:4] for line in lines[1:3]) == [
+        assert sorted(line.split()[:4] for line in lines[1:4]) == [
+            ["-", "Empty", "orders", "3"],
             ["a", "Empty", "orders", "3"],
             ["b", "Empty", "orders", "3"],
         ]
         assert lines[-1] == (
-            "6 offsets in 2 groups will expire within 8d, 0 of them at the next check; "
-            "2 groups will be left with none, and go as well"
+            "9 offsets in 3 groups will expire within 8d, 0 of them at the next check; "
+            "3 groups will be left with none, and go as well"
         )
         assert run("--node", node, "--within", "6d").stdout.startswith("0 offsets in 0 groups")
         rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)["rows"]

@@ -28,7 +28,8 @@ from tests.support.command import groupkeeper
 pytestmark = pytest.mark.process
 
 COUNT = 7
-GROUPS = [f"group-{number}" for number in range(40)]
+GROUPS = ["", *(f"group-{number}" for number in range(39))]
+"""A group's name may be empty: simple consumers commit offsets of such a group."""
 TOPIC_ID = bytes(range(16))
 
 
