@@ -87,7 +87,7 @@ def read_toml(path: Path) -> Iterator[Given]:
     import tomllib
 
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")
         tree = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"cannot read the config file {path}: {error.strerror}") from None

@@ -38,6 +38,30 @@ def test_lines_with_groups_are_read_by_group(tmp_path: Path) -> None:
         of_group(file, found, "i")
 
 
+@pytest.mark.parametrize(
+    ("text", "group"),
+    [
+        ("g,jobs,0,61\ng,jobs,1,62\n", "g"),
+        ('"g","jobs",0,61\n"g","jobs",1,62\n', "g"),
+        ("jobs,0,61\njobs,1,62\n", None),
+        (
+            '[{"group":"g","offsets":[{"topic":"jobs","partition":0,"offset":61},'
+            '{"topic":"jobs","partition":1,"offset":62}]}]',
+            "g",
+        ),
+        ('"\ufeffg",jobs,0,61\n"\ufeffg",jobs,1,62\n', "\ufeffg"),
+    ],
+)
+def test_the_byte_order_mark_of_a_spreadsheet_is_no_part_of_a_name(
+    tmp_path: Path, text: str, group: str | None
+) -> None:
+    file = tmp_path / "plan"
+    rows = [CommittedOffset("jobs", 0, 61), CommittedOffset("jobs", 1, 62)]
+    for written in (text.encode(), b"\xef\xbb\xbf" + text.encode()):
+        file.write_bytes(written)
+        assert read_offsets(file) == {group: rows}
+
+
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), min_size=1)
 ROWS = st.lists(
     st.builds(CommittedOffset, NAMES, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)),

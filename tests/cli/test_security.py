@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.cluster.properties import parse_properties
+from coordinator.cli.cluster.properties import parse_properties, read_properties
 from coordinator.cli.cluster.security import Security, security_of
 from coordinator.cli.errors import CommandError
 from tests.cli.conftest import Command
@@ -226,6 +226,12 @@ def test_a_login_is_read_as_jaas_writes_it() -> None:
 )
 def test_properties_are_read_as_java_reads_them(text: str, found: dict[str, str]) -> None:
     assert parse_properties(text) == found
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_property(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_bytes(b"\xef\xbb\xbfsasl.mechanism=PLAIN\n")
+    assert read_properties(file) == {"sasl.mechanism": "PLAIN"}
 
 
 @given(st.text(max_size=200))

@@ -55,6 +55,11 @@ def test_names_in_toml_may_be_quoted_dotted_or_tables(config: Path, text: str) -
     assert load(config) == Settings(offsets_retention_minutes=5, data_dir=Path("d"))
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_setting(config: Path) -> None:
+    config.write_bytes(b'\xef\xbb\xbf"log.flush" = "os"\n')
+    assert load(config) == Settings(log_flush="os")
+
+
 def test_every_setting_can_come_from_the_environment() -> None:
     environment = {
         f"GROUPKEEPER_{field.name.upper()}": "" if field.default is None else str(field.default)

@@ -16,7 +16,7 @@ _NAMED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_properties(path: Path) -> dict[str, str]:
     """Read the properties in a file. Raises CommandError where it cannot be read."""
     try:
-        return parse_properties(path.read_text(encoding="utf-8"))
+        return parse_properties(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}", EXIT_USAGE) from None
     except UnicodeDecodeError:

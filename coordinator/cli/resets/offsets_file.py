@@ -34,7 +34,7 @@ class GroupOffsets(msgspec.Struct, frozen=True):
 def read_offsets(path: Path) -> ByGroup:
     """All offsets in a file. Raises CommandError with the line that makes no sense, or names a partition again."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         found = _from_json(path, text) if text.lstrip().startswith(("[", "{")) else _from_csv(path, text)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from None
