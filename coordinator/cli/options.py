@@ -54,6 +54,12 @@ Groups = Annotated[
         metavar="GROUP", help="Ids of groups, or patterns of them: 'orders-*'.", show_default=False
     ),
 ]
+GroupNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="GROUP", help="Ids of groups; with --pattern, patterns of them.", show_default=False
+    ),
+]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 Topics = Annotated[
     list[str] | None,
@@ -122,7 +128,7 @@ class WhichGroups:
 
         Raises CommandError where none is named, or none is like a pattern; of --all-groups there may be none.
         """
-        from coordinator.cli.cluster.groups import list_groups, matching
+        from coordinator.cli.cluster.groups import list_groups
 
         if bool(self.group) == self.all_groups:
             raise CommandError(
@@ -131,10 +137,43 @@ class WhichGroups:
             )
         if self.all_groups:
             return [each.group for each in list_groups(client)]
+        return self._named(client)
+
+    def _named(self, client: "Client") -> list[str]:
+        from coordinator.cli.cluster.groups import matching
+
         found = matching(client, self.group or ())
         if not found:
             raise CommandError(f"there is no group like {', '.join(self.group or ())}")
         return found
+
+
+@dataclass(frozen=True)
+class WhichGroupsToChange(WhichGroups):
+    """Which groups a command changes: a name is a pattern only where that is said.
+
+    A name of a group that has gone, like `orders-[eu]`, must not begin to mean others.
+    """
+
+    group: GroupNames = None
+    pattern: Annotated[
+        bool, typer.Option("--pattern", help="Names are patterns: 'orders-*', 'orders-?', 'orders-[a-c]'.")
+    ] = False
+
+    def _named(self, client: "Client") -> list[str]:
+        from coordinator.cli.cluster.groups import is_pattern, list_groups
+
+        if self.pattern:
+            return super()._named(client)
+        names = dict.fromkeys(self.group or ())
+        if any(map(is_pattern, names)):
+            known = {each.group for each in list_groups(client)}
+            missing = [name for name in names if is_pattern(name) and name not in known]
+            if missing:
+                raise CommandError(
+                    f"group {', '.join(missing)} not found (with --pattern, names are patterns)"
+                )
+        return list(names)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def test_groups_that_are_not_there_are_named(groupkeeper: Command, bootstrap: st
 
 
 def test_groups_are_deleted_once_that_is_said(groupkeeper: Command, bootstrap: str, prefix: str) -> None:
-    command = ("groups", "delete", f"{prefix}*", "--bootstrap", bootstrap)
+    command = ("groups", "delete", f"{prefix}*", "--pattern", "--bootstrap", bootstrap)
     dry = groupkeeper(*command)
     assert dry == (0, f"would be deleted: {prefix}.a\nwould be deleted: {prefix}.b\n", DRY)
     assert {f"{prefix}.a", f"{prefix}.b"} <= raw.list_groups(bootstrap).keys()
@@ -62,6 +62,28 @@ def test_groups_are_deleted_once_that_is_said(groupkeeper: Command, bootstrap: s
     assert not {f"{prefix}.a", f"{prefix}.b"} & raw.list_groups(bootstrap).keys()
     again = groupkeeper("groups", "delete", f"{prefix}.a", "--execute", "--bootstrap", bootstrap)
     assert again == (1, "", f"groupkeeper: group {prefix}.a not found\n")
+
+
+@pytest.mark.parametrize(
+    "change", [("delete",), ("reset", "--all-topics", "--to-offset", "7", "--unchecked")]
+)
+def test_a_name_is_no_pattern_where_groups_are_changed(
+    groupkeeper: Command, bootstrap: str, prefix: str, topic: str, change: tuple[str, ...]
+) -> None:
+    name = f"{prefix}.[ab]"
+    command = ("groups", change[0], name, *change[1:], "--bootstrap", bootstrap)
+    refused = (1, "", f"groupkeeper: group {name} not found (with --pattern, names are patterns)\n")
+    assert groupkeeper(*command, "--execute") == refused
+    raw.wait_for_coordinator(bootstrap, name)
+    raw.commit_offsets(bootstrap, name, topic, {0: 1})
+    assert groupkeeper(*command, "--execute").exit_code == 0
+    both = [raw.fetch_offsets(bootstrap, f"{prefix}.{each}") for each in "ab"]
+    assert both == [{(topic, 0): 1, (topic, 1): 2, (topic, 2): 3}] * 2
+    groupkeeper("groups", "delete", name, "--execute", "--bootstrap", bootstrap)
+    assert groupkeeper(*command, "--execute") == refused
+    assert groupkeeper(*command, "--pattern", "--execute").exit_code == 0
+    changed = [raw.fetch_offsets(bootstrap, f"{prefix}.{each}") for each in "ab"]
+    assert changed == [{} if change[0] == "delete" else {(topic, index): 7 for index in range(3)}] * 2
 
 
 def test_a_group_with_members_is_not_deleted(

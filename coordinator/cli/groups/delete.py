@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from coordinator.cli.errors import CommandError, one_line_errors, tell
 from coordinator.cli.flags import flat
-from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute, WhichGroups
+from coordinator.cli.options import NOTHING_DONE, AtCluster, Execute, WhichGroupsToChange
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @flat
 def delete(
-    which: WhichGroups,
+    which: WhichGroupsToChange,
     execute: Execute = False,
     *,
     at: AtCluster,

@@ -9,7 +9,7 @@ import typer
 
 from coordinator.cli.errors import EXIT_USAGE, CommandError, one_line_errors
 from coordinator.cli.flags import flat
-from coordinator.cli.options import AtCluster, Execute, Force, Json, WhichGroups, WhichTopics
+from coordinator.cli.options import AtCluster, Execute, Force, Json, WhichGroupsToChange, WhichTopics
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class WhereTo:
 
 @flat
 def reset(
-    which: WhichGroups,
+    which: WhichGroupsToChange,
     topics: WhichTopics,
     where: WhereTo,
     unchecked: Annotated[
