@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far groups are behind the ends of their partitions, and since when. Pure: no I/O, no clock.
 
-Lag is the end offset less the committed one, never below 0. There are two ends: the high watermark, and the last stable
-offset, which a reader with isolation level read_committed does not go beyond. A group that keeps up with a busy topic
+Lag is the end offset less the committed one. As Kafka's tool shows it, that of a partition is below 0 where the
+committed offset is beyond the end, after the topic was made anew, say; in sums such a partition counts 0. There are two
+ends: the high watermark, and the last stable offset, which a reader with isolation level read_committed does not go
+beyond. A group that keeps up with a busy topic
 is always a little behind, so what counts as *since when* is not how long there has been any lag, but when the end was
 seen that the group has not reached yet.
 """
@@ -60,7 +62,7 @@ class TopicLag(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """One partition of a group."""
+    """One partition of a group; `lag` may be below 0."""
 
     lag: int
     stable_lag: int
@@ -139,7 +141,7 @@ class _Measuring:
                 self._unknown += 1
                 continue
             row = PartitionLag(
-                max(0, end.high - offset),
+                end.high - offset,
                 max(0, end.stable - offset),
                 offset,
                 end.high,
@@ -148,7 +150,7 @@ class _Measuring:
                 partition,
             )
             known += 1
-            lag += row.lag
+            lag += max(0, row.lag)
             stable_lag += row.stable_lag
             since_ms = _earlier(since_ms, self._since(row))
             if self._detail != "group":
@@ -173,7 +175,7 @@ class _Measuring:
 
     def _since(self, row: PartitionLag) -> int:
         """When the end was seen that the group has not reached in this partition; 0 where it has reached all."""
-        if not row.lag:
+        if row.lag <= 0:
             return 0
         place = (row.group, row.topic)
         before = self._before.get(place, _NEVER).get(row.partition)
@@ -202,7 +204,7 @@ def _earlier(one_ms: int, other_ms: int) -> int:
 
 
 def _sum(sums: list[int], row: PartitionLag) -> None:
-    sums[0] += row.lag
+    sums[0] += max(0, row.lag)
     sums[1] += row.stable_lag
     sums[2] += row.offset
 

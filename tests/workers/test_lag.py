@@ -135,11 +135,16 @@ def test_readers_of_what_is_committed_are_not_behind_an_open_transaction(
 def test_the_command_and_kafkas_own_tool_show_the_lag(
     cluster: KafkaCluster, front: Fronting, java_shell: JavaShell
 ) -> None:
-    cluster.create_topic("described", 1)
-    cluster.produce("described", 9)
-    commit(front, "described", "described", {0: 2})
-    (row,) = java_shell.groups(front.bootstrap, "--describe", "--group", "described", "--offsets").table()
-    assert (row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) == ("2", "9", "7")
+    """Of a partition in which the group is behind, and of one in which it is beyond the end."""
+    cluster.create_topic("described", 2)
+    cluster.produce("described", 9, partition=0)
+    cluster.produce("described", 10, partition=1)
+    commit(front, "described", "described", {0: 2, 1: 15})
+    rows = java_shell.groups(front.bootstrap, "--describe", "--group", "described", "--offsets").table()
+    assert sorted((row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in rows) == [
+        ("15", "10", "-5"),
+        ("2", "9", "7"),
+    ]
     described = subprocess.run(
         [*groupkeeper(), "groups", "describe", "described", "--json", "--bootstrap", front.bootstrap],
         capture_output=True,
@@ -147,8 +152,21 @@ def test_the_command_and_kafkas_own_tool_show_the_lag(
         timeout=120,
         check=True,
     )
-    (offset,) = json.loads(described.stdout)["offsets"]
-    assert (offset["offset"], offset["end"], offset["lag"]) == (2, 9, 7)
+    said = json.loads(described.stdout)
+    assert [(each["offset"], each["end"], each["lag"]) for each in said["offsets"]] == [
+        (2, 9, 7),
+        (15, 10, -5),
+    ]
+    assert said["state"]["lag"] == 7
+    labels = 'consumergroup="described",partition="{}",topic="described"'
+    shows(
+        front,
+        {
+            'groupkeeper_group_lag{consumergroup="described"}': 7,
+            f"kafka_consumergroup_lag{{{labels.format(0)}}}": 7,
+            f"kafka_consumergroup_lag{{{labels.format(1)}}}": -5,
+        },
+    )
 
 
 def test_what_was_known_stays_while_the_cluster_is_away(cluster: KafkaCluster, front: Fronting) -> None:

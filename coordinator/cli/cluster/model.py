@@ -102,7 +102,7 @@ class StateView(msgspec.Struct, frozen=True, omit_defaults=True):
 class OffsetView(msgspec.Struct, frozen=True):
     """One partition that a group has committed or has assigned; None where it has not, or where that is not known.
 
-    `end` is where the partition ends, `lag` how far the group is behind that.
+    `end` is where the partition ends, `lag` how far the group is behind that; below 0 where it is beyond.
     """
 
     topic: str
@@ -163,7 +163,8 @@ def topic_views(offsets: Sequence[OffsetView]) -> list[TopicView]:
 
 
 def _lag(offsets: Iterable[OffsetView]) -> int | None:
-    lags = [each.lag for each in offsets if each.lag is not None]
+    # Beyond the end a group is behind nothing, which must not hide what it is behind elsewhere.
+    lags = [max(0, each.lag) for each in offsets if each.lag is not None]
     return sum(lags) if lags else None
 
 
