@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from audit.checks.owners import NO_BOOK
+from audit.compared import QUOTED_CHARS_MAX
 from audit.compared.live import Live, LiveGroup, LiveOffset, OffsetKey
 from audit.facts.facts import Facts
 from audit.facts.inventory import Inventory
@@ -222,8 +223,14 @@ def _compare_offset(
 def _said(value: LiveOffset | None) -> str:
     if value is None:
         return "nothing"
-    more = f", {value.metadata!r}" if value.metadata else ""
+    more = f", {_quoted(value.metadata)}" if value.metadata else ""
     return f"{value.offset} (epoch {value.leader_epoch}{more})"
+
+
+def _quoted(metadata: str) -> str:
+    if len(metadata) <= QUOTED_CHARS_MAX:
+        return repr(metadata)
+    return f"{metadata[:QUOTED_CHARS_MAX]!r}... ({len(metadata)} characters)"
 
 
 def _compare_group(name: str, log: Logged, before: Live, after: Live) -> Iterator[Difference]:

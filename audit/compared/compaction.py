@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from audit.compared import QUOTED_CHARS_MAX
 from audit.errors import AuditError
 from audit.facts.facts import Facts
 from audit.facts.plan import fold_rules, of_kind
@@ -173,20 +174,28 @@ def _compared(facts: Facts, rows: DataFrame) -> DataFrame:
     )
 
 
+def _shown(name: str, column: str) -> str:
+    if name != "metadata":
+        return column
+    shortened = f"concat(left({column}, {QUOTED_CHARS_MAX}), '... (', length({column}), ' characters)')"
+    return f"if(length({column}) > {QUOTED_CHARS_MAX}, {shortened}, {column})"
+
+
 def _differing(
     before: DataFrame, after: DataFrame, key: Sequence[str], newest: Iterable[str], what: str
 ) -> DataFrame:
     """The keys whose newest record is another, or that are there on one side only; what is deleted is not there."""
-    values = ", ".join(name for name in newest if name not in _PLACE)
+    names = [name for name in newest if name not in _PLACE]
 
     def there(table: str) -> str:
         return f"""
             select {", ".join(key)}, {", ".join(_PLACE)},
-                if(tombstone, null, struct({values})) as value from {table}
+                if(tombstone, null, struct({", ".join(names)})) as value from {table}
         """
 
     def said(value: str) -> str:
-        return f"coalesce(left(to_json({value}), {_SAID_LENGTH}), 'nothing')"
+        parts = ", ".join(f"{_shown(name, f'{value}.{name}')} as {name}" for name in names)
+        return f"if({value} is null, 'nothing', left(to_json(struct({parts})), {_SAID_LENGTH}))"
 
     return before.sparkSession.sql(
         f"""

@@ -207,6 +207,14 @@ def test_an_offset_differs_where_it_did_not_change(
     assert kinds(log(in_log), live(before), live(after)) == kind
 
 
+def test_long_metadata_is_quoted_in_part() -> None:
+    short, long = LiveOffset(7, 1, "é" * 200), LiveOffset(7, 1, "é" * 4_096)
+    (found,) = compare(log(short), live(long), live(long))
+    assert found.message.endswith(
+        f"the log says 7 (epoch 1, '{'é' * 200}'), the cluster 7 (epoch 1, '{'é' * 200}'... (4096 characters))"
+    )
+
+
 @pytest.mark.parametrize(
     ("stored", "found", "kind"),
     [

@@ -154,13 +154,14 @@ def test_a_lost_key_is_told_with_its_place_and_both_values(
 ) -> None:
     log = Log(tmp_path / "log", 3)
     log.add(stored(log.group, 1, [member("a")])).add(commit(log.group, 7)).add(
-        commit(log.group, 8, topic="last")
+        commit(log.group, 8, topic="last", metadata="m" * 201)
     )
     (one,) = found(drops_a_key)
     position = [batch.position for batch in iter_batches(log.file.read_bytes())][-1]
     assert (one.partition, one.file, one.position) == (3, str(log.file), position)
     assert f"partition 3, group '{log.group}', last-0" in one.before
     assert '"committed_offset":8' in one.before
+    assert f'"metadata":"{"m" * 200}... (201 characters)"' in one.before
     assert one.after == "nothing once it is compacted"
 
 
