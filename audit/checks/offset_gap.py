@@ -26,10 +26,23 @@ def _across(facts: Facts) -> str:
 
 
 def _at_the_start(facts: Facts) -> str:
-    """The first segment keeps its name when it is compacted, so a log that starts later has lost one."""
-    log_start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
-    message = format_message("the log starts at offset %s, and should at %s", "segment", log_start)
-    return ranges_where(f"number = 1 and segment > {log_start}", message)
+    """The first segment keeps its name when it is compacted, so a log whose first file starts later has lost one.
+
+    Compaction may have emptied that file, and more behind it, as far as it has been.
+    """
+    start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
+    oldest = f"coalesce({lookup(facts.inventory.oldest_segment)}, segment)"
+    no_file = ranges_where(
+        f"number = 1 and {oldest} > {start}",
+        format_message("the log starts at offset %s, and should at %s", oldest, start),
+    )
+    cleaned_to = f"coalesce({lookup(facts.inventory.cleaned_to)}, 0)"
+    lost = f"first_base_offset > {start} and first_base_offset > {cleaned_to}"
+    no_batch = ranges_where(
+        f"number = 1 and {oldest} <= {start} and {lost}",
+        format_message("offsets %s to %s are missing", start, "first_base_offset - 1"),
+    )
+    return f"{no_file} union all {no_batch}"
 
 
 CHECK = Check(

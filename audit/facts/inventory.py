@@ -17,14 +17,16 @@ PARTITIONS_DEFAULT: Final = 50
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions that were found, and their `directories`.
 
-    `cleaner_checkpoint` has those partitions for which a cleaner has noted how far it came. `newest_segment` has the
-    base offset of the segment that is written to, which no cleaner touches; `log_start` the offset at which a log
-    starts that does not at 0. `has_checkpoint` says whether the cleaner's file was there at all.
+    `cleaner_checkpoint` has those partitions for which a cleaner has noted how far it came. `oldest_segment` has the
+    base offset of the first segment, which keeps its name when compaction empties it, `newest_segment` that of the one
+    that is written to, which no cleaner touches; `log_start` the offset at which a log starts that does not at 0.
+    `has_checkpoint` says whether the cleaner's file was there at all.
     """
 
     partitions: Sequence[int]
     directories: Mapping[int, str]
     cleaner_checkpoint: Mapping[int, int]
+    oldest_segment: Mapping[int, int]
     newest_segment: Mapping[int, int]
     log_start: Mapping[int, int]
     has_checkpoint: bool
@@ -50,18 +52,21 @@ def take_inventory(looks: Mapping[str, Look]) -> Inventory:
     Raises AuditError where there is nothing to audit, or a partition twice.
     """
     directories: dict[int, str] = {}
+    oldest: dict[int, int] = {}
     newest: dict[int, int] = {}
     homes: dict[int, str] = {}
     checkpoint: dict[int, int] = {}
     log_start: dict[int, int] = {}
     for log_dir, look in looks.items():
-        for partition, directory, newest_segment in look.partitions:
+        for partition, directory, oldest_segment, newest_segment in look.partitions:
             if partition in homes:
                 raise AuditError(
                     f"{OFFSETS_TOPIC}-{partition} is in {homes[partition]} and in {log_dir}: "
                     "audit one replica at a time"
                 )
             homes[partition], directories[partition] = log_dir, directory
+            if oldest_segment is not None:
+                oldest[partition] = oldest_segment
             if newest_segment is not None:
                 newest[partition] = newest_segment
         checkpoint |= look.cleaner_checkpoint or {}
@@ -74,6 +79,7 @@ def take_inventory(looks: Mapping[str, Look]) -> Inventory:
         cleaner_checkpoint={
             partition: offset for partition, offset in checkpoint.items() if partition in directories
         },
+        oldest_segment=oldest,
         newest_segment=newest,
         log_start=log_start,
         has_checkpoint=any(look.cleaner_checkpoint is not None for look in looks.values()),

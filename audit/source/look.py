@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -16,13 +16,22 @@ LOG_START_FILE: Final = "log-start-offset-checkpoint"
 """Kafka's, in a log directory: by partition the offset before which somebody had everything deleted."""
 
 
+class LookedAt(NamedTuple):
+    """One partition: its directory, and the base offsets of its oldest and newest segment, if it has any."""
+
+    partition: int
+    directory: str
+    oldest_segment: int | None
+    newest_segment: int | None
+
+
 class Look(msgspec.Struct, frozen=True):
-    """One log directory: by partition its directory and the base offset of its newest segment, if it has one.
+    """One log directory with its partitions.
 
     `cleaner_checkpoint` and `log_start` are what these files say; None where there is no such file.
     """
 
-    partitions: Sequence[tuple[int, str, int | None]]
+    partitions: Sequence[LookedAt]
     cleaner_checkpoint: Mapping[int, int] | None
     log_start: Mapping[int, int] | None
 
@@ -32,8 +41,9 @@ def look(log_dir: str) -> Look:
     place = Path(log_dir)
     partitions = []
     for partition, directory in partition_dirs(place):
-        segments = list_segments(directory)
-        partitions.append((partition, str(directory), segments[-1].base_offset if segments else None))
+        offsets = [segment.base_offset for segment in list_segments(directory)]
+        oldest, newest = (offsets[0], offsets[-1]) if offsets else (None, None)
+        partitions.append(LookedAt(partition, str(directory), oldest, newest))
     return Look(partitions, _offsets(place / CLEANER_OFFSET_FILE), _offsets(place / LOG_START_FILE))
 
 

@@ -16,14 +16,13 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from audit.errors import AuditError
 from audit.schema import arrow_schema
 from audit.source.journals import journals
-from audit.source.look import LOG_START_FILE, Look, offsets_in
+from audit.source.look import LOG_START_FILE, Look, LookedAt, offsets_in
 from audit.source.plan import Range
 from audit.source.read import next_offset, read_range, rows
 from storage.columns.walk import Read, walk
@@ -63,11 +62,13 @@ def is_url(log_dir: str) -> bool:
 def look_at(spark: SparkSession, url: str) -> Look:
     """Look at a log directory that a URL names. Raises AuditError."""
     url = url.rstrip("/")
-    newest = {segment.partition: segment for segment in _list(spark, url) if segment.newest}
+    segments: dict[int, list[_Segment]] = {}
+    for segment in _list(spark, url):
+        segments.setdefault(segment.partition, []).append(segment)
     return Look(
         [
-            (partition, segment.path.rsplit("/", 1)[0], segment.base_offset)
-            for partition, segment in newest.items()
+            LookedAt(partition, found[0].path.rsplit("/", 1)[0], found[0].base_offset, found[-1].base_offset)
+            for partition, found in segments.items()
         ],
         _offsets(spark, f"{url}/{CLEANER_OFFSET_FILE}"),
         _offsets(spark, f"{url}/{LOG_START_FILE}"),
@@ -129,18 +130,27 @@ def _binary(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _listed(spark: SparkSession, globs: Sequence[str]) -> dict[str, int]:
-    """Files and their sizes under directories; those that there are."""
+    """Files and their sizes, those that there are: what the patterns name, or what lies in directories that they name.
+
+    Asked of the file system itself, for Spark's reader passes over files of no bytes. Raises AuditError.
+    """
+    java, context = spark._jvm, spark._jsc
+    assert java is not None, "Spark has started"
     found: dict[str, int] = {}
     for glob in globs:
         try:
-            listed = _binary(spark, [glob]).select("path", "length").collect()
-        except PySparkException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                continue
-            raise AuditError(f"{glob}: {error}") from error
+            place = java.org.apache.hadoop.fs.Path(glob)
+            system = place.getFileSystem(context.hadoopConfiguration())
+            for matching in system.globStatus(place) or ():
+                found.update(
+                    (each.getPath().toString(), each.getLen())
+                    for each in (
+                        system.listStatus(matching.getPath()) if matching.isDirectory() else [matching]
+                    )
+                    if not each.isDirectory()
+                )
         except Py4JJavaError as error:  # what a file system says that Spark has no words for
             raise AuditError(f"{glob}: {error.java_exception.toString()}") from error
-        found.update((row.path, row.length) for row in listed)
     return found
 
 

@@ -85,6 +85,22 @@ def lost_segment(log: Log) -> None:
     lost.unlink()
 
 
+def front_segment_lost(log: Log) -> None:
+    """The first segment is not there; a cleaner leaves its file, be it with nothing in it."""
+    healthy(log)
+    lost = log.file
+    healthy(log.roll())
+    lost.unlink()
+
+
+def front_segment_cut(log: Log) -> None:
+    """The first segment has nothing in it, and no cleaner has been there."""
+    healthy(log)
+    lost = log.file
+    healthy(log.roll())
+    lost.write_bytes(b"")
+
+
 def old_epoch_replayed(log: Log) -> None:
     """A former leader writes after its successor."""
     healthy(log).add(commit(log.group, 105), epoch=7).add(commit(log.group, 106), epoch=6)
@@ -201,6 +217,8 @@ MUST_FLAG: Mapping[str, tuple[str, Callable[[Log], None]]] = {
     "same offset twice": ("offset_overlap", same_offset_twice),
     "lost batch": ("offset_gap", lost_batch),
     "lost segment": ("offset_gap", lost_segment),
+    "front segment lost": ("offset_gap", front_segment_lost),
+    "front segment cut": ("offset_gap", front_segment_cut),
     "old epoch replayed": ("leader_epoch_back", old_epoch_replayed),
     "swapped partition": ("wrong_partition", swapped_partition),
     "broken key": ("undecodable", broken_key),
@@ -250,6 +268,12 @@ def compacted(log: Log) -> None:
     log.add(commit(log.group, 4)).add(commit(log.group, 5))
 
 
+def compacted_to_nothing_in_front(log: Log) -> None:
+    """The cleaner has emptied the first segment, and the head of the one behind it."""
+    log.skip(10).roll().skip(3).add(stored(log.group, 1, [member("a")])).add(commit(log.group, 3)).roll()
+    log.add(commit(log.group, 4))
+
+
 def taken_over(log: Log) -> None:
     """Marks of two groups: one that was taken over in parts, and one that was given back and taken over again."""
     book = book_of(Partition(log.partition), PARTITIONS)
@@ -263,6 +287,7 @@ MUST_PASS: Mapping[str, Callable[[Log], object]] = {
     "healthy": healthy,
     "whole again": whole_again,
     "compacted": compacted,
+    "compacted to nothing in front": compacted_to_nothing_in_front,
     "empty": lambda log: None,
     "taken over": taken_over,
 }
@@ -281,6 +306,9 @@ def write_all(log_dir: Path) -> dict[str, int]:
         "twice after compaction": 13,
         "old tombstone": 1,
         "compacted": 9,
+        "compacted to nothing in front": 15,
+        "front segment lost": 6,
+        "front segment cut": 0,
         "lost segment": 0,
         "left dirty": 0,
     }
