@@ -20,29 +20,27 @@ def _inside(facts: Facts) -> str:
 
 
 def _across(facts: Facts) -> str:
-    message = format_message("offsets %s to %s are missing", "expected_offset", "first_base_offset - 1")
-    lost = f"first_base_offset > expected_offset and first_base_offset > {lookup(facts.inventory.cleaned_to)}"
-    return ranges_where(lost, message)
+    """Those between two ranges, and before the first batch of a log whose first segment is there."""
+    first = f"greatest({_log_start(facts)}, {_oldest_segment(facts)})"
+    expected = f"if(number = 1, {first}, expected_offset)"
+    cleaned_to = f"coalesce({lookup(facts.inventory.cleaned_to)}, 0)"
+    message = format_message("offsets %s to %s are missing", expected, "first_base_offset - 1")
+    return ranges_where(f"first_base_offset > {expected} and first_base_offset > {cleaned_to}", message)
 
 
 def _at_the_start(facts: Facts) -> str:
-    """The first segment keeps its name when it is compacted, so a log whose first file starts later has lost one.
+    """A log whose first segment is not there: a cleaner keeps that file under its name, even with nothing in it."""
+    start, oldest = _log_start(facts), _oldest_segment(facts)
+    message = format_message("the log starts at offset %s, and should at %s", oldest, start)
+    return ranges_where(f"number = 1 and {oldest} > {start}", message)
 
-    Compaction may have emptied that file, and more behind it, as far as it has been.
-    """
-    start = f"coalesce({lookup(facts.inventory.log_start)}, 0)"
-    oldest = f"coalesce({lookup(facts.inventory.oldest_segment)}, segment)"
-    no_file = ranges_where(
-        f"number = 1 and {oldest} > {start}",
-        format_message("the log starts at offset %s, and should at %s", oldest, start),
-    )
-    cleaned_to = f"coalesce({lookup(facts.inventory.cleaned_to)}, 0)"
-    lost = f"first_base_offset > {start} and first_base_offset > {cleaned_to}"
-    no_batch = ranges_where(
-        f"number = 1 and {oldest} <= {start} and {lost}",
-        format_message("offsets %s to %s are missing", start, "first_base_offset - 1"),
-    )
-    return f"{no_file} union all {no_batch}"
+
+def _log_start(facts: Facts) -> str:
+    return f"coalesce({lookup(facts.inventory.log_start)}, 0)"
+
+
+def _oldest_segment(facts: Facts) -> str:
+    return f"coalesce({lookup(facts.inventory.oldest_segment)}, segment)"
 
 
 CHECK = Check(

@@ -149,7 +149,7 @@ def _listed(spark: SparkSession, globs: Sequence[str]) -> dict[str, int]:
                     )
                     if not each.isDirectory()
                 )
-        except Py4JJavaError as error:  # what a file system says that Spark has no words for
+        except Py4JJavaError as error:
             raise AuditError(f"{glob}: {error.java_exception.toString()}") from error
     return found
 

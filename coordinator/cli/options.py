@@ -150,9 +150,9 @@ class WhichGroups:
 
 @dataclass(frozen=True)
 class WhichGroupsToChange(WhichGroups):
-    """Which groups a command changes: a name is a pattern only where that is said.
+    """Which groups a command changes: names are patterns only with --pattern.
 
-    A name of a group that has gone, like `orders-[eu]`, must not begin to mean others.
+    Without it, the name of a deleted group, like `orders-[eu]`, would match other groups when a script runs again.
     """
 
     group: GroupNames = None
@@ -166,9 +166,8 @@ class WhichGroupsToChange(WhichGroups):
         if self.pattern:
             return super()._named(client)
         names = dict.fromkeys(self.group or ())
-        if any(map(is_pattern, names)):
-            known = {each.group for each in list_groups(client)}
-            missing = [name for name in names if is_pattern(name) and name not in known]
+        if doubtful := set(filter(is_pattern, names)):
+            missing = sorted(doubtful.difference(each.group for each in list_groups(client)))
             if missing:
                 raise CommandError(
                     f"group {', '.join(missing)} not found (with --pattern, names are patterns)"

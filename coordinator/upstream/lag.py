@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far groups are behind the ends of their partitions, and since when. Pure: no I/O, no clock.
 
-Lag is the end offset less the committed one. As Kafka's tool shows it, that of a partition is below 0 where the
-committed offset is beyond the end, after the topic was made anew, say; in sums such a partition counts 0. There are two
-ends: the high watermark, and the last stable offset, which a reader with isolation level read_committed does not go
-beyond. A group that keeps up with a busy topic
-is always a little behind, so what counts as *since when* is not how long there has been any lag, but when the end was
-seen that the group has not reached yet.
+Lag is the end offset minus the committed offset. For a partition it is negative when the committed offset is beyond the
+end, for example after the topic was deleted and created again; Kafka's tool shows the same. Sums count such a partition
+as 0. There are two ends: the high watermark, and the last stable offset, which a reader with isolation level
+read_committed does not go beyond. A group that keeps up with a busy topic is always a little behind, so what counts as
+*since when* is not how long there has been any lag, but when the end was seen that the group has not reached yet.
 """
 
 import heapq
@@ -62,7 +61,7 @@ class TopicLag(NamedTuple):
 
 
 class PartitionLag(NamedTuple):
-    """One partition of a group; `lag` may be below 0."""
+    """One partition of a group; `lag` may be negative."""
 
     lag: int
     stable_lag: int

@@ -86,7 +86,7 @@ def lost_segment(log: Log) -> None:
 
 
 def front_segment_lost(log: Log) -> None:
-    """The first segment is not there; a cleaner leaves its file, be it with nothing in it."""
+    """The first segment is not there; a cleaner keeps that file, even with nothing in it."""
     healthy(log)
     lost = log.file
     healthy(log.roll())

@@ -20,11 +20,14 @@ SUITES = (
     "tests/partitions",
     "tests/protocol",
     "tests/regressions",
-    *(
-        f"tests/storage/test_{name}.py"
-        for name in ("batch", "columns", "loader", "old_messages", "one_owner")
-    ),
-    *(f"tests/storage/test_{name}.py" for name in ("placement", "records", "transactions")),
+    "tests/storage/test_batch.py",
+    "tests/storage/test_columns.py",
+    "tests/storage/test_loader.py",
+    "tests/storage/test_old_messages.py",
+    "tests/storage/test_one_owner.py",
+    "tests/storage/test_placement.py",
+    "tests/storage/test_records.py",
+    "tests/storage/test_transactions.py",
 )
 """Those of compiled modules, and of what goes through many of them."""
 

@@ -62,7 +62,7 @@ LAG: Final = Gauge(
     "records",
     BY_PARTITION,
     since=MEASURED,
-    more="With `metrics.lag = partition`. Below 0 where the committed offset is beyond the end; sums count that as 0.",
+    more="With `metrics.lag = partition`. Negative when the committed offset is beyond the end; sums count it as 0.",
     elsewhere="kafka_exporter, the same name",
 )
 CURRENT_OFFSET: Final = Gauge(

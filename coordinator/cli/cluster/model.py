@@ -163,7 +163,7 @@ def topic_views(offsets: Sequence[OffsetView]) -> list[TopicView]:
 
 
 def _lag(offsets: Iterable[OffsetView]) -> int | None:
-    # Beyond the end a group is behind nothing, which must not hide what it is behind elsewhere.
+    # An offset beyond the end of its partition must not hide the lag of other partitions.
     lags = [max(0, each.lag) for each in offsets if each.lag is not None]
     return sum(lags) if lags else None
 
